@@ -63,7 +63,7 @@ static void norm_queue(struct tape *tape, const struct tape_op *op, const void *
                                          residual, w, nn_bias(op->module), a.rows, a.D, a.eps);
 }
 
-static void norm_remake(struct tape *tape, const struct tape_op *op)
+static void norm_recompute(struct tape *tape, const struct tape_op *op)
 {
     norm_queue(tape, op, NULL);
 }
@@ -101,7 +101,7 @@ static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x
     int64_t D = m->params[NN_WEIGHT]->count;
     struct norm_args a = {of->count / D, D, eps, root_mean_square};
     struct tape_op op = {.backward = norm_backward,
-                         .remake = norm_remake,
+                         .recompute = norm_recompute,
                          .module = m,
                          .inputs = {of},
                          .reads_inputs = true};

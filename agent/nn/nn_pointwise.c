@@ -79,7 +79,7 @@ static struct tensor *gated(struct tape *tape, struct tensor *x, bool gelu, cons
     memcpy(shape, x->shape, sizeof shape);
     shape[x->dims - 1] /= 2;
     struct tape_op op = {.backward = gated_backward,
-                         .remake = gated_make,
+                         .recompute = gated_make,
                          .output = tape_tensor(tape, x->dims, shape, what),
                          .inputs = {x},
                          .reads_inputs = true};
@@ -134,7 +134,7 @@ struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
     }
     struct gelu_args a = {tanh};
     struct tape_op op = {.backward = gelu_backward,
-                         .remake = gelu_make,
+                         .recompute = gelu_make,
                          .output = tape_tensor(tape, x->dims, x->shape, "gelu"),
                          .inputs = {x},
                          .reads_inputs = true};

@@ -108,8 +108,8 @@ static void end_range(struct tape *tape, const struct module *m)
 
 void tape_enter(struct tape *tape, struct module *m)
 {
-    border(tape, tape->again ? tape->hooks.before_backward : tape->hooks.before_forward, m);
-    begin_range(tape, tape->again ? "recompute" : "forward", m);
+    border(tape, tape->recomputing ? tape->hooks.before_backward : tape->hooks.before_forward, m);
+    begin_range(tape, tape->recomputing ? "recompute" : "forward", m);
     if (tape->recording && !tape->failed)
         tape_append(tape, &(struct entry){.kind = ENTRY_ENTER, .op = {.module = m}});
 }
@@ -117,18 +117,20 @@ void tape_enter(struct tape *tape, struct module *m)
 void tape_leave(struct tape *tape, struct module *m)
 {
     end_range(tape, m);
-    if (!tape->again)
+    if (!tape->recomputing)
         border(tape, tape->hooks.after_forward, m);
     if (tape->recording && !tape->failed)
-        tape_append(tape, &(struct entry){.kind = tape->again ? ENTRY_BEGIN_BACKWARD : ENTRY_LEAVE,
-                                          .op = {.module = m}});
+        tape_append(tape,
+                    &(struct entry){.kind = tape->recomputing ? ENTRY_BEGIN_BACKWARD : ENTRY_LEAVE,
+                                    .op = {.module = m}});
 }
 
 /* The model's use of an input becomes the entry's; its reader stays only if backward reads. What
  * could not be made again where it is read is kept. */
 static void consume(struct tape *tape, const struct tape_op *op, struct tensor *input)
 {
-    if (op->reads_inputs && input->maker && !tape_can_remake(&tape->entries[input->maker - 1].op))
+    if (op->reads_inputs && input->maker &&
+        !tape_can_recompute(&tape->entries[input->maker - 1].op))
         input->maker = 0;
     if (op->reads_inputs)
         input->recorded++;
@@ -148,13 +150,13 @@ void tape_record(struct tape *tape, const struct tape_op *op)
         device_free(tape->device, op->memory);
         return;
     }
-    assert(!op->remake || (op->reads_inputs && op->output));
+    assert(!op->recompute || (op->reads_inputs && op->output));
     tape_append(tape, &(struct entry){.kind = ENTRY_OP, .op = *op});
     if (op->output) {
         op->output->references++;
         op->output->readers += op->reads_output;
         op->output->recorded += op->reads_output;
-        op->output->maker = tape->keeps == TAPE_KEEPS_COSTLY && op->remake ? tape->count : 0;
+        op->output->maker = tape->keeps == TAPE_KEEPS_COSTLY && op->recompute ? tape->count : 0;
     }
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
         if (op->inputs[i])
@@ -187,7 +189,7 @@ static void release(struct tape *tape, struct tape_op *op)
 static void run_op(struct tape *tape, struct tape_op *op)
 {
     if (!op->output || op->output->gradient) {
-        tape_remake(tape, op);
+        tape_recompute(tape, op);
         if (!tape->failed)
             op->backward(tape, op);
     }

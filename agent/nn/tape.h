@@ -75,7 +75,7 @@ void tape_close(struct tape *tape); /* NULL-safe */
 /* What forward keeps for backward: activation checkpointing. All three give the same bits. */
 enum tape_keeps {
     TAPE_KEEPS_ALL,
-    TAPE_KEEPS_COSTLY,   /* drops outputs of ops with a remake function, which recompute them */
+    TAPE_KEEPS_COSTLY,   /* drops outputs of ops with a recompute function, which recompute them */
     TAPE_KEEPS_SEGMENTS, /* keeps a segment's inputs alone; the segment runs again */
 };
 /* Trades time (keeps) or PCIe bandwidth (host) for device memory; the default is to keep all values
@@ -139,7 +139,7 @@ struct tape_op {
     void (*backward)(struct tape *tape, struct tape_op *op);
     /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, with
      * the same bits. For cheap ops that read their inputs. */
-    void (*remake)(struct tape *tape, const struct tape_op *op);
+    void (*recompute)(struct tape *tape, const struct tape_op *op);
     struct module *module; /* whose parameters it used, or NULL */
     struct tensor *output; /* NULL for a loss */
     struct tensor *inputs[TAPE_MAX_INPUTS];

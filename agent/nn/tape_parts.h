@@ -33,7 +33,7 @@ struct tape {
     struct tape_hooks hooks;
     struct tape_pass pass;
     bool recording;        /* what is queued will be run backwards */
-    bool again;            /* a segment runs again: the pass is in backward */
+    bool recomputing;      /* a segment runs again: the pass is in backward */
     struct entry *entries; /* in the order of the forward pass; empty between passes */
     int count, size;
     bool failed;
@@ -71,9 +71,9 @@ void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *wha
 /* ---- tape_segment.c ---- */
 
 /* Whether the op could run forward now: its parameters are gathered. */
-bool tape_can_remake(const struct tape_op *op);
+bool tape_can_recompute(const struct tape_op *op);
 /* Recomputes the dropped values that the op's backward reads. */
-void tape_remake(struct tape *tape, const struct tape_op *op);
+void tape_recompute(struct tape *tape, const struct tape_op *op);
 
 /* ---- tape_offload.c ---- */
 

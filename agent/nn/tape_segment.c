@@ -20,9 +20,9 @@ static void run_again(struct tape *tape, struct tape_op *op)
     int base = tape->count;
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
         tape_keep(op->inputs[i]);
-    tape->recording = tape->again = true;
+    tape->recording = tape->recomputing = true;
     struct tensor *y = segment.run(tape, segment.args, op->inputs);
-    tape->recording = tape->again = false;
+    tape->recording = tape->recomputing = false;
     if (y) {
         y->gradient = tape_take_gradient(op->output);
         tape_drop(tape, y);
@@ -50,7 +50,7 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
     struct segment segment = {.run = run};
     assert(bytes <= sizeof segment.args);
     memcpy(segment.args, args, bytes);
-    if (tape->failed || !tape->recording || tape->again)
+    if (tape->failed || !tape->recording || tape->recomputing)
         return run(tape, segment.args, inputs);
     int first = tape->count;
     struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, inputs)
@@ -65,29 +65,29 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
 
 /* ---- ops ---- */
 
-bool tape_can_remake(const struct tape_op *op)
+bool tape_can_recompute(const struct tape_op *op)
 {
     const struct module *m = op->module;
     return !m || m->param_count == 0 || m->params[0]->value;
 }
 
-static void remake(struct tape *tape, struct tensor *t)
+static void recompute(struct tape *tape, struct tensor *t)
 {
     if (!t || t->data || t->maker == 0 || tape->failed)
         return;
     const struct tape_op *op = &tape->entries[t->maker - 1].op;
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
-        remake(tape, op->inputs[i]);
+        recompute(tape, op->inputs[i]);
     t->maker = 0; /* stays until its last reader is done */
     t->data = tape_alloc_like(tape, t, t->what);
     if (t->data)
-        op->remake(tape, op);
+        op->recompute(tape, op);
 }
 
-void tape_remake(struct tape *tape, const struct tape_op *op)
+void tape_recompute(struct tape *tape, const struct tape_op *op)
 {
     for (int i = 0; i < TAPE_MAX_INPUTS && op->reads_inputs; i++)
-        remake(tape, op->inputs[i]);
+        recompute(tape, op->inputs[i]);
     if (op->reads_output)
-        remake(tape, op->output);
+        recompute(tape, op->output);
 }
