@@ -221,7 +221,7 @@ void tape_run_backward(struct tape *tape, int base)
             border(tape, tape->hooks.after_backward, entry.op.module);
             break;
         case ENTRY_BLOCK:
-            tape_offload_return(tape, entry.block);
+            tape_offload_prefetch(tape, entry.block);
             break;
         case ENTRY_OP:
             run_op(tape, &entry.op);

@@ -1,6 +1,6 @@
-/* Values that backward reads much later wait on the host. They are copied on a stream of their own,
- * which alone touches the host's memory; a block's memory on the device is given back once the next
- * block is queued, so that its copy runs beside that block's work. */
+/* Offloads activations that backward reads much later to the host. One stream of its own makes all
+ * copies, and alone touches the host's memory. A block's memory on the device is freed when the
+ * next block is queued: so the copy runs beside that block's compute. */
 #include "agent/nn/tape_parts.h"
 
 #include "base/mem.h"
@@ -34,7 +34,7 @@ void tape_offload_close(struct tape *tape)
     free(tape->blocks);
 }
 
-/* ---- the way out ---- */
+/* ---- offloading, in forward ---- */
 
 /* The next block, empty; NULL if the tape has failed. */
 static struct block *open_block(struct tape *tape)
@@ -55,12 +55,12 @@ static struct block *open_block(struct tape *tape)
     }
     tape->block_count++;
     block->count = 0;
-    block->state = BLOCK_HERE;
+    block->state = BLOCK_ON_DEVICE;
     return block;
 }
 
 /* Gives the value a place on the host if only recorded ops read it. */
-static void choose(struct tape *tape, struct block *block, struct tensor *t)
+static void add_to_block(struct tape *tape, struct block *block, struct tensor *t)
 {
     struct error err;
     if (!t || t->is_input || !t->data || t->host || t->readers != t->recorded || tape->failed)
@@ -83,7 +83,7 @@ static void order_copies(struct tape *tape)
     stream_wait(tape->copies, tape->reached);
 }
 
-static void send(struct tape *tape, struct block *block)
+static void copy_out(struct tape *tape, struct block *block)
 {
     order_copies(tape);
     for (int i = 0; i < block->count; i++) {
@@ -91,20 +91,20 @@ static void send(struct tape *tape, struct block *block)
         stream_copy(tape->copies, t->host, t->data, (size_t)t->count * dtype_bytes(t->dtype));
     }
     event_record(block->copied, tape->copies);
-    block->state = BLOCK_LEAVING;
+    block->state = BLOCK_COPYING_OUT;
 }
 
-/* Frees the device's memory of a block that was sent. */
-static void let_go(struct tape *tape, struct block *block)
+/* Frees the device's memory of a block that is copied out. */
+static void free_on_device(struct tape *tape, struct block *block)
 {
-    if (block->state != BLOCK_LEAVING)
+    if (block->state != BLOCK_COPYING_OUT)
         return;
     stream_wait(tape->stream, block->copied);
     for (int i = 0; i < block->count; i++) {
         device_free(tape->device, block->moved[i]->data);
         block->moved[i]->data = NULL;
     }
-    block->state = BLOCK_AWAY;
+    block->state = BLOCK_ON_HOST;
 }
 
 void tape_offload(struct tape *tape, int first)
@@ -117,34 +117,34 @@ void tape_offload(struct tape *tape, int first)
         if (tape->entries[e].kind != ENTRY_OP)
             continue;
         for (int i = 0; i < TAPE_MAX_INPUTS && op->reads_inputs; i++)
-            choose(tape, block, op->inputs[i]);
+            add_to_block(tape, block, op->inputs[i]);
         if (op->reads_output)
-            choose(tape, block, op->output);
+            add_to_block(tape, block, op->output);
     }
-    send(tape, block);
+    copy_out(tape, block);
     if (tape->block_count > 1)
-        let_go(tape, block - 1);
+        free_on_device(tape, block - 1);
     tape_append(tape, &(struct entry){.kind = ENTRY_BLOCK, .block = tape->block_count - 1});
 }
 
-/* ---- the way back ---- */
+/* ---- prefetching, in backward ---- */
 
 void tape_offload_begin_backward(struct tape *tape)
 {
     struct block *last = tape->block_count ? &tape->blocks[tape->block_count - 1] : NULL;
-    if (!last || last->state != BLOCK_LEAVING)
+    if (!last || last->state != BLOCK_COPYING_OUT)
         return;
     stream_wait(tape->stream, last->copied);
     for (int i = 0; i < last->count; i++) {
         device_free(tape->host, last->moved[i]->host);
         last->moved[i]->host = NULL;
     }
-    last->state = BLOCK_HERE;
+    last->state = BLOCK_ON_DEVICE;
 }
 
-static void fetch(struct tape *tape, struct block *block)
+static void copy_back(struct tape *tape, struct block *block)
 {
-    if (block->state != BLOCK_AWAY)
+    if (block->state != BLOCK_ON_HOST)
         return;
     for (int i = 0; i < block->count; i++) {
         struct tensor *t = block->moved[i];
@@ -160,24 +160,25 @@ static void fetch(struct tape *tape, struct block *block)
         t->host = NULL;
     }
     event_record(block->copied, tape->copies);
-    block->state = BLOCK_COMING;
+    block->state = BLOCK_COPYING_BACK;
 }
 
-void tape_offload_return(struct tape *tape, int block)
+void tape_offload_prefetch(struct tape *tape, int block)
 {
     for (int i = block; i >= 0 && i >= block - tape->horizon; i--)
-        fetch(tape, &tape->blocks[i]);
+        copy_back(tape, &tape->blocks[i]);
     struct block *b = &tape->blocks[block];
-    if (b->state == BLOCK_COMING) {
+    if (b->state == BLOCK_COPYING_BACK) {
         stream_wait(tape->stream, b->copied);
-        b->state = BLOCK_HERE;
+        b->state = BLOCK_ON_DEVICE;
     }
 }
 
 void tape_offload_end(struct tape *tape)
 {
     for (int i = 0; i < tape->block_count; i++) {
-        if (tape->blocks[i].state == BLOCK_LEAVING || tape->blocks[i].state == BLOCK_COMING)
+        if (tape->blocks[i].state == BLOCK_COPYING_OUT ||
+            tape->blocks[i].state == BLOCK_COPYING_BACK)
             stream_wait(tape->stream, tape->blocks[i].copied);
     }
     tape->block_count = 0;

@@ -21,9 +21,9 @@ struct entry {
 struct block {
     struct tensor **moved;
     int count, size;
-    struct event *copied; /* on the copy stream, the way out or the way back */
-    /* LEAVING: on the device, too; COMING: the device's memory is not written yet */
-    enum { BLOCK_HERE, BLOCK_LEAVING, BLOCK_AWAY, BLOCK_COMING } state;
+    struct event *copied; /* on the copy stream: out, or back */
+    /* COPYING_OUT: valid on the device, too; COPYING_BACK: not yet valid on the device */
+    enum { BLOCK_ON_DEVICE, BLOCK_COPYING_OUT, BLOCK_ON_HOST, BLOCK_COPYING_BACK } state;
 };
 
 struct tape {
@@ -82,7 +82,7 @@ void tape_offload(struct tape *tape, int first);
 /* Called when backward begins: values still being offloaded stay on the device. */
 void tape_offload_begin_backward(struct tape *tape);
 /* In backward: work that is queued from now on may read the block's values. */
-void tape_offload_return(struct tape *tape, int block);
+void tape_offload_prefetch(struct tape *tape, int block);
 /* Called at the end of a pass, before memory is freed: waits for all copies. */
 void tape_offload_end(struct tape *tape);
 void tape_offload_close(struct tape *tape);
