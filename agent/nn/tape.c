@@ -156,7 +156,8 @@ void tape_record(struct tape *tape, const struct tape_op *op)
         op->output->references++;
         op->output->readers += op->reads_output;
         op->output->recorded += op->reads_output;
-        op->output->maker = tape->keeps == TAPE_KEEPS_COSTLY && op->recompute ? tape->count : 0;
+        op->output->maker =
+            tape->checkpointing == TAPE_CHECKPOINTING_SELECTIVE && op->recompute ? tape->count : 0;
     }
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
         if (op->inputs[i])

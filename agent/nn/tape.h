@@ -39,7 +39,7 @@ struct tensor {
     int recorded;   /* those of the readers that are recorded ops */
     int references; /* who needs the tensor; freed at 0 */
     int maker;      /* 1 + the entry of the op that can recompute a dropped value; 0: none */
-    void *host;     /* the value while it is offloaded (tape_spare_memory), or NULL */
+    void *host;     /* the value while it is offloaded (tape_save_memory), or NULL */
 };
 
 /* Called on the host while ops are being queued, in the order of the pass. */
@@ -73,17 +73,18 @@ int tape_open(struct stream *stream, enum dtype dtype, const struct tape_hooks *
 void tape_close(struct tape *tape); /* NULL-safe */
 
 /* What forward keeps for backward: activation checkpointing. All three give the same bits. */
-enum tape_keeps {
-    TAPE_KEEPS_ALL,
-    TAPE_KEEPS_COSTLY,   /* drops outputs of ops with a recompute function, which recompute them */
-    TAPE_KEEPS_SEGMENTS, /* keeps a segment's inputs alone; the segment runs again */
+enum tape_checkpointing {
+    TAPE_CHECKPOINTING_NONE,
+    TAPE_CHECKPOINTING_SELECTIVE, /* drops outputs of ops with a recompute function, which recompute
+                                     them */
+    TAPE_CHECKPOINTING_FULL,      /* keeps a segment's inputs alone; the segment runs again */
 };
-/* Trades time (keeps) or PCIe bandwidth (host) for device memory; the default is to keep all values
- * on the device. host: a segment's kept values are copied there after its forward, and back
- * `horizon` (>= 1) segments before backward reads them; NULL: they stay. The tape uses host until
- * tape_close(). */
-int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
-                      struct error *err);
+/* Trades time (checkpointing) or PCIe bandwidth (host) for device memory; the default is to keep
+ * all values on the device. host: a segment's kept values are copied there after its forward, and
+ * back `horizon` (>= 1) segments before backward reads them; NULL: they stay. The tape uses host
+ * until tape_close(). */
+int tape_save_memory(struct tape *tape, enum tape_checkpointing checkpointing, struct device *host,
+                     int horizon, struct error *err);
 
 /* Starts a pass; the one before must be finished. */
 void tape_begin(struct tape *tape, const struct tape_pass *pass);
@@ -125,7 +126,7 @@ enum { TAPE_MAX_INPUTS = 3 };
 typedef struct tensor *tape_run(struct tape *tape, const void *args,
                                 struct tensor *const inputs[TAPE_MAX_INPUTS]);
 enum { TAPE_ARGS_WORDS = 16, TAPE_SEGMENT_ARGS_BYTES = (TAPE_ARGS_WORDS - 1) * 8 };
-/* Runs a segment as tape_spare_memory() says, with a copy of the `bytes` (<=
+/* Runs a segment as tape_save_memory() says, with a copy of the `bytes` (<=
  * TAPE_SEGMENT_ARGS_BYTES) at args. When it runs again, it enters its modules with backward's
  * hooks. */
 struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, size_t bytes,

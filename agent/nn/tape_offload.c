@@ -8,11 +8,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-int tape_spare_memory(struct tape *tape, enum tape_keeps keeps, struct device *host, int horizon,
-                      struct error *err)
+int tape_save_memory(struct tape *tape, enum tape_checkpointing checkpointing, struct device *host,
+                     int horizon, struct error *err)
 {
     assert(tape->count == 0 && !tape->host && (!host || horizon >= 1));
-    tape->keeps = keeps;
+    tape->checkpointing = checkpointing;
     tape->horizon = horizon;
     if (!host)
         return 0;

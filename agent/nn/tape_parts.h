@@ -44,7 +44,7 @@ struct tape {
     } constants[TAPE_MAX_CONSTANTS];
     int constant_count;
 
-    enum tape_keeps keeps;
+    enum tape_checkpointing checkpointing;
     struct device *host; /* NULL: nothing is moved */
     int horizon;
     struct stream *copies;

@@ -53,8 +53,9 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
     if (tape->failed || !tape->recording || tape->recomputing)
         return run(tape, segment.args, inputs);
     int first = tape->count;
-    struct tensor *y = tape->keeps == TAPE_KEEPS_SEGMENTS ? run_unrecorded(tape, &segment, inputs)
-                                                          : run(tape, segment.args, inputs);
+    struct tensor *y = tape->checkpointing == TAPE_CHECKPOINTING_FULL
+                           ? run_unrecorded(tape, &segment, inputs)
+                           : run(tape, segment.args, inputs);
     if (!tape->host)
         return y;
     if (y) /* others need it when what it is made of is still away */

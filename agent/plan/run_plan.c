@@ -158,21 +158,23 @@ static struct layers encoder_layers(const struct run_plan_facts *f)
 {
     const struct plan_activations *a = &f->activations;
     int64_t tokens = f->batch_rows * (f->sequence_tokens - a->target_tokens);
-    int64_t whole = tokens * layer_bytes(a, f->bytes.value, a->keeps == TAPE_KEEPS_COSTLY);
-    bool is_again = a->keeps == TAPE_KEEPS_SEGMENTS; /* of each block its input, and one at work */
+    int64_t whole =
+        tokens * layer_bytes(a, f->bytes.value, a->checkpointing == TAPE_CHECKPOINTING_SELECTIVE);
+    bool is_again =
+        a->checkpointing == TAPE_CHECKPOINTING_FULL; /* of each block its input, and one at work */
     return (struct layers){a->L, whole, is_again ? tokens * f->bytes.value * a->D : whole};
 }
 
 static struct layers decoder_layers(const struct run_plan_facts *f)
 {
     const struct plan_activations *a = &f->activations;
-    bool is_selective = a->keeps == TAPE_KEEPS_COSTLY;
+    bool is_selective = a->checkpointing == TAPE_CHECKPOINTING_SELECTIVE;
     int64_t source = f->batch_rows * (f->sequence_tokens - a->target_tokens);
     int64_t tokens = f->batch_rows * a->target_tokens, value = f->bytes.value;
     int64_t whole = tokens * (layer_bytes(a, f->bytes.value, is_selective) +
                               cross_bytes(a, f->bytes.value, is_selective)) +
                     source * value * 2 * a->kv_heads * a->hd;
-    bool is_again = a->keeps == TAPE_KEEPS_SEGMENTS;
+    bool is_again = a->checkpointing == TAPE_CHECKPOINTING_FULL;
     return (struct layers){a->decoder_L, whole, is_again ? tokens * value * a->D : whole};
 }
 
@@ -193,7 +195,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
         if (parts[i].count > 0 && parts[i].whole > at_work)
             at_work = parts[i].whole;
     }
-    plan->activations += a->keeps == TAPE_KEEPS_SEGMENTS ? at_work : 0;
+    plan->activations += a->checkpointing == TAPE_CHECKPOINTING_FULL ? at_work : 0;
     plan->flowing = tokens * value * (a->I + a->D);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;

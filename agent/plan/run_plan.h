@@ -76,7 +76,7 @@ struct plan_activations {
     bool bias;                        /* attention has one, of the distance */
     bool cudnn;                       /* attention is cuDNN's, where it can be */
     int64_t chunk_rows;               /* tokens whose logits are alive at once */
-    enum tape_keeps keeps;
+    enum tape_checkpointing checkpointing;
     bool offload;    /* what blocks keep goes to the host */
     int64_t horizon; /* but for so many blocks */
 };

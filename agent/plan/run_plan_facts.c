@@ -78,7 +78,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .bias = model->task == MODEL_TRANSLATION,
         .cudnn = asks_cudnn(),
         .chunk_rows = language_chunk_rows(0, l->V),
-        .keeps = trainer_keeps(c),
+        .checkpointing = trainer_checkpointing(c),
         .offload = c->memory.offload_activations,
         .horizon = c->memory.activation_loading_horizon,
     };

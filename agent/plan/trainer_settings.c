@@ -138,15 +138,15 @@ int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedul
 
 /* ---- memory for time ---- */
 
-enum tape_keeps trainer_keeps(const struct agent_config *c)
+enum tape_checkpointing trainer_checkpointing(const struct agent_config *c)
 {
     switch ((enum config_recompute)c->memory.activation_checkpointing) {
     case RECOMPUTE_FULL:
-        return TAPE_KEEPS_SEGMENTS;
+        return TAPE_CHECKPOINTING_FULL;
     case RECOMPUTE_SELECTIVE:
-        return TAPE_KEEPS_COSTLY;
+        return TAPE_CHECKPOINTING_SELECTIVE;
     case RECOMPUTE_NONE:
         break;
     }
-    return TAPE_KEEPS_ALL;
+    return TAPE_CHECKPOINTING_NONE;
 }

@@ -32,7 +32,7 @@ int64_t trainer_epochs(const struct agent_config *c);
 /* steps: of the whole run; <= 0: not known. */
 int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
                      struct error *err);
-enum tape_keeps trainer_keeps(const struct agent_config *c);
+enum tape_checkpointing trainer_checkpointing(const struct agent_config *c);
 
 #ifdef __cplusplus
 }

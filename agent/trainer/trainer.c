@@ -198,8 +198,8 @@ static int open_shard(struct trainer *t, struct error *err)
         return -1;
     if (c->memory.offload_activations && device_open_host(t->device, 1, &t->host, err))
         return -1;
-    return tape_spare_memory(t->tape, trainer_keeps(c), t->host,
-                             (int)c->memory.activation_loading_horizon, err);
+    return tape_save_memory(t->tape, trainer_checkpointing(c), t->host,
+                            (int)c->memory.activation_loading_horizon, err);
 }
 
 static int open_optimizer(struct trainer *t, struct error *err)

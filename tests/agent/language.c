@@ -111,12 +111,12 @@ void language_close(struct language *l)
     free(l);
 }
 
-void language_spare_memory(struct language *l, enum tape_keeps keeps, bool offload)
+void language_spare_memory(struct language *l, enum tape_checkpointing checkpointing, bool offload)
 {
     struct error err;
     if (offload)
         assert_ok(device_open_host(l->device, 1, &l->host, &err), &err);
-    assert_ok(tape_spare_memory(l->tape, keeps, l->host, 1, &err), &err);
+    assert_ok(tape_save_memory(l->tape, keeps, l->host, 1, &err), &err);
 }
 
 /* logits, label_logits: the device's. */

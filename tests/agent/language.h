@@ -37,8 +37,9 @@ struct language *language_open(const struct architecture *architecture, enum dty
                                int64_t T);
 void language_close(struct language *language); /* also checks that nothing leaked */
 
-/* As tape_spare_memory(); offload: to a device of its own. */
-void language_spare_memory(struct language *language, enum tape_keeps keeps, bool offload);
+/* As tape_save_memory(); offload: to a device of its own. */
+void language_spare_memory(struct language *language, enum tape_checkpointing checkpointing,
+                           bool offload);
 
 /* One pass over the batch: its loss; in training also the gradients of that
  * mean. */

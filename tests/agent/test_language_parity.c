@@ -214,13 +214,13 @@ static void sparing_memory_changes_nothing(void **state)
 {
     (void)state;
     static const struct {
-        enum tape_keeps keeps;
+        enum tape_checkpointing checkpointing;
         bool offload;
-    } ways[] = {{TAPE_KEEPS_COSTLY, false},
-                {TAPE_KEEPS_SEGMENTS, false},
-                {TAPE_KEEPS_ALL, true},
-                {TAPE_KEEPS_COSTLY, true},
-                {TAPE_KEEPS_SEGMENTS, true}};
+    } ways[] = {{TAPE_CHECKPOINTING_SELECTIVE, false},
+                {TAPE_CHECKPOINTING_FULL, false},
+                {TAPE_CHECKPOINTING_NONE, true},
+                {TAPE_CHECKPOINTING_SELECTIVE, true},
+                {TAPE_CHECKPOINTING_FULL, true}};
     static const char *const names[] = {
         "llama_tied_llama3",  "gpt2", "gpt2_untied_gelu", "t5", "t5_v1_1", "bert_pretraining",
         "bert_classification"};
@@ -237,13 +237,14 @@ static void sparing_memory_changes_nothing(void **state)
         assert_true(loss == language_run(all, true));
         for (size_t w = 0; w < array_length(ways); w++) {
             struct language *l = language_open(&p.architecture, DTYPE_F32, p.T);
-            language_spare_memory(l, ways[w].keeps, ways[w].offload);
+            language_spare_memory(l, ways[w].checkpointing, ways[w].offload);
             assert_true(language_run(l, true) == loss);
             for (int i = 0; i < l->param_count; i++)
                 assert_memory_equal(l->gradients[i], all->gradients[i],
                                     (size_t)l->params[i]->count * sizeof(float));
             assert_true(l->peak_bytes <= all->peak_bytes);
-            if (ways[w].keeps != TAPE_KEEPS_ALL) /* offload frees little of two layers */
+            if (ways[w].checkpointing !=
+                TAPE_CHECKPOINTING_NONE) /* offload frees little of two layers */
                 assert_true(l->peak_bytes < all->peak_bytes);
             language_close(l);
         }

@@ -170,17 +170,17 @@ static void activations_are_the_tables(void **state)
     (void)state;
     static const struct {
         bool is_8b;
-        enum tape_keeps keeps;
+        enum tape_checkpointing checkpointing;
         double gb;
     } rows[] = {
-        {false, TAPE_KEEPS_ALL, 9.95},      {false, TAPE_KEEPS_COSTLY, 6.73},
-        {false, TAPE_KEEPS_SEGMENTS, 1.16}, /* 0.54 and one layer */
-        {true, TAPE_KEEPS_ALL, 36.5},       {true, TAPE_KEEPS_COSTLY, 24.7},
-        {true, TAPE_KEEPS_SEGMENTS, 3.29}, /* 2.15 and one layer */
+        {false, TAPE_CHECKPOINTING_NONE, 9.95}, {false, TAPE_CHECKPOINTING_SELECTIVE, 6.73},
+        {false, TAPE_CHECKPOINTING_FULL, 1.16}, /* 0.54 and one layer */
+        {true, TAPE_CHECKPOINTING_NONE, 36.5},  {true, TAPE_CHECKPOINTING_SELECTIVE, 24.7},
+        {true, TAPE_CHECKPOINTING_FULL, 3.29}, /* 2.15 and one layer */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct run_plan_facts f = rows[i].is_8b ? facts_8b(8) : facts_1b(8);
-        f.activations.keeps = rows[i].keeps;
+        f.activations.checkpointing = rows[i].checkpointing;
         struct run_plan plan;
         run_plan_make(&f, &plan);
         assert_gb(plan.activations, rows[i].gb, "activations");
@@ -391,7 +391,7 @@ static void a_decoders_layers_count_by_its_own_tokens(void **state)
     assert_int_equal(plan.activations, L * decoder + encoder);
     assert_int_equal(plan.host_activations, L * (encoder + decoder));
     f.activations.offload = false;
-    f.activations.keeps = TAPE_KEEPS_SEGMENTS;
+    f.activations.checkpointing = TAPE_CHECKPOINTING_FULL;
     run_plan_make(&f, &plan);
     assert_int_equal(plan.activations, L * B * (S + T) * 1024 + encoder);
 }

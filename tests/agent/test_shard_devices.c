@@ -160,8 +160,8 @@ static void activations_on_the_host(void **state)
     (void)state;
     struct llama_config llama = tiny_llama();
     struct world w = tiny_world(&llama, 1, NO_SHARD);
-    for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++) {
-        w.keeps = (enum tape_keeps)keeps;
+    for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++) {
+        w.checkpointing = (enum tape_checkpointing)keeps;
         w.horizon = 1;
         compare(&w, "activations on the host");
     }

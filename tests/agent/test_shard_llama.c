@@ -45,7 +45,7 @@ static void any_layout_trains_the_same(void **state)
                     struct world w = llama_world(&llama, ranks, (enum shard_strategy)strategy);
                     uint32_t choice = world_hash((uint32_t)turn, 0);
                     w.min_num_params = cuts[cut];
-                    w.keeps = (enum tape_keeps)(turn / 3 % 3);
+                    w.checkpointing = (enum tape_checkpointing)(turn / 3 % 3);
                     w.horizon = choice & 1 ? (int)(choice >> 8) % 4 : 0;
                     w.config.backward_prefetch = (enum backward_prefetch)((choice >> 4) % 3);
                     w.config.forward_prefetch = choice & 2;
@@ -56,7 +56,7 @@ static void any_layout_trains_the_same(void **state)
                     char what[128];
                     snprintf(what, sizeof what,
                              "%d ranks, strategy %d, cut %d, keeps %d, horizon %d, choice %x",
-                             ranks, strategy, (int)cuts[cut], w.keeps, w.horizon, choice);
+                             ranks, strategy, (int)cuts[cut], w.checkpointing, w.horizon, choice);
                     world_must_run(&w, &got, what);
                     world_assert_same(&got, &alone, w.steps, what);
                     world_result_free(&got);
@@ -79,12 +79,12 @@ static void sparing_memory_changes_no_bit(void **state)
         w.min_num_params = cuts[cut];
         w.micro_batches = 2;
         world_must_run(&w, &plain, "keeps all");
-        for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++)
+        for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++)
             for (size_t h = 0; h < array_length(horizons); h++) {
                 char what[64];
                 snprintf(what, sizeof what, "cut %d, keeps %d, horizon %d", (int)cuts[cut], keeps,
                          horizons[h]);
-                w.keeps = (enum tape_keeps)keeps;
+                w.checkpointing = (enum tape_checkpointing)keeps;
                 w.horizon = horizons[h];
                 world_must_run(&w, &got, what);
                 world_assert_bits(&got, &plain, what);
@@ -98,13 +98,14 @@ static void sparing_memory_changes_no_bit(void **state)
 }
 
 /* Eight layers, so that what a layer keeps weighs more than the one at work. */
-static struct memory_use use_with(enum tape_keeps keeps, int horizon, struct memory_use *ret_host)
+static struct memory_use use_with(enum tape_checkpointing checkpointing, int horizon,
+                                  struct memory_use *ret_host)
 {
     struct llama_config llama = world_llama();
     llama.num_hidden_layers = 6;
     struct world w = llama_world(&llama, 1, NO_SHARD);
     struct world_result result;
-    w.keeps = keeps;
+    w.checkpointing = keeps;
     w.horizon = horizon;
     w.steps = 2;
     world_must_run(&w, &result, "memory");
@@ -121,7 +122,7 @@ static void what_is_spared_is_counted(void **state)
     for (int keeps = 0; keeps < 3; keeps++)
         for (int h = 0; h < 3; h++) {
             struct memory_use away;
-            struct memory_use use = use_with((enum tape_keeps)keeps, h == 2 ? 3 : h, &away);
+            struct memory_use use = use_with((enum tape_checkpointing)keeps, h == 2 ? 3 : h, &away);
             peak[keeps][h] = use.peak_bytes[MEMORY_ACTIVATION];
             host[keeps][h] = away.peak_bytes[MEMORY_ACTIVATION];
             print_message("# keeps %d, horizon %d: %lld bytes on the device, %lld away\n", keeps,
@@ -134,8 +135,8 @@ static void what_is_spared_is_counted(void **state)
         assert_true(peak[keeps][1] < peak[keeps][0]);
         assert_true(peak[keeps][1] <= peak[keeps][2]);
     }
-    assert_true(peak[TAPE_KEEPS_COSTLY][0] < peak[TAPE_KEEPS_ALL][0]);
-    assert_true(peak[TAPE_KEEPS_SEGMENTS][0] < peak[TAPE_KEEPS_COSTLY][0]);
+    assert_true(peak[TAPE_CHECKPOINTING_SELECTIVE][0] < peak[TAPE_CHECKPOINTING_NONE][0]);
+    assert_true(peak[TAPE_CHECKPOINTING_FULL][0] < peak[TAPE_CHECKPOINTING_SELECTIVE][0]);
 }
 
 /* The first step leaves all that later ones need. */
@@ -149,7 +150,7 @@ static void no_step_after_the_first_allocates(void **state)
         uint32_t choice = world_hash((uint32_t)turn, 0);
         w.rows = FEW_ROWS;
         w.min_num_params = cuts[turn / 3 % 3];
-        w.keeps = (enum tape_keeps)(choice % 3);
+        w.checkpointing = (enum tape_checkpointing)(choice % 3);
         w.horizon = (int)(choice >> 4) % 3;
         w.offload = choice & 256;
         w.micro_batches = choice & 512 ? 2 : 1;
@@ -172,11 +173,11 @@ static void running_out_of_memory_leaks_nothing(void **state)
 {
     (void)state;
     struct llama_config llama = world_llama();
-    for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++) {
+    for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++) {
         struct world w = llama_world(&llama, 2, FULL_SHARD);
         struct world_result result;
         w.min_num_params = cuts[2];
-        w.keeps = (enum tape_keeps)keeps;
+        w.checkpointing = (enum tape_checkpointing)keeps;
         w.horizon = 2;
         w.steps = 2;
         world_must_run(&w, &result, "enough memory");
@@ -282,7 +283,7 @@ static void bf16_does_not_depend_on_the_layout(void **state)
             w.min_num_params = cuts[turn % 3];
             w.config.strategy = turn & 1 ? FULL_SHARD : SHARD_GRAD_OP;
             w.offload = turn & 2;
-            w.keeps = (enum tape_keeps)(turn % 3);
+            w.checkpointing = (enum tape_checkpointing)(turn % 3);
             w.horizon = turn & 4 ? 1 : 0;
             world_must_run(&w, &got, "bf16");
             world_assert_bits(&got, &plain, "bf16");

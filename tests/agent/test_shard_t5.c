@@ -64,7 +64,7 @@ static void any_layout_trains_the_same(void **state)
                 struct world w = world_of(&a, ranks, (enum shard_strategy)strategy);
                 uint32_t choice = world_hash((uint32_t)turn, 1);
                 w.min_num_params = cuts[turn % 3];
-                w.keeps = (enum tape_keeps)(turn / 3 % 3);
+                w.checkpointing = (enum tape_checkpointing)(turn / 3 % 3);
                 w.horizon = choice & 1 ? (int)(choice >> 8) % 4 : 0;
                 w.config.backward_prefetch = (enum backward_prefetch)((choice >> 4) % 3);
                 w.config.forward_prefetch = choice & 2;
@@ -75,7 +75,8 @@ static void any_layout_trains_the_same(void **state)
                 char what[128];
                 snprintf(what, sizeof what,
                          "model %d, %d ranks, strategy %d, cut %d, keeps %d, horizon %d, choice %x",
-                         which, ranks, strategy, (int)w.min_num_params, w.keeps, w.horizon, choice);
+                         which, ranks, strategy, (int)w.min_num_params, w.checkpointing, w.horizon,
+                         choice);
                 world_must_run(&w, &got, what);
                 world_assert_same(&got, &alone, w.steps, what);
                 world_result_free(&got);
@@ -97,12 +98,12 @@ static void sparing_memory_changes_no_bit(void **state)
         w.min_num_params = cuts[1 + which % 2];
         w.micro_batches = 2;
         world_must_run(&w, &plain, "keeps all");
-        for (int keeps = TAPE_KEEPS_ALL; keeps <= TAPE_KEEPS_SEGMENTS; keeps++)
+        for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++)
             for (size_t h = 0; h < array_length(horizons); h++) {
                 char what[64];
                 snprintf(what, sizeof what, "model %d, keeps %d, horizon %d", which, keeps,
                          horizons[h]);
-                w.keeps = (enum tape_keeps)keeps;
+                w.checkpointing = (enum tape_checkpointing)keeps;
                 w.horizon = horizons[h];
                 world_must_run(&w, &got, what);
                 world_assert_bits(&got, &plain, what);
@@ -128,7 +129,7 @@ static void no_step_after_the_first_allocates(void **state)
         snprintf(what, sizeof what, "turn %d", turn);
         w.steps = 3;
         w.min_num_params = cuts[turn % 3];
-        w.keeps = (enum tape_keeps)(choice % 3);
+        w.checkpointing = (enum tape_checkpointing)(choice % 3);
         w.horizon = (int)(choice >> 4) % 3;
         w.offload = choice & 256;
         w.micro_batches = choice & 512 ? 2 : 1;

@@ -111,7 +111,8 @@ static int world_rank_open(struct world_rank *r)
         return -1;
     struct tape_hooks hooks = shard_hooks(r->shard);
     if (tape_open(r->compute, w->config.param_dtype, &hooks, &r->tape, err) < 0 ||
-        tape_spare_memory(r->tape, w->keeps, w->horizon ? r->shelf : NULL, w->horizon, err) < 0)
+        tape_save_memory(r->tape, w->checkpointing, w->horizon ? r->shelf : NULL, w->horizon, err) <
+            0)
         return -1;
     int status = device_alloc(r->device, MEMORY_INPUT, 3 * sizeof(double), "sums", &sums, err);
     r->sums = sums;
