@@ -299,11 +299,9 @@ struct config_entry {
 int config_entries(const struct config *config, struct arena *arena,
                    struct config_entry **ret_entries);
 
-/* The keys that are not at their built-in default, as "group.name=value (source)", separated by ",
- * ". */
-void config_summary(const struct config *config, struct str *out);
-/* The same as lines of up to `columns` that begin with `prefix`, a new one for each top group.
- * Nothing if all keys are at their default. */
+/* The keys that are not at their built-in default, as "group.name=value (source)", joined by ", ",
+ * in lines of up to `columns` that begin with `prefix`. Each top group begins a line. Nothing if
+ * all keys are at their default. */
 void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
                           struct str *out);
 

@@ -206,18 +206,6 @@ static void add_setting(const struct config *config, int i, struct str *out)
     str_printf(out, " (%s)", source_names[config->source[i]]);
 }
 
-void config_summary(const struct config *config, struct str *out)
-{
-    const char *separator = "";
-    for (int i = 0; i < config_key_count(); i++) {
-        if (config->source[i] == SOURCE_DEFAULT)
-            continue;
-        str_add(out, separator);
-        add_setting(config, i, out);
-        separator = ", ";
-    }
-}
-
 void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
                           struct str *out)
 {

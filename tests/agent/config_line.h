@@ -13,6 +13,9 @@ extern "C" {
 int config_line_parse(struct arena *arena, const char *line, const char *environment,
                       struct config *config, struct error *err);
 
+/* The settings that are not at their default, in one line joined by ", ". */
+void config_line_summary(const struct config *config, struct str *out);
+
 #ifdef __cplusplus
 }
 #endif

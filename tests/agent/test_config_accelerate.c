@@ -293,7 +293,7 @@ static const char *summary_of(struct arena *arena, const char *line, const char 
     assert_ok(config_line_parse(arena, line, environment, &config, &err), &err);
     struct str text;
     str_init(&text, 16 * 1024);
-    config_summary(&config, &text);
+    config_line_summary(&config, &text);
     const char *copy = arena_strdup(arena, str_text(&text));
     str_free(&text);
     return copy;

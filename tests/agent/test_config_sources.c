@@ -127,7 +127,7 @@ static void variables_of_torchs_watch_are_read(void **state)
         struct error err;
         str_init(&summary, 1024);
         assert_ok(config_line_parse(arena, "", rows[i].variable, &config, &err), &err);
-        config_summary(&config, &summary);
+        config_line_summary(&config, &summary);
         assert_string_equal(str_text(&summary), rows[i].summary);
     }
 }

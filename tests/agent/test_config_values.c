@@ -158,7 +158,7 @@ static void values_are_found_under_every_spelling(void **state)
         assert_ok(config_line_parse(arena, spellings[i].line, "", &config, &err), &err);
         auto_str struct str summary;
         str_init(&summary, 4096);
-        config_summary(&config, &summary);
+        config_line_summary(&config, &summary);
         assert_string_equal(str_text(&summary), spellings[i].summary);
     }
 }
