@@ -34,37 +34,37 @@ static struct table table_of(struct operator_config *c)
 {
     struct table t = {{
         {"metrics-bind-address", 0, OPTION_TEXT, &c->metrics_bind_address, "ADDRESS",
-         "where /metrics is served; 0: nowhere (:8080)", 0, 0, NULL},
+         "address of /metrics; 0: disabled (:8080)", 0, 0, NULL},
         {"health-probe-bind-address", 0, OPTION_TEXT, &c->health_probe_bind_address, "ADDRESS",
-         "where /healthz and /readyz are served (:8081)", 0, 0, NULL},
+         "address of /healthz and /readyz; 0: disabled (:8081)", 0, 0, NULL},
         {"leader-elect", 0, OPTION_FLAG, &c->leader_elect, NULL,
-         "work only while holding the Lease: for several replicas", 0, 0, NULL},
+         "elect a leader among several replicas by a Lease", 0, 0, NULL},
         {"leader-election-id", 0, OPTION_TEXT, &c->leader_election_id, "NAME",
          "name of the Lease (shoal-operator)", 0, 0, NULL},
         {"namespace", 0, OPTION_TEXT, &c->namespace_, "NAMESPACE",
-         "watch only this one ($KUBEFLOW_NAMESPACE; all)", 0, 0, NULL},
+         "watch this namespace only ($KUBEFLOW_NAMESPACE; all)", 0, 0, NULL},
         {"kubeconfig", 0, OPTION_TEXT, &c->kubeconfig, "FILE",
-         "credentials ($KUBECONFIG, the pod's own, ~/.kube/config)", 0, 0, NULL},
+         "kubeconfig ($KUBECONFIG, the service account, ~/.kube/config)", 0, 0, NULL},
         {"context", 0, OPTION_TEXT, &c->context, "NAME", "context of the kubeconfig", 0, 0, NULL},
         {"gang-scheduler-name", 0, OPTION_TEXT, &c->gang_scheduler_name, "NAME",
          "volcano, or a scheduler with scheduler-plugins' coscheduling", 0, 0, NULL},
         {"pytorch-init-container-image", 0, OPTION_TEXT, &c->init_image, "IMAGE",
-         "workers wait for the master in it; empty: they do not ($SHOAL_OPERATOR_IMAGE)", 0, 0, NULL},
+         "init container in which workers wait for the master; empty: none ($SHOAL_OPERATOR_IMAGE)", 0, 0, NULL},
         {"pytorch-init-container-template-file", 0, OPTION_TEXT, &c->init_template_file, "FILE",
-         "the init containers as YAML (/etc/config/initContainer.yaml)", 0, 0, NULL},
+         "init containers of workers as YAML (/etc/config/initContainer.yaml)", 0, 0, NULL},
         {"pytorch-init-container-max-tries", 0, OPTION_NUMBER, &c->init_max_tries, "N",
-         "look-ups of the master, 2 s apart (the operator's own image: no limit; else 100)", 1, INT32_MAX, NULL},
+         "DNS lookups of the master, 2 s apart (the operator's own image: no limit; else 100)", 1, INT32_MAX, NULL},
         {"default-backoff-limit", 0, OPTION_NUMBER, &c->default_backoff_limit, "N",
          "backoffLimit of jobs without one; -1: no limit (6)", -1, INT32_MAX, NULL},
         {"node-lost-seconds", 0, OPTION_NUMBER, &c->node_lost_s, "SECONDS",
-         "replace pods of a node lost for so long; 0: never (300)", 0, 86400, NULL},
+         "replace pods whose node is lost for this long; 0: never (300)", 0, 86400, NULL},
         {"overdue-seconds", 0, OPTION_NUMBER, &c->overdue_s, "SECONDS",
-         "... deleted and so long past their grace period; 0: never (60)", 0, 86400, NULL},
+         "replace lost pods this long after their grace period; 0: never (60)", 0, 86400, NULL},
         {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
          0, 0, log_levels},
         {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},
         {"version", 0, OPTION_FLAG, &c->version, NULL, "print the version", 0, 0, NULL},
-        {"help", 'h', OPTION_FLAG, &c->help, NULL, "this text", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &c->help, NULL, "print this help", 0, 0, NULL},
     }};
     size_t count = 0;
     while (t.rows[count].name)
@@ -147,17 +147,19 @@ void operator_config_help(struct str *out)
 {
     struct operator_config none;
     struct table table = table_of(&none);
-    str_add(out,
-            "Usage: shoal-operator [OPTION...]\n"
-            "       shoal-operator wait-for NAME [--tries N]\n"
-            "\n"
-            "Watches kubeflow.org/v1 PyTorchJobs, makes their pods and services, restarts what\n"
-            "fails within the job's limits, and writes status and events. The second form waits\n"
-            "until NAME can be looked up: for init containers.\n"
-            "\n");
+    str_add(
+        out,
+        "Usage: shoal-operator [OPTION...]\n"
+        "       shoal-operator wait-for NAME [--tries N]\n"
+        "\n"
+        "Watches kubeflow.org/v1 PyTorchJobs, creates their pods and services, restarts failed\n"
+        "pods up to the job's limit, and writes status and events. The second form, for init\n"
+        "containers, waits until DNS resolves NAME.\n"
+        "\n");
     options_help(table.rows, out);
-    str_add(out,
-            "\nA flag may have one dash. $MY_POD_NAMESPACE and $MY_POD_NAME say where the Lease\n"
-            "is and who holds it. Flags of the training operator that mean nothing here are\n"
-            "taken and told about.\n");
+    str_add(
+        out,
+        "\nA flag may have one dash. $MY_POD_NAMESPACE is the namespace of the Lease, and\n"
+        "$MY_POD_NAME is part of its holder's identity. Flags of the training operator without\n"
+        "a meaning here are ignored; a log line names each.\n");
 }

@@ -153,7 +153,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
         c->failed_passes++;
         int64_t now_ms = c->options.clocks->steady_ms();
         int64_t again_ms = queue_failed(c->queue, key, now_ms);
-        log_write(outcome->is_new ? LOG_WARNING : LOG_DEBUG, "%s: %s (again in %" PRId64 " ms)",
+        log_write(outcome->is_new ? LOG_WARNING : LOG_DEBUG, "%s: %s (retry in %" PRId64 " ms)",
                   key, outcome->failure->msg, clock_until_ms(again_ms, now_ms));
     } else {
         queue_succeeded(c->queue, key);

@@ -271,7 +271,7 @@ int program_run(struct program *p, struct error *err)
     log_info("shoal-operator %s: %s, %s", SHOAL_VERSION, kubeconfig_server(p->kubeconfig),
              p->config.namespace_ ? p->config.namespace_ : "all namespaces");
     for (int i = 0; i < p->config.ignored.count; i++)
-        log_info("--%s means nothing here", p->config.ignored.items[i]);
+        log_info("--%s is ignored: shoal-operator has no such setting", p->config.ignored.items[i]);
     while (result == 0 && !signal)
         signal = wait_for_events(p, run_once(p), &result, err);
     controller_run_once(p->controller, false);

@@ -64,7 +64,7 @@ int wait_for_name_main(int argc, char *const *argv)
     };
     struct error err;
     if (argc < 1 || argv[0][0] == '-') {
-        log_error("wait-for: say which name: wait-for NAME [--tries N]");
+        log_error("wait-for: NAME is missing: wait-for NAME [--tries N]");
         return EXIT_CONFIG;
     }
     if (options_parse(rows, argc - 1, argv + 1, &err) < 0) {

@@ -183,7 +183,7 @@ static int judge(const struct command_run *run, int status, struct error *err)
     last_words(&run->errors, said);
     const char *colon = *said ? ": " : "";
     if (!run->ended)
-        return error_set(err, ERR_TIMEOUT, "%s: not done after %.1f s%s%s", run->name,
+        return error_set(err, ERR_TIMEOUT, "%s: timed out after %.1f s%s%s", run->name,
                          (double)run->limit_ms / 1000, colon, said);
     if (WIFSIGNALED(status))
         return error_set(err, ERR_IO, "%s: killed by signal %d%s%s", run->name, WTERMSIG(status),

@@ -77,8 +77,8 @@ static void exists_after_lost_answer(struct kube_request *request, struct error 
 {
     if (request->exact)
         error_set(err, ERR_IO,
-                  "%s %.200s: it exists already, made by an earlier try whose answer "
-                  "was lost, or by somebody else",
+                  "%s %.200s: it exists already: an earlier try whose answer was "
+                  "lost created it, or somebody else did",
                   request->method, request->path);
     else
         err->code = ERR_NONE;
@@ -155,8 +155,9 @@ void kube_request_try(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
     if (is_forbidden_by_guard(request)) {
-        error_set(&request->err, ERR_CANCELLED, "%s %.200s: not sent: we lead no longer",
-                  request->method, request->path);
+        error_set(&request->err, ERR_CANCELLED,
+                  "%s %.200s: not sent: this operator does not lead any more", request->method,
+                  request->path);
         fail(request, -1);
         return;
     }

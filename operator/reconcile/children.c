@@ -21,7 +21,7 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
 static void add_pod_lost_event(struct plan *plan, const struct child *child)
 {
     const char *why = child->pod->node_lost_ms ? "its node is lost"
-                                               : "it has ended and should be gone long since";
+                                               : "it has terminated and is past its grace period";
     plan_add(plan,
              (struct action){.kind = ACTION_EVENT,
                              .event_type = EVENT_WARNING,
@@ -61,8 +61,8 @@ static void add_disrupted_event(struct plan *plan, const struct pod *pod)
                        .event_type = EVENT_WARNING,
                        .reason = REASON_POD_DISRUPTED,
                        .message = arena_printf(
-                           plan->arena, "Pod %s did not fail, it was ended: %s%s%s", pod->name,
-                           pod->waiting_reason, pod->waiting_message ? ": " : "",
+                           plan->arena, "Pod %s did not fail, the system terminated it: %s%s%s",
+                           pod->name, pod->waiting_reason, pod->waiting_message ? ": " : "",
                            pod->waiting_message ? pod->waiting_message : ""),
                    });
 }

@@ -171,7 +171,7 @@ const char *observe_leaving(const struct reconcile_context *ctx, enum replica_ty
             continue;
         if (leaves(ctx, child) && !how)
             how = child->deleting         ? "are being deleted"
-                  : child->pod->disrupted ? "were ended by the system"
+                  : child->pod->disrupted ? "were terminated by the system"
                                           : "are lost with their nodes";
         else if (child->pod->phase == POD_FAILED && !leaves(ctx, child) &&
                  !child->pod->master_not_found)

@@ -103,11 +103,12 @@ struct blocker policy_gang_blocker(const struct snapshot *snapshot, struct arena
                                  name));
     else if (group && group->deleting)
         blocker_set(&blocker, "PodGroupPending",
-                    arena_printf(arena, "PodGroup %s of before is still being deleted", name));
+                    arena_printf(arena, "the previous PodGroup %s is still being deleted", name));
     else if (snapshot->options.gang.scheduler == GANG_VOLCANO && (!group || !*group->phase))
         blocker = (struct blocker){
             .reason = "PodGroupPending",
-            .message = arena_printf(arena, "PodGroup %s has not been seen by its scheduler", name),
+            .message =
+                arena_printf(arena, "PodGroup %s has not been processed by its scheduler", name),
             .expected = true};
     else if (snapshot->options.gang.scheduler == GANG_VOLCANO &&
              strcmp(group->phase, "Pending") == 0)

@@ -16,11 +16,12 @@ static void set_overdue_blocker(const struct view *view, struct blocker *blocker
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *child = &view->pods.items[i];
         if (child->overdue && !child->lost)
-            blocker_set(blocker, "PodTerminating",
-                        arena_printf(arena,
-                                     "Pod %s is being deleted and does not end; its node is not "
-                                     "known to be lost, so it is not deleted by force",
-                                     child->name));
+            blocker_set(
+                blocker, "PodTerminating",
+                arena_printf(arena,
+                             "Pod %s is past its deletion grace period; its node is not "
+                             "known to be lost, so the operator does not force the deletion",
+                             child->name));
     }
 }
 

@@ -148,7 +148,7 @@ node well
 check "a pod on another node" on_node stuck well
 uid=$(pod stuck-worker-0 .metadata.uid)
 kubectl delete pod stuck-worker-0 --grace-period=1 --wait=false >/dev/null
-check "that does not end is told of" tells stuck "PodTerminating Pod stuck-worker-0 is being deleted and does not end"
+check "that does not end is told of" tells stuck "PodTerminating Pod stuck-worker-0 is past its deletion grace period"
 check "and not deleted by force" stays "$uid" pod stuck-worker-0 .metadata.uid
 ready stuck-worker-0 False
 check "until its node is lost" wait_for 60 is_new stuck-worker-0 "$uid"

@@ -157,7 +157,7 @@ done
 check "n53 the master that waits for its node stays" is "$master" pod n53-master-0 .metadata.uid
 check "n50 nothing has failed" stays "0 0 Waiting 0" untouched n50
 for name in n51 n52 n53; do check "$name nothing has failed" stays "0 0 Created 0" untouched "$name"; done
-check "n51 it is told" tells n51 "PodDisrupted Pod n51-worker-0 did not fail, it was ended: MasterNotFound"
+check "n51 it is told" tells n51 "PodDisrupted Pod n51-worker-0 did not fail, the system terminated it: MasterNotFound"
 
 # ---- a namespace that has a least size for containers (N09)
 limit_range() { # METHOD PATH [SPEC]

@@ -107,7 +107,7 @@ static void what_takes_too_long_is_killed_with_its_children(void **state)
     for (int64_t limit_ms = 500; !text || !strchr(text, '\n');
          limit_ms = support_longer_ms(limit_ms)) {
         char expected[64];
-        snprintf(expected, sizeof expected, "sh: not done after %g s", (double)limit_ms / 1000);
+        snprintf(expected, sizeof expected, "sh: timed out after %g s", (double)limit_ms / 1000);
         assert_fails(run_shell(script, limit_ms, &output, &bytes, &err), &err, ERR_TIMEOUT,
                      expected);
         free(text);

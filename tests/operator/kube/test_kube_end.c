@@ -61,7 +61,8 @@ static void another_try_asks_the_guard_again(void **state)
     leads = false;
     api_wait(&api, &result.is_done);
     assert_int_equal(result.err.code, ERR_CANCELLED);
-    assert_non_null(strstr(result.err.msg, "POST " PODS ": not sent: we lead no longer"));
+    assert_non_null(
+        strstr(result.err.msg, "POST " PODS ": not sent: this operator does not lead any more"));
     assert_int_equal(fake_server_request_count(api.server), 1);
     api_forget(&result);
     api_close(&api);

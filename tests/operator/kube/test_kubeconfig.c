@@ -372,7 +372,7 @@ static void nobody_waits_for_a_plugin_that_hangs(void **state)
     struct kubeconfig_options options = {.path = path, .exec_limit_ms = 100};
     assert_ok(kubeconfig_open(&config, &options, NOW_MS, &err), &err);
     assert_int_equal(kubeconfig_refresh(config, false, NOW_MS, &err), KUBECONFIG_PENDING);
-    assert_fails(refresh(config, false, NOW_MS, &err), &err, ERR_TIMEOUT, "not done after 0.1 s");
+    assert_fails(refresh(config, false, NOW_MS, &err), &err, ERR_TIMEOUT, "timed out after 0.1 s");
     kubeconfig_close(config);
 
     options.exec_limit_ms = MINUTE_MS;

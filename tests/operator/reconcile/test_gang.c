@@ -13,8 +13,8 @@
 
 static const struct story volcano[] = {
     {"X24 the group comes first", 1, 2, "OnFailure", "", "gang volcano; pass",
-     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Master=0/0/0 Worker=0/0/0\n"
-     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"
+     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been processed by its scheduler) Master=0/0/0 Worker=0/0/0\n"
+     "event Normal PodGroupPending: PodGroup j has not been processed by its scheduler\n"
      "create podgroup j min=3 queue=default\n"},
     {"X24 no pods while it is pending, and the scheduler's reason is told", 1, 2, "OnFailure", "",
      "gang volcano; pass; group Pending; refuse NotEnoughResources; pass",
@@ -40,8 +40,8 @@ static const struct story volcano[] = {
     {"C31 the user asks for more than there is", 0, 2, "OnFailure",
      "schedulingPolicy: {minAvailable: 10, queue: q, priorityClass: high, minResources: {cpu: 3}}",
      "gang volcano; pass",
-     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Worker=0/0/0\n"
-     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"
+     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been processed by its scheduler) Worker=0/0/0\n"
+     "event Normal PodGroupPending: PodGroup j has not been processed by its scheduler\n"
      "create podgroup j min=10 cpu=3000m queue=q priority=high\n"},
     {"C31 and then for less", 0, 2, "OnFailure", "schedulingPolicy: {minAvailable: 10}",
      "gang volcano; settle; member 2; pass", "update podgroup j min=2 queue=default\n"},
@@ -69,9 +69,9 @@ static const struct story volcano[] = {
      "delete podgroup j u1\n"},
     {"and comes again", 0, 1, "OnFailure", "",
      "gang volcano; settle; group Running; settle; run *; settle; suspend; settle; resume; pass",
-     "status Created=T Suspended=F Restarting=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Worker=0/0/0 start=1000\n"
+     "status Created=T Suspended=F Restarting=T Waiting=T(PodGroupPending: PodGroup j has not been processed by its scheduler) Worker=0/0/0 start=1000\n"
      "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
-     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"
+     "event Normal PodGroupPending: PodGroup j has not been processed by its scheduler\n"
      "create podgroup j min=1 queue=default\n"},
     {"a limit ends it too", 0, 1, "OnFailure", "backoffLimit: 0",
      "gang volcano; settle; group Running; settle; run *; restart *; pass",
@@ -92,8 +92,8 @@ static const struct story volcano[] = {
      "create podgroup j min=1 queue=default\n"},
     {"until ours is made", 0, 1, "OnFailure", "",
      "gang volcano; deny already-there; pass; settle; allow; pass",
-     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Worker=0/0/0\n"
-     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"},
+     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been processed by its scheduler) Worker=0/0/0\n"
+     "event Normal PodGroupPending: PodGroup j has not been processed by its scheduler\n"},
     {"and left alone at the end", 0, 1, "OnFailure", "",
      "gang volcano; foreign group; pass; suspend; pass",
      "status Created=T Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Worker=0/0/0\n"
@@ -126,8 +126,8 @@ static const struct story plugins[] = {
 static const struct story elastic[] = {
     {"an elastic job needs its least number of workers", 1, 4, "OnFailure", "",
      "gang volcano; pass",
-     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been seen by its scheduler) Master=0/0/0 Worker=0/0/0\n"
-     "event Normal PodGroupPending: PodGroup j has not been seen by its scheduler\n"
+     "status Created=T Waiting=T(PodGroupPending: PodGroup j has not been processed by its scheduler) Master=0/0/0 Worker=0/0/0\n"
+     "event Normal PodGroupPending: PodGroup j has not been processed by its scheduler\n"
      "create podgroup j min=3 queue=default\n"},
 };
 

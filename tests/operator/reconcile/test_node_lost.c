@@ -40,8 +40,8 @@ static const struct story overdue[] = {
      "requeue 91000\n"},
     {"on a node that is well it is waited for all the same, and people are told", 1, 1, "OnFailure",
      "", "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass",
-     "status Created=T Restarting=T Waiting=T(PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
-     "event Warning PodTerminating: Pod j-worker-0 is being deleted and does not end; its node is not known to be lost, so it is not deleted by force\n"},
+     "status Created=T Restarting=T Waiting=T(PodTerminating: Pod j-worker-0 is past its deletion grace period; its node is not known to be lost, so the operator does not force the deletion) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Warning PodTerminating: Pod j-worker-0 is past its deletion grace period; its node is not known to be lost, so the operator does not force the deletion\n"},
     {"for ever", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 90000; pass; wait 9000000; "
      "pass",
@@ -58,7 +58,7 @@ static const struct story overdue[] = {
      "force delete pod j-worker-0 u4\n"},
     {"a pod in which nothing runs any more can be deleted by force anywhere", 0, 2, "OnFailure", "",
      "patience 60000; settle; run *; settle; exit worker-0 1; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-worker-0 is deleted by force: it has ended and should be gone long since\n"
+     "event Warning PodLost: Pod j-worker-0 is deleted by force: it has terminated and is past its grace period\n"
      "force delete pod j-worker-0 u3\n"},
     {"and made again", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 80000; lose worker-0; "
@@ -71,7 +71,7 @@ static const struct story overdue[] = {
      "force delete pod j-master-0 u2\n"},
     {"so does a finished job that is cleaned up", 1, 1, "OnFailure", "cleanPodPolicy: All",
      "patience 60000; settle; run *; exit master-0 0; pass; wait 80000; lose worker-0; wait 10000; pass",
-     "event Warning PodLost: Pod j-master-0 is deleted by force: it has ended and should be gone long since\n"
+     "event Warning PodLost: Pod j-master-0 is deleted by force: it has terminated and is past its grace period\n"
      "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "force delete pod j-master-0 u3\n"
      "force delete pod j-worker-0 u4\n"},

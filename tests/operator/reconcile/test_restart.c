@@ -23,8 +23,8 @@ static const struct story policies[] = {
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)\n"},
     {"Never: evicted: replaced and not counted", 1, 1, "Never", "",
      "settle; run *; settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
-     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
      "delete pod j-worker-0 u4\n"},
     {"C19 ExitCode: 130 is retried", 1, 1, "ExitCode", "",
      "settle; run *; settle; exit worker-0 130; pass",
@@ -45,8 +45,8 @@ static const struct story policies[] = {
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master replica(s) failed.) Master=0/0/1 start=1000 failures=1 master-0:u2:1+0\n"},
     {"X15 ExitCode: an evicted pod is replaced and not counted", 1, 1, "ExitCode", "",
      "settle; run *; settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
-     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
      "delete pod j-worker-0 u4\n"},
     {"ExitCode: a pod without exit code is replaced and counted", 1, 0, "ExitCode", "",
      "settle; fail master-0; pass",
@@ -232,7 +232,7 @@ static const struct story pauses[] = {
     {"a kubelet that refuses a pod does not get the next one at once", 1, 1, "Never", "",
      REJECTED "wait 9999; pass", "requeue 11000\n"},
     {"but after a pause", 1, 1, "Never", "", REJECTED "wait 10000; pass",
-     "event Warning PodDisrupted: Pod j-worker-0 did not fail, it was ended: OutOfcpu\n"
+     "event Warning PodDisrupted: Pod j-worker-0 did not fail, the system terminated it: OutOfcpu\n"
      "delete pod j-worker-0 u4\n"},
     {"which grows with the trouble", 1, 1, "Never", "",
      REJECTED "wait 10000; settle; wait 30000; reject worker-0 OutOfcpu; pass; pass",
@@ -245,25 +245,25 @@ static const struct story pauses[] = {
      "requeue 1061000\n"},
     {"and is none for a pod that has lived", 1, 1, "Never", "",
      "settle; reject worker-0 Evicted; wait 10000; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
-     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
-     "event Warning PodDisrupted: Pod j-worker-0 did not fail, it was ended: Evicted\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=0/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
+     "event Warning PodDisrupted: Pod j-worker-0 did not fail, the system terminated it: Evicted\n"
      "delete pod j-worker-0 u4\n"},
     {"nor does it keep what has no place", 1, 2, "Never", "",
      "settle; reject worker-1 OutOfcpu; pass; scale 1; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 worker-1:u6:0+0\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 worker-1:u6:0+0\n"
      "delete pod j-worker-1 u6\n"
      "delete service j-worker-1 u3\n"
      "requeue 11000\n"},
     {"clocks too far apart tell nothing", 1, 0, "Never", "",
      "settle; wait 50000; reject master-0 OutOfcpu; pass; wait -25001; pass",
-     "event Warning PodDisrupted: Pod j-master-0 did not fail, it was ended: OutOfcpu\n"
+     "event Warning PodDisrupted: Pod j-master-0 did not fail, the system terminated it: OutOfcpu\n"
      "delete pod j-master-0 u2\n"},
     {"scope Job: the next attempt waits for it", 1, 1, "OnFailure", "restartScope: Job",
      REJECTED "gone master-0; pass; wait 9999; pass", "requeue 11000\n"},
     {"scope Job: and begins after it", 1, 1, "OnFailure", "restartScope: Job",
      REJECTED "gone master-0; pass; wait 10000; pass; gone worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 attempt=1 worker-0:u4:0+0\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 attempt=1 worker-0:u4:0+0\n"
      "create pod j-master-0 attempt 1\n"
      "create pod j-worker-0 attempt 1\n"},
 };
@@ -310,7 +310,7 @@ static const struct story limits[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 start=1000 failures=8 master-0:u2:8+0\n"},
     {"evictions are no failures", 1, 0, "OnFailure", "backoffLimit: 0",
      "settle; evict *; settle; evict *; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master pod(s) were ended by the system.) Master=0/0/0 start=1000 incidents=2 master-0:u3:0+0\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Master pod(s) were terminated by the system.) Master=0/0/0 start=1000 incidents=2 master-0:u3:0+0\n"},
     {"restarts of a replaced pod stay counted", 1, 0, "OnFailure", "backoffLimit: 2",
      "settle; run *; restart *; restart *; settle; gone *; settle; restart *; pass; state",
      "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=0/0/0 start=1000 completion=1000 failures=3 restarts=2 master-0:u3:1+2\n"},
@@ -377,8 +377,8 @@ static const struct story groups[] = {
      "event Normal PyTorchJobFailed: PyTorchJob j is failed because 1 Worker replica(s) failed. (last failure: pod j-worker-0, container pytorch, exit code 1)\n"},
     {"scope Job, Never: evicted: all begin anew", 0, 2, "Never", "restartScope: Job",
      "settle; evict worker-0; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.) Worker=0/0/1 start=1000 incidents=1 attempt=1 worker-0:u3:0+0\n"
-     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were ended by the system.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Worker=0/0/1 start=1000 incidents=1 attempt=1 worker-0:u3:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
      "delete pod j-worker-0 u3\n"
      "delete pod j-worker-1 u4\n"},
     {"scope Job: resuming is a new attempt", 1, 1, "OnFailure", "restartScope: Job",
