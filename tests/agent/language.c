@@ -116,7 +116,7 @@ void language_spare_memory(struct language *l, enum tape_checkpointing checkpoin
     struct error err;
     if (offload)
         assert_ok(device_open_host(l->device, 1, &l->host, &err), &err);
-    assert_ok(tape_save_memory(l->tape, keeps, l->host, 1, &err), &err);
+    assert_ok(tape_save_memory(l->tape, checkpointing, l->host, 1, &err), &err);
 }
 
 /* logits, label_logits: the device's. */

@@ -82,8 +82,8 @@ static void sparing_memory_changes_no_bit(void **state)
         for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++)
             for (size_t h = 0; h < array_length(horizons); h++) {
                 char what[64];
-                snprintf(what, sizeof what, "cut %d, keeps %d, horizon %d", (int)cuts[cut], keeps,
-                         horizons[h]);
+                snprintf(what, sizeof what, "cut %d, keeps %d, horizon %d", (int)cuts[cut],
+                         checkpointing, horizons[h]);
                 w.checkpointing = (enum tape_checkpointing)keeps;
                 w.horizon = horizons[h];
                 world_must_run(&w, &got, what);
@@ -122,11 +122,13 @@ static void what_is_spared_is_counted(void **state)
     for (int keeps = 0; keeps < 3; keeps++)
         for (int h = 0; h < 3; h++) {
             struct memory_use away;
-            struct memory_use use = use_with((enum tape_checkpointing)keeps, h == 2 ? 3 : h, &away);
+            struct memory_use use =
+                use_with((enum tape_checkpointing)checkpointing, h == 2 ? 3 : h, &away);
             peak[keeps][h] = use.peak_bytes[MEMORY_ACTIVATION];
             host[keeps][h] = away.peak_bytes[MEMORY_ACTIVATION];
-            print_message("# keeps %d, horizon %d: %lld bytes on the device, %lld away\n", keeps,
-                          h == 2 ? 3 : h, (long long)peak[keeps][h], (long long)host[keeps][h]);
+            print_message("# keeps %d, horizon %d: %lld bytes on the device, %lld away\n",
+                          checkpointing, h == 2 ? 3 : h, (long long)peak[keeps][h],
+                          (long long)host[keeps][h]);
         }
     for (int keeps = 0; keeps < 3; keeps++) {
         assert_int_equal(host[keeps][0], 0);

@@ -92,9 +92,9 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
     snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
     json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
     json_t *status = json_object();
-    if (kube->checkpointing != LATE_API_KEEPS_NOTHING)
+    if (kube->keeps != LATE_API_KEEPS_NOTHING)
         json_object_set_new(status, "history", json_pack("{s:i}", "restarts", 0));
-    if (kube->checkpointing == LATE_API_KEEPS_ALL)
+    if (kube->keeps == LATE_API_KEEPS_ALL)
         json_object_set_new(json_object_get(status, "history"), "incidents", json_integer(0));
     json_object_set_new(object, "status", status);
     if (code)

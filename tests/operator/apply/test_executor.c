@@ -304,7 +304,7 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
         bool history_pruned = keeps != LATE_API_KEEPS_ALL;
         struct job_status seen = {.history.known = keeps != LATE_API_KEEPS_NOTHING};
         struct job_status counted = {.history = {.known = true, .failures = 3, .incidents = 2}};
-        f->kube.checkpointing = keeps;
+        f->kube.keeps = keeps;
         for (int i = 0; i < 2; i++) {
             struct plan *plan = plan_open(f->cluster->arena);
             counted.history.failures++;
@@ -330,7 +330,7 @@ static void who_leads_no_more_remembers_no_history(void **state)
 {
     (void)state;
     struct executor_fixture *f = executor_fixture_open(0);
-    f->kube.checkpointing = LATE_API_KEEPS_NOTHING;
+    f->kube.keeps = LATE_API_KEEPS_NOTHING;
     const char *uid = f->cluster->job->uid;
     const struct job_status seen = {0}, counted = {.history = {.known = true, .failures = 3}};
     struct plan *plan = plan_open(f->cluster->arena);
@@ -352,7 +352,7 @@ static void a_lost_answer_is_known_without_history(void **state)
         [LATE_API_KEEPS_A_PART] = {.known = true, .failures = 4}, [LATE_API_KEEPS_NOTHING] = {0}};
     for (int keeps = LATE_API_KEEPS_A_PART; keeps <= LATE_API_KEEPS_NOTHING; keeps++) {
         struct executor_fixture *f = executor_fixture_open(0);
-        f->kube.checkpointing = keeps;
+        f->kube.keeps = keeps;
         const char *uid = f->cluster->job->uid;
         const struct history counted = {.known = true, .failures = 3, .incidents = 2};
         struct job_status tries[2] = {{.start_ms = 1000, .history = counted},
