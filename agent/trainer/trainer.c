@@ -154,7 +154,8 @@ static int try_checkpoint_dir(struct trainer *t, struct error *err)
     if (durable_try_dir(&file_ops_system, dir, err))
         return error_wrap(err, "no checkpoint could be saved: checkpoint.dir (--output_dir, "
                                "--checkpoint_dir, --save_path)");
-    return trainer_lock_dir(t, err);
+    return checkpointer_lock(&t->checkpointer, t->config, t->listener, t->place.run,
+                             t->place.restarted, err);
 }
 
 static int try_model_path(struct trainer *t, struct error *err)
@@ -314,6 +315,33 @@ static int check_epochs(const struct trainer *t, struct error *err)
                      epochs);
 }
 
+static int save_model(void *ctx, const char *path, struct error *err)
+{
+    return trainer_save_model(ctx, path, err);
+}
+
+static int open_checkpointer(struct trainer *t, struct error *err)
+{
+    struct checkpointer_run run = {
+        .config = t->config,
+        .listener = t->listener,
+        .world = t->world,
+        .shard = t->shard,
+        .optim = t->optim,
+        .totals = &t->totals,
+        .cursor = &t->cursor,
+        .schedule = &t->schedule,
+        .lr = &t->lr,
+        .strategy = shard_strategy_name(t->strategy),
+        .agent_config = t->place.agent_config,
+        .save_model = save_model,
+        .ctx = t,
+    };
+    if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &run.model_config, err))
+        return -1;
+    return checkpointer_open(&t->checkpointer, &run, t->place.world, err);
+}
+
 /* What comes after the data, in the order that people know from the logs of others. */
 static int open_engine(struct trainer *t, struct error *err)
 {
@@ -326,9 +354,7 @@ static int open_engine(struct trainer *t, struct error *err)
         step_totals_open(&t->totals, t->device, t->compute, t->world, t->shard, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
-    if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &t->model_config, err))
-        return -1;
-    if (t->config->checkpoint.dir[0] && saver_open(t->place.world, &t->saver, err))
+    if (open_checkpointer(t, err))
         return -1;
     return trainer_resume(t, err) || trainer_open_profiler(t, err) ? -1 : 0;
 }
@@ -342,8 +368,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     t->place = *place;
     t->listener = listener;
     t->arena = arena_open();
-    t->dir_lock = -1;
-    t->saved_step = -1;
+    checkpointer_init(&t->checkpointer);
     t->evaluated_step = -1;
     t->cursor = (struct data_cursor){.config = config, .state = ""};
     struct source_place data;
@@ -367,9 +392,7 @@ void trainer_close(struct trainer *t)
         stream_sync(t->compute, &ignored);
     }
     trainer_close_profiler(t);
-    saver_close(t->saver);
-    trainer_unlock_dir(t);
-    host_state_close(&t->snapshot);
+    checkpointer_close(&t->checkpointer);
     tape_close(t->tape);
     optim_close(t->optim);
     shard_close(t->shard);

@@ -3,14 +3,15 @@
 #define SHOAL_AGENT_TRAINER_PARTS_H
 
 #include "agent/checkpoint/checkpoint.h"
-#include "agent/checkpoint/saver.h"
 #include "agent/config/profile_plan.h"
 #include "agent/plan/trainer_settings.h"
 #include "agent/shard/optim.h"
 #include "agent/shard/schedule.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/profiler.h"
+#include "agent/trainer/checkpointer.h"
 #include "agent/trainer/data_cursor.h"
+#include "agent/trainer/host_state.h"
 #include "agent/trainer/phases.h"
 #include "agent/trainer/step_totals.h"
 #include "agent/trainer/trainer.h"
@@ -22,24 +23,9 @@
 extern "C" {
 #endif
 
-enum { TRAINER_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
-
 /* What compute is handed as graphs (runtime.cuda_graphs): a training pass with its backward, an
  * evaluation pass, the optimizer's step. */
 enum { GRAPH_TRAINING, GRAPH_EVALUATION, GRAPH_UPDATE, TRAINER_GRAPHS };
-
-/* Buffers for one unit's slice: its values, then each optimizer state. */
-struct host_unit {
-    char *tensor[1 + TRAINER_MAX_STATES]; /* [shard_count] of shard_dtype() */
-};
-
-/* This rank's slices in host memory. */
-struct host_state {
-    struct arena *arena; /* owns all; NULL: not open */
-    struct host_unit *units;
-    int tensors; /* 1 + the optimizer's states */
-    struct tensor_ranges parts[CHECKPOINT_PARTS];
-};
 
 struct trainer {
     const struct agent_config *config;
@@ -77,17 +63,8 @@ struct trainer {
     int64_t nonfinite_steps, skipped_steps; /* of this process */
     int64_t told_memory;                    /* bytes; see trainer_tell_memory() */
 
-    struct saver *saver;        /* NULL if nothing is saved */
-    struct host_state snapshot; /* what it saves */
-    struct checkpoint_state snapshot_state;
-    int dir_lock;             /* of checkpoint.dir, on rank 0; -1: none */
-    const char *model_config; /* config.json; NULL: not a language model */
-    const char *run;          /* place.run, if it is the same on all ranks; else "" */
-    char snapshot_name[256], snapshot_path[PATH_MAX];
-    struct trainer_save save; /* the snapshot's, as the listener is told of it */
-    int64_t evaluated_step;   /* the step behind which it was evaluated last; -1: never */
-    int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
-    int failed_saves;   /* in a row */
+    struct checkpointer checkpointer;
+    int64_t evaluated_step; /* the step behind which it was evaluated last; -1: never */
 };
 
 static inline bool trainer_is_language(const struct trainer *t)
@@ -105,8 +82,6 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
                          struct error *err);
 
 /* trainer_schedule.c */
-/* Notes the learning rate's course in a checkpoint's state. */
-void trainer_schedule_describe(const struct schedule *schedule, struct checkpoint_state *state);
 /* Takes the course of the run that saved, if the configuration says so, else tells how this run's
  * differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
@@ -153,33 +128,6 @@ void trainer_profile_step_ends(struct trainer *t, bool was_one); /* false: there
 /* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
  * they are. Collective. */
 int trainer_evaluate(struct trainer *t, struct error *err);
-
-/* trainer_state.c */
-/* Buffers for all of this rank's slices, and the ranges that lie in them. */
-void host_state_open(const struct trainer *t, struct host_state *host);
-void host_state_close(struct host_state *host);
-enum host_state_way { TO_HOST, TO_DEVICE };
-/* Waits for all queued work. */
-int host_state_copy(const struct trainer *t, const struct host_state *host, enum host_state_way way,
-                    struct error *err);
-
-/* trainer_save.c */
-/* Begins a checkpoint of the current position, unless one was at this very step; waits for the one
- * before, and for this one too unless it may be written beside the training. A save that fails is
- * told, and is an error if it was the last chance or the second in a row. Collective. */
-enum save_when { SAVE_BESIDE, SAVE_NOW, SAVE_LAST };
-int trainer_save(struct trainer *t, enum save_when when, struct error *err);
-/* Whether a save beside the training has ended on this rank; and, once it has on all, at the same
- * step on all of them: how it ended. */
-bool trainer_save_has_ended(struct trainer *t);
-int trainer_end_save(struct trainer *t, struct error *err);
-
-/* trainer_lock.c, on rank 0: keeps other runs from writing into checkpoint.dir, which exists, for
- * as long as this one does. Waits some time for whoever writes there. Notices if the file system
- * has no locks, and goes on. Errors: ERR_EXISTS if another run keeps writing there, ERR_TIMEOUT if
- * it is this run's predecessor, ERR_CANCELLED if a stop was asked for meanwhile. */
-int trainer_lock_dir(struct trainer *t, struct error *err);
-void trainer_unlock_dir(struct trainer *t);
 
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */

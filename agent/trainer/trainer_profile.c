@@ -70,6 +70,7 @@ int trainer_open_profiler(struct trainer *t, struct error *err)
                                              .memory = c->profiler.memory,
                                              .max_events = PROFILER_MAX_EVENTS};
     t->profiler = profiler_open(&setting);
+    t->checkpointer.profiler = t->profiler;
     profiler_add_device(t->profiler, t->device, device_name(t->device));
     if (t->shard_device != t->device)
         profiler_add_device(t->profiler, t->shard_device, "optimizer's host");

@@ -51,7 +51,7 @@ static void choose_latest(struct trainer *t, const char *dir, bool must, struct 
     lines_init(&skipped.reasons, t->arena);
     struct checkpoint_found found = {0};
     struct error err;
-    const char *run = choice->own_only ? t->run : NULL;
+    const char *run = choice->own_only ? t->checkpointer.run : NULL;
     int result = checkpoint_find_latest(dir, run, NULL, &skipped, &found, &err);
     for (size_t i = 0; i < skipped.paths.count; i++)
         trainer_event(t, RUN_INCOMPLETE, skipped.paths.items[i]);
@@ -100,8 +100,9 @@ static bool was_here(const struct trainer *t)
 {
     struct checkpoint_found found;
     struct error ignored;
-    if (!t->run[0] ||
-        checkpoint_find_latest(t->config->checkpoint.dir, t->run, NULL, NULL, &found, &ignored))
+    if (!t->checkpointer.run[0] ||
+        checkpoint_find_latest(t->config->checkpoint.dir, t->checkpointer.run, NULL, NULL, &found,
+                               &ignored))
         return false;
     free(found.path);
     return true;
@@ -139,7 +140,7 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
     } else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] &&
                (any_restarted || was_here(t))) {
-        choice->own_only = t->run[0] != 0;
+        choice->own_only = t->checkpointer.run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }
     if (!asked[0] && c->checkpoint.dir[0] && !choice->path[0] && !choice->outcome.failed)
@@ -157,7 +158,7 @@ static int agree_on_run(struct trainer *t, struct error *err)
     if (agree_broadcast(t->world, t->compute, first, sizeof first, err) ||
         step_totals_any(&t->totals, strcmp(run, first) != 0, &differs, err))
         return -1;
-    t->run = differs ? "" : arena_strdup(t->arena, run);
+    t->checkpointer.run = differs ? "" : arena_strdup(t->arena, run);
     return 0;
 }
 
@@ -186,7 +187,7 @@ static void go_to(struct trainer *t, const struct checkpoint_state *state)
         .step = state->step,
         .micro_batches = state->micro_batches,
     };
-    t->saved_step = state->step;
+    t->checkpointer.saved_step = state->step;
     t->cursor.state = arena_strdup(t->arena, state->data);
     optim_set_steps(t->optim, state->optimizer_steps);
     const double sums[3] = {state->epoch_loss_sum, state->epoch_correct, state->epoch_rows};
@@ -198,7 +199,7 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
 {
     static const enum run_event loaded[] = {RUN_LOAD_MODEL_DONE, RUN_LOAD_OPTIMIZER_DONE};
     struct host_state host;
-    host_state_open(t, &host);
+    host_state_open(t->shard, t->optim, &host);
     int result = 0;
     for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++) {
         result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part], err);
@@ -206,7 +207,7 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
             trainer_event(t, loaded[part], path);
     }
     if (result == 0)
-        result = host_state_copy(t, &host, TO_DEVICE, err);
+        result = host_state_copy(&host, TO_DEVICE, err);
     host_state_close(&host);
     if (result == 0)
         shard_values_changed(t->shard);
@@ -246,12 +247,12 @@ static int check_kind(struct trainer *t, const char *path, struct checkpoint *ch
     lines_init(&lines, t->arena);
     if (checkpoint_read_text(checkpoint, CHECKPOINT_MODEL_CONFIG, &model, err))
         return -1;
-    if (model && t->model_config)
-        config_json_compare(model, t->model_config, &lines);
-    if (model && !t->model_config)
+    if (model && t->checkpointer.of.model_config)
+        config_json_compare(model, t->checkpointer.of.model_config, &lines);
+    if (model && !t->checkpointer.of.model_config)
         lines_add(&lines,
                   "model.type mnist_cnn (saved: a language model, whose config.json is there)");
-    if (!model && t->model_config)
+    if (!model && t->checkpointer.of.model_config)
         lines_add(
             &lines,
             "a language model (saved: mnist_cnn, as there is no config.json in the checkpoint)");
@@ -295,7 +296,7 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
     if (t->world->rank == 0) {
         struct checkpoint_found found;
         struct error ignored;
-        const char *run = choice->own_only ? t->run : NULL;
+        const char *run = choice->own_only ? t->checkpointer.run : NULL;
         const struct checkpoint_listed before = {choice->path, choice->step};
         if (checkpoint_find_latest(choice->dir, run, &before, NULL, &found, &ignored) == 0) {
             t->listener->skipped(t->listener->ctx, damage->msg);

@@ -34,11 +34,11 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
     else if (step_totals_any(&t->totals, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
         return -1;
     if (!trainer_is_language(t)) {
-        ended = trainer_save_has_ended(t) ? 1 : 0;
+        ended = checkpointer_save_has_ended(&t->checkpointer) ? 1 : 0;
         if (step_totals_sum(&t->totals, &ended, err))
             return -1;
     }
-    return ended >= t->world->size ? trainer_end_save(t, err) : 0;
+    return ended >= t->world->size ? checkpointer_end_save(&t->checkpointer, err) : 0;
 }
 
 /* samples: of the epoch, before the step. */
@@ -53,11 +53,11 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
     bool is_due = every > 0 && t->cursor.position.step % every == 0;
     t->save_is_due = is_due && data_cursor_epoch_is_over(&t->cursor) &&
                      !stop; /* it is the epoch's end: run_epochs */
-    if (is_due && !t->save_is_due && trainer_save(t, SAVE_BESIDE, err))
+    if (is_due && !t->save_is_due && checkpointer_save(&t->checkpointer, SAVE_BESIDE, err))
         return -1;
     if (!stop)
         return 0;
-    if (t->config->checkpoint.save_on_signal && trainer_save(t, SAVE_LAST, err))
+    if (t->config->checkpoint.save_on_signal && checkpointer_save(&t->checkpointer, SAVE_LAST, err))
         return -1;
     error_set(err, ERR_CANCELLED, "stopped at step %lld as asked",
               (long long)t->cursor.position.step);
@@ -134,7 +134,7 @@ static int run_epochs(struct trainer *t, struct error *err)
         /* max_steps or a part came first: the position stays within the epoch, and so
          * do its sums. */
         bool over = data_cursor_epoch_is_over(&t->cursor);
-        if (!over && trainer_save(t, SAVE_NOW, err))
+        if (!over && checkpointer_save(&t->checkpointer, SAVE_NOW, err))
             return -1;
         bool scores = t->cursor.test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH) &&
                       t->evaluated_step != t->cursor.position.step;
@@ -146,10 +146,10 @@ static int run_epochs(struct trainer *t, struct error *err)
         step_totals_set(&t->totals, 0, 0, 0);
         bool saves = t->config->checkpoint.save_steps == 0 || t->save_is_due;
         t->save_is_due = false;
-        if (saves && trainer_save(t, SAVE_BESIDE, err))
+        if (saves && checkpointer_save(&t->checkpointer, SAVE_BESIDE, err))
             return -1;
     }
-    return trainer_save(t, SAVE_LAST, err);
+    return checkpointer_save(&t->checkpointer, SAVE_LAST, err);
 }
 
 int trainer_run(struct trainer *t, struct error *err)

@@ -4,17 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void trainer_schedule_describe(const struct schedule *schedule, struct checkpoint_state *state)
-{
-    snprintf(state->schedule_type, sizeof state->schedule_type, "%s",
-             schedule_type_name(schedule->type));
-    state->peak_lr = schedule->lr;
-    state->min_lr = schedule->min_lr;
-    state->warmup_ratio = schedule->warmup_ratio;
-    state->warmup_steps = schedule->warmup_steps;
-    state->decay_steps = schedule->decay_steps;
-}
-
 /* Of a schedule, in the order and the words of AnnealingLR. */
 struct course {
     double lr, min_lr, warmup;

@@ -124,7 +124,7 @@ static void queue_totals(struct trainer *t)
     const struct source_fetched *next = source_ahead(t->cursor.train);
     const struct step_votes votes = {
         .stop = t->listener->stop_asked(t->listener->ctx),
-        .saved = trainer_save_has_ended(t),
+        .saved = checkpointer_save_has_ended(&t->checkpointer),
         .targets = next ? (double)next->targets : (double)NAN,
         .labels = next ? (double)next->labels : 0,
     };

@@ -33,14 +33,14 @@ static int load_checkpoint(struct trainer *t, const char *path, struct error *er
 {
     struct checkpoint *checkpoint = NULL;
     struct host_state host;
-    host_state_open(t, &host);
-    int result = host_state_copy(t, &host, TO_HOST, err); /* the optimizer's part stays */
+    host_state_open(t->shard, t->optim, &host);
+    int result = host_state_copy(&host, TO_HOST, err); /* the optimizer's part stays */
     if (result == 0)
         result = checkpoint_open(path, &checkpoint, err);
     if (result == 0)
         result = checkpoint_load(checkpoint, CHECKPOINT_MODEL, &host.parts[CHECKPOINT_MODEL], err);
     if (result == 0)
-        result = host_state_copy(t, &host, TO_DEVICE, err);
+        result = host_state_copy(&host, TO_DEVICE, err);
     checkpoint_close(checkpoint);
     host_state_close(&host);
     if (result == 0)
