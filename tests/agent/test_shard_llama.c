@@ -54,9 +54,10 @@ static void any_layout_trains_the_same(void **state)
                     w.micro_batches = choice & 16 ? 2 : 1;
                     w.offload = choice & 32;
                     char what[128];
-                    snprintf(what, sizeof what,
-                             "%d ranks, strategy %d, cut %d, keeps %d, horizon %d, choice %x",
-                             ranks, strategy, (int)cuts[cut], w.checkpointing, w.horizon, choice);
+                    snprintf(
+                        what, sizeof what,
+                        "%d ranks, strategy %d, cut %d, checkpointing %d, horizon %d, choice %x",
+                        ranks, strategy, (int)cuts[cut], w.checkpointing, w.horizon, choice);
                     world_must_run(&w, &got, what);
                     world_assert_same(&got, &alone, w.steps, what);
                     world_result_free(&got);
@@ -78,13 +79,14 @@ static void sparing_memory_changes_no_bit(void **state)
         w.rows = FEW_ROWS;
         w.min_num_params = cuts[cut];
         w.micro_batches = 2;
-        world_must_run(&w, &plain, "keeps all");
-        for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++)
+        world_must_run(&w, &plain, "no checkpointing");
+        for (int checkpointing = TAPE_CHECKPOINTING_NONE; checkpointing <= TAPE_CHECKPOINTING_FULL;
+             checkpointing++)
             for (size_t h = 0; h < array_length(horizons); h++) {
                 char what[64];
-                snprintf(what, sizeof what, "cut %d, keeps %d, horizon %d", (int)cuts[cut],
+                snprintf(what, sizeof what, "cut %d, checkpointing %d, horizon %d", (int)cuts[cut],
                          checkpointing, horizons[h]);
-                w.checkpointing = (enum tape_checkpointing)keeps;
+                w.checkpointing = (enum tape_checkpointing)checkpointing;
                 w.horizon = horizons[h];
                 world_must_run(&w, &got, what);
                 world_assert_bits(&got, &plain, what);
@@ -105,7 +107,7 @@ static struct memory_use use_with(enum tape_checkpointing checkpointing, int hor
     llama.num_hidden_layers = 6;
     struct world w = llama_world(&llama, 1, NO_SHARD);
     struct world_result result;
-    w.checkpointing = keeps;
+    w.checkpointing = checkpointing;
     w.horizon = horizon;
     w.steps = 2;
     world_must_run(&w, &result, "memory");
@@ -119,23 +121,23 @@ static void what_is_spared_is_counted(void **state)
 {
     (void)state;
     int64_t peak[3][3], host[3][3]; /* keeps; horizon 0, 1, 3 */
-    for (int keeps = 0; keeps < 3; keeps++)
+    for (int checkpointing = 0; checkpointing < 3; checkpointing++)
         for (int h = 0; h < 3; h++) {
             struct memory_use away;
             struct memory_use use =
                 use_with((enum tape_checkpointing)checkpointing, h == 2 ? 3 : h, &away);
-            peak[keeps][h] = use.peak_bytes[MEMORY_ACTIVATION];
-            host[keeps][h] = away.peak_bytes[MEMORY_ACTIVATION];
-            print_message("# keeps %d, horizon %d: %lld bytes on the device, %lld away\n",
-                          checkpointing, h == 2 ? 3 : h, (long long)peak[keeps][h],
-                          (long long)host[keeps][h]);
+            peak[checkpointing][h] = use.peak_bytes[MEMORY_ACTIVATION];
+            host[checkpointing][h] = away.peak_bytes[MEMORY_ACTIVATION];
+            print_message("# checkpointing %d, horizon %d: %lld bytes on the device, %lld away\n",
+                          checkpointing, h == 2 ? 3 : h, (long long)peak[checkpointing][h],
+                          (long long)host[checkpointing][h]);
         }
-    for (int keeps = 0; keeps < 3; keeps++) {
-        assert_int_equal(host[keeps][0], 0);
-        assert_true(host[keeps][1] > 0);
-        assert_int_equal(host[keeps][2], host[keeps][1]);
-        assert_true(peak[keeps][1] < peak[keeps][0]);
-        assert_true(peak[keeps][1] <= peak[keeps][2]);
+    for (int checkpointing = 0; checkpointing < 3; checkpointing++) {
+        assert_int_equal(host[checkpointing][0], 0);
+        assert_true(host[checkpointing][1] > 0);
+        assert_int_equal(host[checkpointing][2], host[checkpointing][1]);
+        assert_true(peak[checkpointing][1] < peak[checkpointing][0]);
+        assert_true(peak[checkpointing][1] <= peak[checkpointing][2]);
     }
     assert_true(peak[TAPE_CHECKPOINTING_SELECTIVE][0] < peak[TAPE_CHECKPOINTING_NONE][0]);
     assert_true(peak[TAPE_CHECKPOINTING_FULL][0] < peak[TAPE_CHECKPOINTING_SELECTIVE][0]);
@@ -175,11 +177,12 @@ static void running_out_of_memory_leaks_nothing(void **state)
 {
     (void)state;
     struct llama_config llama = world_llama();
-    for (int keeps = TAPE_CHECKPOINTING_NONE; keeps <= TAPE_CHECKPOINTING_FULL; keeps++) {
+    for (int checkpointing = TAPE_CHECKPOINTING_NONE; checkpointing <= TAPE_CHECKPOINTING_FULL;
+         checkpointing++) {
         struct world w = llama_world(&llama, 2, FULL_SHARD);
         struct world_result result;
         w.min_num_params = cuts[2];
-        w.checkpointing = (enum tape_checkpointing)keeps;
+        w.checkpointing = (enum tape_checkpointing)checkpointing;
         w.horizon = 2;
         w.steps = 2;
         world_must_run(&w, &result, "enough memory");
