@@ -19,7 +19,6 @@ system popen:posix_spawn with a list of arguments
 for_tests='
 device_compute_capability device_memory_reset_peak device_memory_set_limit:benches and tests that fill a device
 executor_running http_in_flight httpd_listeners telemetry_port:what a test waits for
-config_summary:a configuration as one text
 optim_defaults:the defaults of a row
 plan_print:plans are compared as texts
 tokenizer_open_json:fuzzed

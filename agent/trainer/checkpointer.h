@@ -52,8 +52,8 @@ struct checkpointer {
 
 /* Nothing is saved yet, and nothing is locked. */
 void checkpointer_init(struct checkpointer *checkpointer);
-/* Begins to save for `run`. host: moves host memory, used until checkpointer_close(). Collective.
- */
+/* Begins to save for `run`. host: moves host memory, used until
+ * checkpointer_close(). Collective. */
 int checkpointer_open(struct checkpointer *checkpointer, const struct checkpointer_run *run,
                       struct comm *host, struct error *err);
 /* Waits for the save that runs, and unlocks the directory. Also one that is not open. */

@@ -36,8 +36,8 @@ struct executor_outcome {
     int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken: it may be free then */
 };
 
-/* While the bodies of all requests take this much memory, a plan has one request in flight at most.
- */
+/* While the bodies of all requests take this much memory, a plan has one request in
+ * flight at most. */
 #define EXECUTOR_BODY_BYTES_MAX ((size_t)4 << 20)
 
 /* Sends requests: the functions of kube.h, or those of a test. */

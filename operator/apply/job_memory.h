@@ -34,8 +34,8 @@ struct job_memory {
     char *refused;    /* see executor_refused */
     uint64_t failure; /* hash of the last plan's error message; 0: it did not fail */
     struct unconfirmed *unconfirmed; /* NULL: none */
-    /* The history, if the API server prunes it: its CustomResourceDefinition is of another version.
-     */
+    /* The history, if the API server prunes it: its CustomResourceDefinition is of
+     * another version. */
     struct arena *kept_arena;     /* of `kept` */
     struct job_status *kept;      /* the last status written whose history was pruned; NULL: none */
     struct arena *restored_arena; /* of what job_memory_restore_history returned last */

@@ -5,8 +5,8 @@
  * more keys than its caller knows (the operator: CACHE_MAX_OBJECTS of each kind).
  *
  * Each key waits in one of two lanes, which the caller pops separately to give each a share of the
- * workers: a thousand patient keys do not delay an urgent one, and urgent keys do not starve them.
- */
+ * workers: a thousand patient keys do not delay an urgent one, and urgent keys do not
+ * starve them. */
 #ifndef SHOAL_OPERATOR_CACHE_QUEUE_H
 #define SHOAL_OPERATOR_CACHE_QUEUE_H
 
@@ -38,8 +38,8 @@ void queue_done(struct queue *queue, const char *key);
  * meanwhile. Returns that time. */
 int64_t queue_failed(struct queue *queue, const char *key, int64_t now_ms);
 void queue_succeeded(struct queue *queue, const char *key); /* done, and the backoff is reset */
-/* The job was deleted: drops the key and its backoff. If a worker has it, queue_done must follow.
- */
+/* The job was deleted: drops the key and its backoff. If a worker has it, queue_done
+ * must follow. */
 void queue_forget(struct queue *queue, const char *key);
 
 /* When the next key of this lane is due; INT64_MAX: the lane is empty. */

@@ -20,10 +20,10 @@ struct manifest {
     struct json_t *documents; /* owned; the jobs' raw templates point into it */
     struct job **jobs; /* in the order of the file; those with `invalid` set have no defaults */
     size_t job_count;
-    struct lines
-        problems; /* errors: "FILE:LINE: document N (KIND NAME): PATH: what, what is allowed" */
-    struct lines
-        notes; /* fields that are ignored, or understood but not enforced, in the same form */
+    /* errors: "FILE:LINE: document N (KIND NAME): PATH: what, what is allowed" */
+    struct lines problems;
+    /* fields that are ignored, or understood but not enforced, in the same form */
+    struct lines notes;
 };
 
 /* Reads YAML or JSON, a subset of it. Messages name the text by `source`: a path, or "-". Jobs

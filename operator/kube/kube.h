@@ -4,8 +4,8 @@
  * 409, 410 and 422 as error codes.
  *
  * now_ms is the wall clock everywhere, as credentials expire by it; the client survives its jumps.
- * `done` and `line` are called from http_poll and kube_tick only, and may send and cancel requests.
- */
+ * `done` and `line` are called from http_poll and kube_tick only, and may send and
+ * cancel requests. */
 #ifndef SHOAL_OPERATOR_KUBE_KUBE_H
 #define SHOAL_OPERATOR_KUBE_KUBE_H
 
@@ -36,8 +36,8 @@ struct kube_call {
     const char *content_type;  /* NULL: application/json */
     bool once;                 /* no retries: for leases, whose holder decides in time */
     bool exact; /* a POST whose caller must know whether it created the object; see done */
-    bool
-        unguarded; /* the leader's own lease: sent before all others and without asking the guard */
+    /* the leader's own lease: sent before all others and without asking the guard */
+    bool unguarded;
     int64_t timeout_ms; /* of one try; 0: kube_options.timeout_ms */
     /* The answer's object, or NULL with *err: ERR_NOT_FOUND 404, ERR_EXISTS 409 AlreadyExists,
      * ERR_CONFLICT any other 409, ERR_GONE 410, ERR_FORBIDDEN 403, ERR_INPUT 400 and 422,
