@@ -61,7 +61,7 @@ static inline int rendezvous_rank_share(struct rendezvous *r, const struct proce
 static inline int rendezvous_rank_receive(int fd, void *data, size_t bytes, struct error *err)
 {
     int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
-    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct pollfd p = {fd, POLLIN, 0};
     for (size_t got = 0; got < bytes;) {
         ssize_t n = recv(fd, (char *)data + got, bytes - got, 0);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
