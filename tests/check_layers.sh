@@ -107,7 +107,7 @@ agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topol
 agent/generate/.*:base/.*|kernels/(device|ops|random).h|agent/(checkpoint/pretrained.*|comm/comm|models/.*|shard/.*|text/tokenizer).h|agent/generate/.*
 agent/plan/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|schedule|shard).h|agent/plan/trainer_settings.h
 agent/shard/schedule.[ch]:agent/shard/schedule.h
-agent/batches/feed.[ch]:base/(error|mem).h|kernels/device.h|agent/batches/feed.h
+agent/batches/prefetcher.[ch]:base/(error|mem).h|kernels/device.h|agent/batches/prefetcher.h
 agent/batches/encoder.[ch]:base/.*|agent/batches/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
 agent/plan/run_plan(_print)?.[ch]:base/.*|agent/plan/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout).h|agent/telemetry/(flops|json_row|run_numbers).h
 '

@@ -66,7 +66,7 @@ static void describe_schedule(const struct schedule *schedule, struct checkpoint
 static void describe(struct checkpointer *c, const double sums[3])
 {
     const struct data_position *at = &c->of.cursor->position;
-    struct source *train = c->of.cursor->train;
+    struct batch_source *train = c->of.cursor->train;
     c->state = (struct checkpoint_state){
         .epoch = at->epoch,
         .epoch_samples = at->epoch_samples,
@@ -86,7 +86,7 @@ static void describe(struct checkpointer *c, const double sums[3])
         .data = "", /* at an epoch's beginning, not at an end */
     };
     if (at->epoch_samples > 0)
-        c->state.data = arena_strdup(c->snapshot.arena, source_state(train));
+        c->state.data = arena_strdup(c->snapshot.arena, batch_source_state(train));
     describe_schedule(c->of.schedule, &c->state);
     snprintf(c->state.strategy, sizeof c->state.strategy, "%s", c->of.strategy);
 }

@@ -6,8 +6,8 @@
 
 void data_cursor_close(struct data_cursor *c)
 {
-    source_close(c->train);
-    source_close(c->test);
+    batch_source_close(c->train);
+    batch_source_close(c->test);
 }
 
 /* Optimizer steps of one epoch. */
@@ -51,7 +51,7 @@ int data_cursor_check_epoch(const struct data_cursor *c, int64_t batches, struct
 
 int data_cursor_begin_epoch(struct data_cursor *c, struct error *err)
 {
-    if (source_seek(c->train, c->position.epoch, c->position.epoch_samples, c->state, err))
+    if (batch_source_seek(c->train, c->position.epoch, c->position.epoch_samples, c->state, err))
         return -1;
     c->state = "";
     c->epoch_ended = false;

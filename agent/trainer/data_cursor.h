@@ -3,7 +3,7 @@
 #ifndef SHOAL_AGENT_TRAINER_DATA_CURSOR_H
 #define SHOAL_AGENT_TRAINER_DATA_CURSOR_H
 
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 #include "agent/config/config.h"
 #include "base/error.h"
 
@@ -25,7 +25,7 @@ struct data_position {
 struct data_cursor {
     const struct agent_config *config; /* not owned */
     int world_size;
-    struct source *train, *test; /* test: NULL without evaluation */
+    struct batch_source *train, *test; /* test: NULL without evaluation */
     struct data_position position;
     bool epoch_ended;  /* train had nothing more in the epoch of `position` */
     const char *state; /* train's, to go on with after a resume; "" else. Not owned */

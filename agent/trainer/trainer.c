@@ -32,10 +32,10 @@ static void tell_joined(struct trainer *t, const struct token_encoder *encoder)
                             "nothing between them");
 }
 
-static int open_data(struct trainer *t, struct source_place *ret_place, struct error *err)
+static int open_data(struct trainer *t, struct batch_source_env *ret_env, struct error *err)
 {
     const struct agent_config *c = t->config;
-    *ret_place = (struct source_place){
+    *ret_env = (struct batch_source_env){
         .stream = t->compute,
         .dtype = trainer_dtype(c),
         .rank = t->world->rank,
@@ -43,10 +43,10 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
         .most = c->optimizer.gradient_accumulation_steps,
     };
     t->cursor.world_size = t->world->size;
-    if (open_tokenizer(t, &ret_place->encoder, err))
+    if (open_tokenizer(t, &ret_env->encoder, err))
         return -1;
-    tell_joined(t, &ret_place->encoder);
-    return source_open(c, SOURCE_TRAIN, t->model, ret_place, &t->cursor.train, err) ||
+    tell_joined(t, &ret_env->encoder);
+    return batch_source_open(c, SPLIT_TRAIN, t->model, ret_env, &t->cursor.train, err) ||
                    data_cursor_check_epoch(&t->cursor, t->cursor.train->batches, err)
                ? -1
                : 0;
@@ -55,10 +55,11 @@ static int open_data(struct trainer *t, struct source_place *ret_place, struct e
 /* Whether a stream has anything is known once something of it was read. */
 static int try_evaluation(struct trainer *t, struct error *err)
 {
-    struct source_fetched fetched;
+    struct step_batches fetched;
     if (t->cursor.test->samples >= 0)
         return 0;
-    if (source_seek(t->cursor.test, 0, 0, "", err) || source_next(t->cursor.test, 1, &fetched, err))
+    if (batch_source_seek(t->cursor.test, 0, 0, "", err) ||
+        batch_source_next(t->cursor.test, 1, &fetched, err))
         return -1;
     if (fetched.notice)
         t->listener->notice(t->listener->ctx, fetched.notice);
@@ -67,18 +68,18 @@ static int try_evaluation(struct trainer *t, struct error *err)
 
 /* A data set without a split to evaluate on, or with one that has no sample, trains all the same:
  * on all ranks or on none. Collective. */
-static int open_evaluation(struct trainer *t, struct source_place place, struct error *err)
+static int open_evaluation(struct trainer *t, struct batch_source_env env, struct error *err)
 {
     if (t->config->eval.strategy == EVAL_NO)
         return 0;
-    place.most = 1;
-    int result = source_open(t->config, SOURCE_EVAL, t->model, &place, &t->cursor.test, err);
+    env.most = 1;
+    int result = batch_source_open(t->config, SPLIT_EVAL, t->model, &env, &t->cursor.test, err);
     if (result == 0)
         result = try_evaluation(t, err);
     result = agree_all(t->world, t->compute, result, err);
     if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
         return result;
-    source_close(take(t->cursor.test));
+    batch_source_close(take(t->cursor.test));
     error_wrap(err, "there will be no evaluation");
     t->listener->notice(t->listener->ctx, err->msg);
     return 0;
@@ -371,7 +372,7 @@ int trainer_open(const struct agent_config *config, const struct trainer_place *
     checkpointer_init(&t->checkpointer);
     t->evaluated_step = -1;
     t->cursor = (struct data_cursor){.config = config, .state = ""};
-    struct source_place data;
+    struct batch_source_env data;
     if (open_device(t, err) || trainer_open_graphs(t, err) || trainer_open_model(t, err) ||
         agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {

@@ -8,14 +8,14 @@ static int run_batches(struct trainer *t, struct error *err)
     const struct tape_pass pass = {.row_stride = 1};
     int64_t most = t->config->eval.max_batches;
     for (int64_t b = 0; most == 0 || b < most; b++) {
-        struct source_fetched fetched;
-        if (source_next(t->cursor.test, 1, &fetched, err))
+        struct step_batches fetched;
+        if (batch_source_next(t->cursor.test, 1, &fetched, err))
             return -1;
         if (fetched.notice)
             t->listener->notice(t->listener->ctx, fetched.notice);
         if (fetched.batches == 0)
             break;
-        struct batch batch = source_batch(t->cursor.test, 0);
+        struct batch batch = batch_source_batch(t->cursor.test, 0);
         phases_begin(t->phases); /* nobody asks for an evaluation's */
         tape_begin(t->tape, &pass);
         graph_begin(t->graphs[GRAPH_EVALUATION]);
@@ -25,7 +25,7 @@ static int run_batches(struct trainer *t, struct error *err)
         if (result)
             return -1;
         if (most == 0 || b + 1 < most)
-            source_fetch_ahead(t->cursor.test, 1);
+            batch_source_fetch_ahead(t->cursor.test, 1);
         if (step_totals_fetch(&t->totals, err))
             return -1;
     }
@@ -55,7 +55,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (step_totals_reduce(&t->totals, epoch_sums, err))
         return -1;
     step_totals_set(&t->totals, 0, 0, 0);
-    if (source_seek(t->cursor.test, 0, 0, "", err) || run_batches(t, err))
+    if (batch_source_seek(t->cursor.test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reshard_all(t->shard);
     trainer_tell_memory(t);

@@ -115,7 +115,7 @@ int trainer_open_model(struct trainer *t, struct error *err);
 
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer. Fetches
  * the next step's meanwhile. Collective. */
-int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err);
+int trainer_step(struct trainer *t, const struct step_batches *fetched, struct error *err);
 
 /* trainer_profile.c: traces of the steps that the configuration names, where `profiler` looks. */
 /* Collective. After all devices are open and the position is known. Errors: no such rank, no place

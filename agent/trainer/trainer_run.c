@@ -69,7 +69,7 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
 
 static int run_epoch(struct trainer *t, struct error *err)
 {
-    struct source *source = t->cursor.train;
+    struct batch_source *source = t->cursor.train;
     struct memory_use memory;
     device_memory_use(t->device, &memory);
     int64_t begin_bytes = memory.current_total_bytes;
@@ -78,13 +78,13 @@ static int run_epoch(struct trainer *t, struct error *err)
     t->totals.host->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
     while (data_cursor_goes_on(&t->cursor, t->cursor.position.step)) {
-        struct source_fetched fetched;
+        struct step_batches fetched;
         trainer_profile_step_begins(t);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)
             profiler_phase(t->profiler, "data");
-        if (source_next(source, group, &fetched, err))
+        if (batch_source_next(source, group, &fetched, err))
             return -1;
         if (fetched.notice)
             t->listener->notice(t->listener->ctx, fetched.notice);

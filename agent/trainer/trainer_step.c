@@ -28,7 +28,7 @@ static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct
 {
     phases_mark(t->phases, PHASE_FORWARD);
     profiler_phase(t->profiler, "forward");
-    struct batch batch = source_batch(t->cursor.train, i);
+    struct batch batch = batch_source_batch(t->cursor.train, i);
     batch.label_scale = scales->labels;
     struct tape_pass pass = train_pass(t);
     shard_begin(t->shard, last);
@@ -67,7 +67,7 @@ static int scale_of(struct trainer *t, int64_t mine, bool same, int total, float
     return 0;
 }
 
-static int find_scales(struct trainer *t, const struct source_fetched *fetched,
+static int find_scales(struct trainer *t, const struct step_batches *fetched,
                        struct scales *ret_scales, struct error *err)
 {
     ret_scales->labels = 0;
@@ -121,7 +121,7 @@ static int update(struct trainer *t, struct error *err)
  * next step, for language models: queued. */
 static void queue_totals(struct trainer *t)
 {
-    const struct source_fetched *next = source_ahead(t->cursor.train);
+    const struct step_batches *next = batch_source_ahead(t->cursor.train);
     const struct step_votes votes = {
         .stop = t->listener->stop_asked(t->listener->ctx),
         .saved = checkpointer_save_has_ended(&t->checkpointer),
@@ -163,7 +163,7 @@ static void count_micro_batches(const struct trainer *t, struct run_numbers *num
         (t->cursor.position.epoch_samples + samples - 1) / samples - numbers->micro_batches;
 }
 
-static void report_step(struct trainer *t, const struct source_fetched *fetched,
+static void report_step(struct trainer *t, const struct step_batches *fetched,
                         const double *sums_before, const double *totals_before)
 {
     double targets, loss = step_loss(t, sums_before, totals_before, &targets);
@@ -203,10 +203,10 @@ static void fetch_ahead(struct trainer *t)
         t->listener->stop_asked(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");
-    source_fetch_ahead(t->cursor.train, t->config->optimizer.gradient_accumulation_steps);
+    batch_source_fetch_ahead(t->cursor.train, t->config->optimizer.gradient_accumulation_steps);
 }
 
-int trainer_step(struct trainer *t, const struct source_fetched *fetched, struct error *err)
+int trainer_step(struct trainer *t, const struct step_batches *fetched, struct error *err)
 {
     double sums[MODEL_MAX_SUMS], totals[TOTALS];
     memcpy(sums, t->totals.host->sums, sizeof sums);

@@ -63,19 +63,19 @@ int source_rows_open(const struct agent_config *config, enum model_task task, in
     assert_ok(device_open("cpu", 1, &rank->device, err), err);
     assert_ok(stream_open(rank->device, "test", &rank->stream, err), err);
     rank->model = model_of(task);
-    struct source_place place = {
+    struct batch_source_env env = {
         .stream = rank->stream, .rank = r, .size = size, .most = 2, .encoder = texts_encoder()};
-    place.encoder.adds_eos = true;
-    place.encoder.pad = PAD;
-    place.encoder.mask = mask;
-    place.encoder.vocabulary = TEXTS_VOCABULARY;
+    env.encoder.adds_eos = true;
+    env.encoder.pad = PAD;
+    env.encoder.mask = mask;
+    env.encoder.vocabulary = TEXTS_VOCABULARY;
     rank->source = NULL;
-    return source_open(config, SOURCE_TRAIN, &rank->model, &place, &rank->source, err);
+    return batch_source_open(config, SPLIT_TRAIN, &rank->model, &env, &rank->source, err);
 }
 
 void source_rows_close(struct source_rows_rank *rank)
 {
-    source_close(rank->source);
+    batch_source_close(rank->source);
     stream_close(rank->stream);
     device_close(rank->device);
 }
@@ -130,19 +130,20 @@ static void read_rank(struct source_rows_rank *rank, int r, int size, int64_t ep
                       int64_t samples, int64_t most, bool padded, struct source_rows_seen *seen)
 {
     struct error err;
-    struct source_fetched fetched;
-    struct source *source = rank->source;
-    const char *state = samples > 0 ? source_state(source) : "";
+    struct step_batches fetched;
+    struct batch_source *source = rank->source;
+    const char *state = samples > 0 ? batch_source_state(source) : "";
     int64_t batches = 0;
-    assert_ok(source_seek(source, epoch, samples, state, &err), &err);
+    assert_ok(batch_source_seek(source, epoch, samples, state, &err), &err);
     do {
-        assert_ok(source_next(source, most - batches < 2 ? most - batches : 2, &fetched, &err),
-                  &err);
+        assert_ok(
+            batch_source_next(source, most - batches < 2 ? most - batches : 2, &fetched, &err),
+            &err);
         seen->targets += fetched.targets;
         seen->labels += fetched.labels;
         seen->tokens += fetched.tokens;
         for (int64_t i = 0; i < fetched.batches; i++, batches++) {
-            struct batch batch = source_batch(source, i);
+            struct batch batch = batch_source_batch(source, i);
             assert_ok(stream_sync(rank->stream, &err), &err);
             for (int64_t row = 0; row < batch.rows; row++) {
                 int64_t place = (batches * source->batch_rows + row) * size + r;

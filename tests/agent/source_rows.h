@@ -2,7 +2,7 @@
 #ifndef SHOAL_TESTS_AGENT_SOURCE_ROWS_H
 #define SHOAL_TESTS_AGENT_SOURCE_ROWS_H
 
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ struct source_rows_rank {
     struct device *device;
     struct stream *stream;
     struct model model;
-    struct source *source;
+    struct batch_source *source;
 };
 
 /* mask: the tokenizer's, or -1. To be closed even if it fails. */

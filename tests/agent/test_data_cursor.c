@@ -31,7 +31,7 @@ static void the_steps_of_a_run_are_known(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
-        struct source train = {.batches = rows[i].batches};
+        struct batch_source train = {.batches = rows[i].batches};
         parse(arena, rows[i].line, &config);
         const struct data_cursor cursor = {.config = &config.value, .train = &train};
         assert_int_equal(data_cursor_epoch_steps(&cursor), rows[i].epoch_steps);
@@ -61,7 +61,7 @@ static void epochs_and_runs_end(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
-        struct source train = {
+        struct batch_source train = {
             .batches = rows[i].samples < 0 ? -1 : 10, .samples = rows[i].samples, .batch_rows = 2};
         parse(arena, rows[i].line, &config);
         const struct data_cursor cursor = {.config = &config.value,
@@ -96,7 +96,7 @@ static void too_few_micro_batches_end_an_epoch(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
-        struct source train = {.what = "the data", .batch_rows = 2};
+        struct batch_source train = {.what = "the data", .batch_rows = 2};
         struct error err;
         parse(arena, rows[i].line, &config);
         struct data_cursor cursor = {.config = &config.value,

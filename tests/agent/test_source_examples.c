@@ -79,14 +79,14 @@ static void test_hidden_words_and_pairs(void **state)
         arena, *state, "--dataset lines --batch_size 3 --mlm_probability 0.3 --max_seq_length 24");
     struct source_rows_rank rank;
     struct error err;
-    struct source_fetched fetched;
+    struct step_batches fetched;
     assert_ok(source_rows_open(config, MODEL_PRETRAINING, 0, 1, SOURCE_ROWS_MASK, &rank, &err),
               &err);
     int64_t others = 0, rows = 0;
     for (int64_t epoch = 0; epoch < 8; epoch++) {
-        assert_ok(source_seek(rank.source, epoch, 0, "", &err), &err);
-        while (source_next(rank.source, 1, &fetched, &err) == 0 && fetched.batches) {
-            struct batch b = source_batch(rank.source, 0);
+        assert_ok(batch_source_seek(rank.source, epoch, 0, "", &err), &err);
+        while (batch_source_next(rank.source, 1, &fetched, &err) == 0 && fetched.batches) {
+            struct batch b = batch_source_batch(rank.source, 0);
             assert_ok(stream_sync(rank.stream, &err), &err);
             int64_t targets = 0;
             for (int64_t i = 0; i < b.rows * b.T; i++) {
@@ -152,16 +152,16 @@ static void test_other_data_is_refused_within_an_epoch(void **state)
     assert_ok(source_rows_open(source_rows_configure(arena, *state, "--dataset rows"),
                                MODEL_TRANSLATION, 0, 1, SOURCE_ROWS_MASK, &rank, &err),
               &err);
-    auto_free char *told = xstrdup(source_state(rank.source));
-    assert_ok(source_seek(rank.source, 0, 3, told, &err), &err);
+    auto_free char *told = xstrdup(batch_source_state(rank.source));
+    assert_ok(batch_source_seek(rank.source, 0, 3, told, &err), &err);
     source_rows_close(&rank);
     assert_ok(source_rows_open(
                   source_rows_configure(arena, *state, "--dataset rows --max_target_length 2"),
                   MODEL_TRANSLATION, 0, 1, SOURCE_ROWS_MASK, &rank, &err),
               &err);
-    assert_fails(source_seek(rank.source, 0, 3, told, &err), &err, ERR_INPUT,
+    assert_fails(batch_source_seek(rank.source, 0, 3, told, &err), &err, ERR_INPUT,
                  "rows: not the data that the checkpoint is in the middle of (samples=11 data=");
-    assert_ok(source_seek(rank.source, 1, 0, "", &err), &err);
+    assert_ok(batch_source_seek(rank.source, 1, 0, "", &err), &err);
     source_rows_close(&rank);
 }
 

@@ -1,6 +1,6 @@
 /* Batches of images: a run goes on behind the samples that are done, whatever batches and ranks did
  * them. */
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 #include "base/mem.h"
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
@@ -47,19 +47,19 @@ static void read_rank(const struct agent_config *config, int r, int size, int64_
     const struct model model = {.task = MODEL_IMAGES, .input_shape = {SIDE, SIDE}};
     struct device *device;
     struct stream *stream;
-    struct source *source;
-    struct source_fetched fetched;
+    struct batch_source *source;
+    struct step_batches fetched;
     struct error err;
     assert_ok(device_open("cpu", 1, &device, &err), &err);
     assert_ok(stream_open(device, "test", &stream, &err), &err);
-    const struct source_place place = {.stream = stream, .rank = r, .size = size, .most = 1};
-    assert_ok(source_open(config, SOURCE_TRAIN, &model, &place, &source, &err), &err);
-    assert_ok(source_seek(source, 1, samples, "", &err), &err);
+    const struct batch_source_env env = {.stream = stream, .rank = r, .size = size, .most = 1};
+    assert_ok(batch_source_open(config, SPLIT_TRAIN, &model, &env, &source, &err), &err);
+    assert_ok(batch_source_seek(source, 1, samples, "", &err), &err);
     for (int64_t b = 0; b < most; b++) {
-        assert_ok(source_next(source, 1, &fetched, &err), &err);
+        assert_ok(batch_source_next(source, 1, &fetched, &err), &err);
         if (fetched.batches == 0)
             break;
-        struct batch batch = source_batch(source, 0);
+        struct batch batch = batch_source_batch(source, 0);
         assert_ok(stream_sync(stream, &err), &err);
         for (int64_t row = 0; row < batch.rows; row++) {
             int n = image_of(((const float *)batch.input)[row * PIXELS]);
@@ -68,7 +68,7 @@ static void read_rank(const struct agent_config *config, int r, int size, int64_
             seen->count++;
         }
     }
-    source_close(source);
+    batch_source_close(source);
     stream_close(stream);
     device_close(device);
 }

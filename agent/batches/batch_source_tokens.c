@@ -1,6 +1,6 @@
 /* Windows of token ids for language models, as a token loader makes them ready. What is missing of
  * an epoch's last batch is rows without targets, which count for nothing. */
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 #include "agent/dataset/token_loader.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -10,10 +10,10 @@
 #include <string.h>
 
 struct windows {
-    struct source head; /* first: the functions get a pointer to it */
+    struct batch_source head; /* first: the functions get a pointer to it */
     struct token_loader *loader;
     int64_t most;                    /* micro-batches of a step */
-    struct token_position behind[2]; /* what is in the feed's sets */
+    struct token_position behind[2]; /* what is in the prefetcher's sets */
     char *position;                  /* of `behind`, as told last */
     struct token_bad_lines bad;      /* as last looked at */
     int told_bad;                    /* of bad.why */
@@ -21,7 +21,7 @@ struct windows {
     char *notice; /* NULL: none */
 };
 
-static struct windows *of(struct source *source)
+static struct windows *of(struct batch_source *source)
 {
     return (struct windows *)source;
 }
@@ -34,7 +34,7 @@ static size_t batch_bytes(const struct windows *s)
 /* In a micro-batch, which begins with the ids. */
 static void *targets_of(const struct windows *s, void *ids)
 {
-    return (char *)ids + feed_piece(batch_bytes(s));
+    return (char *)ids + prefetcher_aligned(batch_bytes(s));
 }
 
 static int start(struct windows *s, int64_t epoch, int64_t samples, const char *state,
@@ -49,13 +49,13 @@ static int start(struct windows *s, int64_t epoch, int64_t samples, const char *
     return token_loader_resume(s->loader, &position, err);
 }
 
-static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+static int seek(struct batch_source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err)
 {
     struct windows *s = of(source);
     if (start(s, epoch, samples, state, err))
         return -1;
-    token_loader_tell(s->loader, &s->behind[feed_set(s->head.feed)]);
+    token_loader_tell(s->loader, &s->behind[prefetcher_set(s->head.prefetcher)]);
     return 0;
 }
 
@@ -83,13 +83,13 @@ static const char *look_for_bad_lines(struct windows *s, bool epoch_ended)
     return s->notice;
 }
 
-static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
                  struct error *err)
 {
     struct windows *s = of(source);
     assert(most <= s->most);
     token_loader_give_back(s->loader);
-    *ret_fetched = (struct source_fetched){0};
+    *ret_fetched = (struct step_batches){0};
     bool end = false;
     int64_t i = 0;
     for (; i < most; i++) {
@@ -98,56 +98,56 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
             return -1;
         if (end)
             break;
-        void *ids = feed_next(s->head.feed, i);
+        void *ids = prefetcher_next(s->head.prefetcher, i);
         memcpy(ids, next.ids, batch_bytes(s));
         memcpy(targets_of(s, ids), next.targets, batch_bytes(s));
         ret_fetched->targets += next.counted;
         ret_fetched->rows += s->head.batch_rows;
         ret_fetched->tokens += s->head.batch_rows * s->head.T;
     }
-    token_loader_tell(s->loader, &s->behind[feed_next_set(s->head.feed)]);
+    token_loader_tell(s->loader, &s->behind[prefetcher_next_set(s->head.prefetcher)]);
     ret_fetched->batches = i;
     ret_fetched->notice = look_for_bad_lines(s, end);
     return 0;
 }
 
-static struct batch batch(struct source *source, int64_t i)
+static struct batch batch(struct batch_source *source, int64_t i)
 {
     struct windows *s = of(source);
-    void *ids = feed_take(s->head.feed, i);
+    void *ids = prefetcher_take(s->head.prefetcher, i);
     return (struct batch){
         .rows = s->head.batch_rows, .tokens = ids, .target = targets_of(s, ids), .T = s->head.T};
 }
 
-static const char *state(struct source *source)
+static const char *state(struct batch_source *source)
 {
     struct windows *s = of(source);
     free(s->position);
-    s->position = token_position_print(&s->behind[feed_set(s->head.feed)]);
+    s->position = token_position_print(&s->behind[prefetcher_set(s->head.prefetcher)]);
     return s->position;
 }
 
-static void close_windows(struct source *source)
+static void close_windows(struct batch_source *source)
 {
     struct windows *s = of(source);
-    feed_close(s->head.feed);
+    prefetcher_close(s->head.prefetcher);
     free(s->position);
     free(s->notice);
     token_loader_close(s->loader);
     free(s);
 }
 
-static int open_feed(struct windows *s, struct stream *stream, struct error *err)
+static int open_prefetcher(struct windows *s, struct stream *stream, struct error *err)
 {
-    size_t bytes = feed_piece(batch_bytes(s)) + batch_bytes(s);
-    return feed_open(stream, bytes, s->most, "batch tokens", &s->head.feed, err);
+    size_t bytes = prefetcher_aligned(batch_bytes(s)) + batch_bytes(s);
+    return prefetcher_open(stream, bytes, s->most, "batch tokens", &s->head.prefetcher, err);
 }
 
-static struct token_options options_of(const struct agent_config *c, enum source_split split,
+static struct token_options options_of(const struct agent_config *c, enum data_split split,
                                        const struct model *model, int64_t T,
                                        struct token_encoder encoder)
 {
-    bool train = split == SOURCE_TRAIN;
+    bool train = split == SPLIT_TRAIN;
     return (struct token_options){
         .dataset = c->data.dataset,
         .config = c->data.dataset_config_name,
@@ -183,16 +183,16 @@ static int window_of(const struct agent_config *c, const struct model *model, in
     return 0;
 }
 
-static int open_loader(struct windows *s, const struct agent_config *c, enum source_split split,
-                       const struct model *model, const struct source_place *place,
+static int open_loader(struct windows *s, const struct agent_config *c, enum data_split split,
+                       const struct model *model, const struct batch_source_env *env,
                        struct error *err)
 {
-    bool train = split == SOURCE_TRAIN;
-    struct token_options options = options_of(c, split, model, s->head.T, place->encoder);
+    bool train = split == SPLIT_TRAIN;
+    struct token_options options = options_of(c, split, model, s->head.T, env->encoder);
     struct token_source *tokens = NULL;
     if (token_source_open(&options, &tokens, err))
         return -1;
-    int64_t global = s->head.batch_rows * place->size, workers = c->data.num_workers;
+    int64_t global = s->head.batch_rows * env->size, workers = c->data.num_workers;
     bool drop_last = train && c->data.drop_last;
     s->head.samples = token_source_samples(tokens);
     s->head.files = token_source_name(tokens);
@@ -200,8 +200,8 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum sou
     if (s->head.samples >= 0)
         s->head.batches = (s->head.samples + (drop_last ? 0 : global - 1)) / global;
     const struct token_loader_options how = {
-        .rank = place->rank,
-        .world_size = place->size,
+        .rank = env->rank,
+        .world_size = env->size,
         .batch_rows = s->head.batch_rows,
         .window = s->head.T,
         .held = s->most,
@@ -213,20 +213,21 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum sou
     return token_loader_open(tokens, &how, &s->loader, err);
 }
 
-int source_tokens_open(const struct agent_config *config, enum source_split split,
-                       const struct model *model, const struct source_place *place,
-                       struct source **ret_source, struct error *err)
+int batch_source_tokens_open(const struct agent_config *config, enum data_split split,
+                             const struct model *model, const struct batch_source_env *env,
+                             struct batch_source **ret_source, struct error *err)
 {
-    static const struct source_functions functions = {seek, fetch, batch, state, close_windows};
+    static const struct batch_source_functions functions = {seek, fetch, batch, state,
+                                                            close_windows};
     struct windows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
     s->head.what = config->data.dataset;
     s->head.batch_rows =
-        split == SOURCE_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
+        split == SPLIT_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;
-    s->most = place->most;
+    s->most = env->most;
     if (window_of(config, model, &s->head.T, err) ||
-        open_loader(s, config, split, model, place, err) || open_feed(s, place->stream, err)) {
+        open_loader(s, config, split, model, env, err) || open_prefetcher(s, env->stream, err)) {
         close_windows(&s->head);
         return -1;
     }

@@ -1,5 +1,5 @@
 /* Images and labels: batches of bytes that become the model's input on the device. */
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 #include "agent/dataset/dataset.h"
 #include "base/mem.h"
 #include "kernels/ops.h"
@@ -11,19 +11,19 @@
 static const float pixel_mean = 0.1307F, pixel_stddev = 0.3081F;
 
 struct images {
-    struct source head; /* first: the functions get a pointer to it */
+    struct batch_source head; /* first: the functions get a pointer to it */
     struct stream *stream;
     struct dataset *set;
     struct loader loader;
     int64_t next; /* batch to be fetched, behind where the epoch was gone to */
     bool drop_last;
-    int64_t first[2];     /* batch that is in the feed's sets */
+    int64_t first[2];     /* batch that is in the prefetcher's sets */
     int64_t most, pixels; /* batches at once; of an image */
     enum dtype dtype;
     void *input; /* [batch_rows, pixels] of dtype, on the device */
 };
 
-static struct images *of(struct source *source)
+static struct images *of(struct batch_source *source)
 {
     return (struct images *)source;
 }
@@ -36,7 +36,7 @@ static size_t image_bytes(const struct images *s) /* of a batch */
 /* In a batch, which begins with the images. */
 static int32_t *labels_of(const struct images *s, void *images)
 {
-    return (int32_t *)((char *)images + feed_piece(image_bytes(s)));
+    return (int32_t *)((char *)images + prefetcher_aligned(image_bytes(s)));
 }
 
 static int64_t rows_of(const struct images *s, int64_t batch)
@@ -47,7 +47,7 @@ static int64_t rows_of(const struct images *s, int64_t batch)
 
 /* Behind `samples`, whatever batches they were in: an epoch is over by the data's own size, which
  * does not depend on the world as the padded count does. */
-static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+static int seek(struct batch_source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err)
 {
     (void)state, (void)err;
@@ -65,45 +65,45 @@ static int64_t batches_left(const struct images *s)
            s->next;
 }
 
-static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
                  struct error *err)
 {
     (void)err;
     struct images *s = of(source);
     assert(most <= s->most);
     int64_t first = s->next, left = batches_left(s);
-    *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = true};
-    s->first[feed_next_set(s->head.feed)] = first;
+    *ret_fetched = (struct step_batches){.batches = left < most ? left : most, .same = true};
+    s->first[prefetcher_next_set(s->head.prefetcher)] = first;
     s->next += ret_fetched->batches;
     for (int64_t i = 0; i < ret_fetched->batches; i++) {
-        void *images = feed_next(s->head.feed, i);
+        void *images = prefetcher_next(s->head.prefetcher, i);
         ret_fetched->rows += loader_batch(&s->loader, first + i, images, labels_of(s, images));
     }
     ret_fetched->targets = ret_fetched->rows;
     return 0;
 }
 
-static struct batch batch(struct source *source, int64_t i)
+static struct batch batch(struct batch_source *source, int64_t i)
 {
     struct images *s = of(source);
-    void *images = feed_take(s->head.feed, i);
-    int64_t rows = rows_of(s, s->first[feed_set(s->head.feed)] + i);
+    void *images = prefetcher_take(s->head.prefetcher, i);
+    int64_t rows = rows_of(s, s->first[prefetcher_set(s->head.prefetcher)] + i);
     device_ops(stream_device(s->stream))
         ->normalize(s->stream, s->dtype, s->input, images, rows * s->pixels, pixel_mean,
                     pixel_stddev);
     return (struct batch){.input = s->input, .target = labels_of(s, images), .rows = rows};
 }
 
-static const char *state(struct source *source)
+static const char *state(struct batch_source *source)
 {
     (void)source;
     return "";
 }
 
-static void close_images(struct source *source)
+static void close_images(struct batch_source *source)
 {
     struct images *s = of(source);
-    feed_close(s->head.feed);
+    prefetcher_close(s->head.prefetcher);
     device_free(stream_device(s->stream), s->input);
     loader_free(&s->loader);
     dataset_close(s->set);
@@ -113,8 +113,8 @@ static void close_images(struct source *source)
 static int open_buffers(struct images *s, struct error *err)
 {
     size_t labels = (size_t)s->head.batch_rows * sizeof(int32_t);
-    if (feed_open(s->stream, feed_piece(image_bytes(s)) + labels, s->most, "batch images",
-                  &s->head.feed, err))
+    if (prefetcher_open(s->stream, prefetcher_aligned(image_bytes(s)) + labels, s->most,
+                        "batch images", &s->head.prefetcher, err))
         return -1;
     return device_alloc(stream_device(s->stream), MEMORY_INPUT,
                         image_bytes(s) * dtype_bytes(s->dtype), "batch input", &s->input, err);
@@ -130,19 +130,20 @@ static int check_size(const struct images *s, const struct model *model, struct 
                      (long long)shape[0], (long long)shape[1]);
 }
 
-int source_images_open(const struct agent_config *config, enum source_split split,
-                       const struct model *model, const struct source_place *place,
-                       struct source **ret_source, struct error *err)
+int batch_source_images_open(const struct agent_config *config, enum data_split split,
+                             const struct model *model, const struct batch_source_env *env,
+                             struct batch_source **ret_source, struct error *err)
 {
-    static const struct source_functions functions = {seek, fetch, batch, state, close_images};
-    bool train = split == SOURCE_TRAIN;
+    static const struct batch_source_functions functions = {seek, fetch, batch, state,
+                                                            close_images};
+    bool train = split == SPLIT_TRAIN;
     struct images *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
     s->head.what = config->data.root;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
-    s->stream = place->stream;
-    s->dtype = place->dtype;
-    s->most = place->most;
+    s->stream = env->stream;
+    s->dtype = env->dtype;
+    s->most = env->most;
     if (dataset_open(config->data.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set, err) ||
         check_size(s, model, err)) {
         close_images(&s->head);
@@ -151,7 +152,7 @@ int source_images_open(const struct agent_config *config, enum source_split spli
     int64_t limit = train ? config->data.train_size : config->data.eval_size;
     if (limit > 0 && limit < s->set->count)
         s->set->count = limit;
-    loader_init(&s->loader, s->set, place->rank, place->size, s->head.batch_rows,
+    loader_init(&s->loader, s->set, env->rank, env->size, s->head.batch_rows,
                 train && config->data.shuffle, (uint64_t)config->runtime.seed);
     s->head.samples = s->set->count;
     s->drop_last = train && config->data.drop_last;

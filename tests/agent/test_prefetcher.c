@@ -1,7 +1,7 @@
 /* Micro-batches arrive as they were made ready, on the device under test (support_device()),
  * however late its streams run: each wait between them is needed
  * (tests/emulation/test_barriers.sh). */
-#include "agent/batches/feed.h"
+#include "agent/batches/prefetcher.h"
 
 #include "base/mem.h"
 #include "tests/support.h"
@@ -18,7 +18,7 @@ enum {
 struct fixture {
     struct device *device;
     struct stream *compute;
-    struct feed *feed;
+    struct prefetcher *prefetcher;
     unsigned char *seen; /* device [MAX_TAKEN, BYTES]: what compute found */
     int made, taken;     /* micro-batches so far */
 };
@@ -31,7 +31,7 @@ static int setup(void **state)
     f = (struct fixture){0};
     assert_ok(device_open(support_device(), 1, &f.device, &err), &err);
     assert_ok(stream_open(f.device, "compute", &f.compute, &err), &err);
-    assert_ok(feed_open(f.compute, BYTES, MOST, "rows", &f.feed, &err), &err);
+    assert_ok(prefetcher_open(f.compute, BYTES, MOST, "rows", &f.prefetcher, &err), &err);
     assert_ok(device_alloc(f.device, MEMORY_INPUT, (size_t)MAX_TAKEN * BYTES, "seen", &seen, &err),
               &err);
     f.seen = seen;
@@ -42,7 +42,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    feed_close(f->feed);
+    prefetcher_close(f->prefetcher);
     device_free(f->device, f->seen);
     stream_close(f->compute);
     device_close(f->device);
@@ -53,13 +53,14 @@ static int teardown(void **state)
 static void make_ready(struct fixture *f, int count)
 {
     for (int i = 0; i < count; i++)
-        memset(feed_next(f->feed, i), ++f->made, BYTES);
-    feed_filled(f->feed, count);
+        memset(prefetcher_next(f->prefetcher, i), ++f->made, BYTES);
+    prefetcher_filled(f->prefetcher, count);
 }
 
 static void read_one(struct fixture *f, int i)
 {
-    stream_copy(f->compute, f->seen + (size_t)f->taken++ * BYTES, feed_take(f->feed, i), BYTES);
+    stream_copy(f->compute, f->seen + (size_t)f->taken++ * BYTES, prefetcher_take(f->prefetcher, i),
+                BYTES);
 }
 
 static void sync(struct fixture *f)
@@ -97,9 +98,9 @@ static void test_steps(void **state)
         for (int step = 0; step < rows[r].steps; step++) {
             if (step == 0 || !rows[r].ahead)
                 make_ready(f, rows[r].counts[step]);
-            int set = feed_next_set(f->feed);
-            feed_turn(f->feed);
-            assert_int_equal(feed_set(f->feed), set);
+            int set = prefetcher_next_set(f->prefetcher);
+            prefetcher_swap(f->prefetcher);
+            assert_int_equal(prefetcher_set(f->prefetcher), set);
             for (int i = 0; i < rows[r].counts[step]; i++)
                 read_one(f, i);
             if (step + 1 < rows[r].steps && rows[r].ahead)
@@ -117,20 +118,20 @@ static void test_reset(void **state)
 {
     struct fixture *f = *state;
     make_ready(f, 2);
-    feed_turn(f->feed);
+    prefetcher_swap(f->prefetcher);
     read_one(f, 0);
     read_one(f, 1);
     make_ready(f, 3);
-    feed_reset(f->feed);
+    prefetcher_reset(f->prefetcher);
     sync(f);
     f->made = 2;
     make_ready(f, 2);
-    feed_turn(f->feed);
-    feed_reset(f->feed);
+    prefetcher_swap(f->prefetcher);
+    prefetcher_reset(f->prefetcher);
     f->made = 2;
     for (int step = 0; step < 3; step++) {
         make_ready(f, 2);
-        feed_turn(f->feed);
+        prefetcher_swap(f->prefetcher);
         read_one(f, 0);
         read_one(f, 1);
         sync(f);
@@ -142,13 +143,13 @@ static void test_reset(void **state)
 static void test_ends(void **state)
 {
     struct fixture *f = *state;
-    struct feed *feed = NULL;
+    struct prefetcher *prefetcher = NULL;
     struct error err;
     make_ready(f, 1);
     device_memory_set_limit(f->device, MAX_TAKEN * BYTES + 3 * BYTES);
-    assert_fails(feed_open(f->compute, BYTES, MOST, "columns", &feed, &err), &err, ERR_MEMORY,
-                 "columns");
-    feed_close(feed);
+    assert_fails(prefetcher_open(f->compute, BYTES, MOST, "columns", &prefetcher, &err), &err,
+                 ERR_MEMORY, "columns");
+    prefetcher_close(prefetcher);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* Rows of texts, tokenized once: for T5 and BERT. An epoch's last rows are filled up with its first
  * ones, as DistributedSampler does, so all ranks have equally many. */
-#include "agent/batches/source.h"
+#include "agent/batches/batch_source.h"
 #include "agent/dataset/example_batch.h"
 #include "agent/dataset/sampler.h"
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 enum { STATE_BYTES = 64 };
 
 struct rows {
-    struct source head; /* first: the functions get a pointer to it */
+    struct batch_source head; /* first: the functions get a pointer to it */
     const struct model *model;
     struct examples *examples;
     struct example_batcher batcher;
@@ -24,16 +24,16 @@ struct rows {
     int64_t *samples;           /* [batch_rows], scratch */
     int64_t next;               /* batch to be fetched, counted from sampler.first on */
     int64_t most;               /* batches at once */
-    struct example_batch *here; /* [2, most], in the feed's sets */
+    struct example_batch *here; /* [2, most], in the prefetcher's sets */
     char state[STATE_BYTES];    /* of the data: what a checkpoint must find again */
 };
 
-static struct rows *of(struct source *source)
+static struct rows *of(struct batch_source *source)
 {
     return (struct rows *)source;
 }
 
-static int seek(struct source *source, int64_t epoch, int64_t samples, const char *state,
+static int seek(struct batch_source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err)
 {
     struct rows *s = of(source);
@@ -85,7 +85,7 @@ static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
             ignore_row(s, i, batch);
 }
 
-static int fetch(struct source *source, int64_t most, struct source_fetched *ret_fetched,
+static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
                  struct error *err)
 {
     (void)err;
@@ -93,10 +93,11 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     int64_t left = batches_left(s);
     assert(most <= s->most);
     bool classes = s->model->task == MODEL_CLASSES;
-    *ret_fetched = (struct source_fetched){.batches = left < most ? left : most, .same = classes};
+    *ret_fetched = (struct step_batches){.batches = left < most ? left : most, .same = classes};
     for (int64_t i = 0; i < ret_fetched->batches; i++) {
-        struct example_batch *batch = &s->here[feed_next_set(s->head.feed) * s->most + i];
-        fill(s, feed_next(s->head.feed, i), batch);
+        struct example_batch *batch =
+            &s->here[prefetcher_next_set(s->head.prefetcher) * s->most + i];
+        fill(s, prefetcher_next(s->head.prefetcher, i), batch);
         ret_fetched->rows += batch->rows;
         ret_fetched->tokens += batch->rows * (batch->T + batch->T_source);
         ret_fetched->targets += classes ? batch->rows : batch->targets;
@@ -105,12 +106,13 @@ static int fetch(struct source *source, int64_t most, struct source_fetched *ret
     return 0;
 }
 
-static struct batch batch(struct source *source, int64_t i)
+static struct batch batch(struct batch_source *source, int64_t i)
 {
     struct rows *s = of(source);
-    const struct example_batch *here = &s->here[feed_set(s->head.feed) * s->most + i];
+    const struct example_batch *here = &s->here[prefetcher_set(s->head.prefetcher) * s->most + i];
     struct example_batch there;
-    example_batch_place(&there, &s->batcher, s->head.batch_rows, feed_take(s->head.feed, i));
+    example_batch_place(&there, &s->batcher, s->head.batch_rows,
+                        prefetcher_take(s->head.prefetcher, i));
     enum model_task task = s->model->task;
     bool translation = task == MODEL_TRANSLATION, classes = task == MODEL_CLASSES;
     return (struct batch){
@@ -127,15 +129,15 @@ static struct batch batch(struct source *source, int64_t i)
     };
 }
 
-static const char *state(struct source *source)
+static const char *state(struct batch_source *source)
 {
     return of(source)->state;
 }
 
-static void close_rows(struct source *source)
+static void close_rows(struct batch_source *source)
 {
     struct rows *s = of(source);
-    feed_close(s->head.feed);
+    prefetcher_close(s->head.prefetcher);
     examples_close(s->examples);
     free(s->here);
     free(s->samples);
@@ -261,14 +263,14 @@ static int open_buffers(struct rows *s, struct stream *stream, struct error *err
     int64_t size = example_batch_size(&s->batcher, s->head.batch_rows);
     s->here = xcalloc(2 * (size_t)s->most, sizeof *s->here);
     s->samples = xcalloc((size_t)s->head.batch_rows, sizeof *s->samples);
-    return feed_open(stream, (size_t)size * sizeof(int32_t), s->most, "batch rows", &s->head.feed,
-                     err);
+    return prefetcher_open(stream, (size_t)size * sizeof(int32_t), s->most, "batch rows",
+                           &s->head.prefetcher, err);
 }
 
-static void begin(struct rows *s, const struct source_place *place)
+static void begin(struct rows *s, const struct batch_source_env *env)
 {
     int64_t count = s->examples->count;
-    s->sampler = (struct sampler){.items = count, .rank = place->rank, .world_size = place->size};
+    s->sampler = (struct sampler){.items = count, .rank = env->rank, .world_size = env->size};
     s->head.samples = count;
     s->head.batches = batches_left(s);
     snprintf(s->state, sizeof s->state, "samples=%lld data=%016llx", (long long)count,
@@ -279,28 +281,27 @@ static void begin(struct rows *s, const struct source_place *place)
     sampler_permute(count, s->seed, s->epoch, s->order);
 }
 
-int source_examples_open(const struct agent_config *config, enum source_split split,
-                         const struct model *model, const struct source_place *place,
-                         struct source **ret_source, struct error *err)
+int batch_source_examples_open(const struct agent_config *config, enum data_split split,
+                               const struct model *model, const struct batch_source_env *env,
+                               struct batch_source **ret_source, struct error *err)
 {
-    static const struct source_functions functions = {seek, fetch, batch, state, close_rows};
-    bool train = split == SOURCE_TRAIN;
+    static const struct batch_source_functions functions = {seek, fetch, batch, state, close_rows};
+    bool train = split == SPLIT_TRAIN;
     struct rows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
     s->head.what = config->data.dataset;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->model = model;
-    s->most = place->most;
+    s->most = env->most;
     s->seed = (uint64_t)config->runtime.seed;
     s->shuffle = train && config->data.shuffle;
     s->drop_last = train && config->data.drop_last;
     s->evaluates = !train;
-    if (open_examples(s, config, train, &place->encoder, err) ||
-        open_buffers(s, place->stream, err)) {
+    if (open_examples(s, config, train, &env->encoder, err) || open_buffers(s, env->stream, err)) {
         close_rows(&s->head);
         return -1;
     }
-    begin(s, place);
+    begin(s, env);
     *ret_source = &s->head;
     return 0;
 }

@@ -1,0 +1,71 @@
+#include "agent/batches/batch_source.h"
+
+#include <assert.h>
+
+int batch_source_open(const struct agent_config *config, enum data_split split,
+                      const struct model *model, const struct batch_source_env *env,
+                      struct batch_source **ret_source, struct error *err)
+{
+    switch (model->task) {
+    case MODEL_IMAGES:
+        return batch_source_images_open(config, split, model, env, ret_source, err);
+    case MODEL_NEXT_TOKEN:
+        return batch_source_tokens_open(config, split, model, env, ret_source, err);
+    default:
+        return batch_source_examples_open(config, split, model, env, ret_source, err);
+    }
+}
+
+void batch_source_close(struct batch_source *source)
+{
+    if (source)
+        source->fn->close(source);
+}
+
+int batch_source_seek(struct batch_source *source, int64_t epoch, int64_t samples,
+                      const char *state, struct error *err)
+{
+    prefetcher_reset(source->prefetcher);
+    source->is_ahead = false;
+    return source->fn->seek(source, epoch, samples, state, err);
+}
+
+void batch_source_fetch_ahead(struct batch_source *source, int64_t most)
+{
+    struct batch_source *s = source;
+    assert(!s->is_ahead);
+    s->is_ahead = true;
+    s->ahead_result = s->fn->fetch(s, most, &s->ahead, &s->ahead_error);
+    if (s->ahead_result == 0)
+        prefetcher_filled(s->prefetcher, s->ahead.batches);
+}
+
+const struct step_batches *batch_source_ahead(const struct batch_source *source)
+{
+    return source->is_ahead && source->ahead_result == 0 ? &source->ahead : NULL;
+}
+
+int batch_source_next(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
+                      struct error *err)
+{
+    if (!source->is_ahead)
+        batch_source_fetch_ahead(source, most);
+    source->is_ahead = false;
+    if (source->ahead_result) {
+        *err = source->ahead_error;
+        return -1;
+    }
+    prefetcher_swap(source->prefetcher);
+    *ret_fetched = source->ahead;
+    return 0;
+}
+
+struct batch batch_source_batch(struct batch_source *source, int64_t i)
+{
+    return source->fn->batch(source, i);
+}
+
+const char *batch_source_state(struct batch_source *source)
+{
+    return source->fn->state(source);
+}
