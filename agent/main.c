@@ -14,6 +14,7 @@
 #include "agent/rank.h"
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/environment.h"
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -25,12 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *environment(void *ctx, const char *name)
-{
-    (void)ctx;
-    return getenv(name);
-}
 
 /* A container's first process has nobody who could end it when a GPU or NCCL has it stuck. */
 static bool needs_parent(const struct agent_config *c, const struct topology *t)
@@ -45,7 +40,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     int argc = 0;
     while (argv[argc])
         argc++;
-    if (config_parse(argc - 1, (const char *const *)argv + 1, environment, NULL, arena, config,
+    if (config_parse(argc - 1, (const char *const *)argv + 1, environment_get, NULL, arena, config,
                      err) ||
         config_check_variables(environ, arena, config, err))
         return -1;
@@ -54,7 +49,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     if (script_look(config, arena, err))
         return -1;
     notices_complete(config, arena);
-    if (resolve_config_paths(config, environment, NULL, arena, err))
+    if (resolve_config_paths(config, environment_get, NULL, arena, err))
         return -1;
     const struct agent_config *c = &config->value;
     if (strcmp(c->runtime.gpu_ids, "all") != 0)
@@ -73,7 +68,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         .launch =
             is_shim || c->runtime.max_restarts > 0 || c->runtime.redirects[0] || c->runtime.tee[0],
     };
-    if (topology_read(environment, NULL, &wish, topology, err))
+    if (topology_read(environment_get, NULL, &wish, topology, err))
         return -1;
     topology->is_launcher |= needs_parent(c, topology);
     return 0;
@@ -134,7 +129,7 @@ static bool is_aside(char *const *argv, int *ret_exit_code)
     auto_str struct str text;
     str_init(&text, 4096);
     if (!command_stub(argv, &text, ret_exit_code))
-        return accelerate_command(argv, environment, NULL, ret_exit_code);
+        return accelerate_command(argv, environment_get, NULL, ret_exit_code);
     fputs(str_text(&text), stderr);
     return true;
 }
@@ -161,7 +156,7 @@ int main(int argc, char **argv)
     struct error err;
     char *const *own_argv;
     bool is_shim;
-    if (shim_rewrite(argv, environment, NULL, arena, &is_shim, &own_argv, &err))
+    if (shim_rewrite(argv, environment_get, NULL, arena, &is_shim, &own_argv, &err))
         return exit_failed("shoal-agent", &err);
     if (read_configuration(own_argv, is_shim, arena, &config, &topology, &err)) {
         explain(&config, arena);

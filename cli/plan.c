@@ -13,6 +13,7 @@
 #include "agent/plan/run_plan_facts.h"
 #include "agent/trainer/build.h"
 #include "base/contract.h"
+#include "base/environment.h"
 #include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
@@ -89,19 +90,13 @@ static void part(const struct option_row *rows, int argc, char *const *argv, cha
     }
 }
 
-static const char *environment(void *ctx, const char *name)
-{
-    (void)ctx;
-    return getenv(name);
-}
-
 /* A model that is not on this machine has its published sizes, if it is known. */
 static int resolve_model(struct agent_config *c, struct arena *arena, struct error *err)
 {
     const char *path, *name = c->model.name_or_path;
     struct architecture published;
     struct error why;
-    if (!name[0] || resolve_model_path(name, environment, NULL, arena, &path, &why) == 0)
+    if (!name[0] || resolve_model_path(name, environment_get, NULL, arena, &path, &why) == 0)
         return 0;
     if (!c->model.architecture[0] && !architecture_find(name, &published))
         return error_set(err, why.code,
@@ -137,10 +132,10 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
         struct error why;
         *rows[i].name = "";
         if (is_asked && name[0] &&
-            resolve_model_path(name, environment, NULL, arena, &path, &why) < 0)
+            resolve_model_path(name, environment_get, NULL, arena, &path, &why) < 0)
             fprintf(stderr, "note: the run will need it: %s: %s\n", rows[i].key, why.msg);
     }
-    return resolve_config_paths(config, environment, NULL, arena, err);
+    return resolve_config_paths(config, environment_get, NULL, arena, err);
 }
 
 /* Of what is not given, what the run's own flags say (the Fabric scripts' --devices 4); what they
@@ -254,7 +249,7 @@ static int command(int argc, char *const *argv, bool only_advice)
         return exit_failed(name, &err);
     if (options.help)
         return print_help(only_advice);
-    if (config_parse(agent_count, agents, environment, NULL, arena, &config, &err) < 0 ||
+    if (config_parse(agent_count, agents, environment_get, NULL, arena, &config, &err) < 0 ||
         config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)
         return exit_failed(name, &err);

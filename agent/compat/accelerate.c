@@ -15,7 +15,7 @@
 enum { MAX_VALUES = 64, FILE_MAX_BYTES = 64 * 1024 };
 
 struct place {
-    accelerate_getenv lookup;
+    getenv_fn *lookup;
     void *ctx;
     struct arena *arena;
 };
@@ -168,7 +168,7 @@ static int print_help(void)
     return EXIT_DONE;
 }
 
-bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, int *ret_exit_code)
+bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *ret_exit_code)
 {
     static const struct {
         const char *name;

@@ -11,7 +11,7 @@ extern "C" {
 
 /* Runs argv if it is such a command, also after the agent's own name, and sets *ret_exit_code.
  * False: it is none. */
-bool accelerate_command(char *const *argv, accelerate_getenv lookup, void *ctx, int *ret_exit_code);
+bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *ret_exit_code);
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,7 @@ enum { ANSWER_MAX_BYTES = 256, ASKED_AGAIN = 3 };
 /* ---- where ---- */
 
 /* The folder's place and its name there; in *ret_folder. */
-static bool find_folder(accelerate_getenv lookup, void *ctx, struct arena *arena,
-                        const char **ret_folder)
+static bool find_folder(getenv_fn *lookup, void *ctx, struct arena *arena, const char **ret_folder)
 {
     static const struct {
         const char *variable, *below;
@@ -28,7 +27,7 @@ static bool find_folder(accelerate_getenv lookup, void *ctx, struct arena *arena
     return false;
 }
 
-const char *accelerate_default_file(accelerate_getenv lookup, void *ctx, struct arena *arena)
+const char *accelerate_default_file(getenv_fn *lookup, void *ctx, struct arena *arena)
 {
     const char *folder;
     return find_folder(lookup, ctx, arena, &folder)
@@ -36,7 +35,7 @@ const char *accelerate_default_file(accelerate_getenv lookup, void *ctx, struct 
                : NULL;
 }
 
-const char *accelerate_find_file(accelerate_getenv lookup, void *ctx, struct arena *arena)
+const char *accelerate_find_file(getenv_fn *lookup, void *ctx, struct arena *arena)
 {
     static const char *const names[] = {"default_config.yaml", "default_config.json"};
     const char *folder;

@@ -3,6 +3,7 @@
 #ifndef SHOAL_AGENT_COMPAT_ACCELERATE_FILE_H
 #define SHOAL_AGENT_COMPAT_ACCELERATE_FILE_H
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -14,14 +15,11 @@
 extern "C" {
 #endif
 
-/* The environment, as getenv. */
-typedef const char *(*accelerate_getenv)(void *ctx, const char *name);
-
 /* default_config.yaml in $HF_HOME/accelerate, else $XDG_CACHE_HOME/huggingface/accelerate, else
  * $HOME/.cache/huggingface/accelerate; from `arena`. NULL if none of them is set. */
-const char *accelerate_default_file(accelerate_getenv lookup, void *ctx, struct arena *arena);
+const char *accelerate_default_file(getenv_fn *lookup, void *ctx, struct arena *arena);
 /* That one, or default_config.json beside it, if it can be read; else NULL. */
-const char *accelerate_find_file(accelerate_getenv lookup, void *ctx, struct arena *arena);
+const char *accelerate_find_file(getenv_fn *lookup, void *ctx, struct arena *arena);
 
 /* Values by their keys, "KEY=VALUE" (the dashes of flags may stand before them), NULL-terminated;
  * what is not there is asked for on `out` and read from `in`, or is its default without `in`. Adds

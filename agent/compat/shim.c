@@ -221,7 +221,7 @@ static int read_launcher(struct rewriter *r, char *const **words, struct error *
     return shim_add_script(&r->w, *(*words)++, is_module, err);
 }
 
-int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
+int shim_rewrite(char *const *argv, getenv_fn *lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err)
 {
     const char *tool = argv[0] ? str_after_last(argv[0], '/') : "";

@@ -15,6 +15,7 @@
 #ifndef SHOAL_AGENT_COMPAT_SHIM_H
 #define SHOAL_AGENT_COMPAT_SHIM_H
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -24,14 +25,11 @@
 extern "C" {
 #endif
 
-/* The environment, as getenv. */
-typedef const char *(*shim_getenv)(void *ctx, const char *name);
-
 /* Rewrites such a command line. argv: all of it, NULL-terminated. *ret_is_shim: whether it is one;
  * then *ret_argv is the agent's own command line (from `arena`, NULL-terminated), else argv. Flags
  * that are absent are read from PET_<NAME>. Errors: ERR_CONFIG names the mistake and the known
  * scripts. */
-int shim_rewrite(char *const *argv, shim_getenv lookup, void *ctx, struct arena *arena,
+int shim_rewrite(char *const *argv, getenv_fn *lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err);
 
 #ifdef __cplusplus

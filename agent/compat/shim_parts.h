@@ -12,7 +12,7 @@ enum { SHIM_MAX_WORDS = 512 };
 
 /* The agent's command line as it is built. */
 struct shim_writer {
-    shim_getenv lookup;
+    getenv_fn *lookup;
     void *ctx;
     struct arena *arena;
     const char *tool; /* "torchrun" */

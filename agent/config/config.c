@@ -85,8 +85,8 @@ static int apply_all_presets(struct config_parser *p, const char *environment, s
     return 0;
 }
 
-static int apply_variable(struct config_parser *p, int index, const char *name,
-                          config_getenv lookup, void *ctx, struct error *err)
+static int apply_variable(struct config_parser *p, int index, const char *name, getenv_fn *lookup,
+                          void *ctx, struct error *err)
 {
     const struct config_key *key = config_key(index);
     const char *text = lookup(ctx, name);
@@ -101,8 +101,7 @@ static int apply_variable(struct config_parser *p, int index, const char *name,
 /* Variables that are no key's: what accelerate's launcher tells its processes by them, and what is
  * told as ignored. A variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so
  * these come first. */
-static int apply_launcher(struct config_parser *p, config_getenv lookup, void *ctx,
-                          struct error *err)
+static int apply_launcher(struct config_parser *p, getenv_fn *lookup, void *ctx, struct error *err)
 {
     static const struct {
         const char *variable, *flag;
@@ -139,7 +138,7 @@ static const char *variable_of(struct arena *arena, const char *group, const cha
 }
 
 /* Other trainers' variables first: ours are the stronger. */
-static int apply_environment(struct config_parser *p, config_getenv lookup, void *ctx,
+static int apply_environment(struct config_parser *p, getenv_fn *lookup, void *ctx,
                              struct error *err)
 {
     if (apply_launcher(p, lookup, ctx, err))
@@ -202,7 +201,7 @@ static int report_unknown(struct config_parser *p, struct error *err)
 }
 
 static int apply_sources(struct config_parser *p, int argc, const char *const *argv,
-                         config_getenv lookup, void *ctx, struct error *err)
+                         getenv_fn *lookup, void *ctx, struct error *err)
 {
     for (int i = 0; i < config_key_count(); i++)
         if (config_set_value(config_key(i), &p->config->value, config_key(i)->default_value,
@@ -278,7 +277,7 @@ int config_check_variables(char *const *variables, struct arena *arena, struct c
     return 0;
 }
 
-int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
+int config_parse(int argc, const char *const *argv, getenv_fn *lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err)
 {
     struct config config = {

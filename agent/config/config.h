@@ -8,6 +8,7 @@
 #ifndef SHOAL_AGENT_CONFIG_H
 #define SHOAL_AGENT_CONFIG_H
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -251,13 +252,10 @@ struct config {
     const char *no_tokenizer; /* why the preset's tokenizer is not used (model_path.h); "": it is */
 };
 
-/* The environment, as getenv. */
-typedef const char *(*config_getenv)(void *ctx, const char *name);
-
 /* Parses argv, which begins after the program's name. Memory from `arena`. Errors: ERR_CONFIG, one
  * line that names the flag, variable or key, its value and the allowed values. *ret_config then
  * holds the settings that were read before the error. */
-int config_parse(int argc, const char *const *argv, config_getenv lookup, void *lookup_ctx,
+int config_parse(int argc, const char *const *argv, getenv_fn *lookup, void *lookup_ctx,
                  struct arena *arena, struct config *ret_config, struct error *err);
 
 /* Warns of variables ("NAME=VALUE", NULL-terminated) that begin with AGENT_<GROUP>_ and name no

@@ -45,7 +45,7 @@ struct config_parser {
     int flag_count;
     struct config_file files[CONFIG_MAX_FILES];
     int file_count;
-    config_getenv lookup;
+    getenv_fn *lookup;
     void *lookup_ctx;
     const char *model_type;  /* the spelling that was given last; NULL: none was given */
     const char *wrap_policy; /* likewise */

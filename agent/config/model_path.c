@@ -61,7 +61,7 @@ static const char *directory_of(const char *cache, const char *kind, const char 
 }
 
 /* NULL: no cache has it; they are added to `tried`. */
-static const char *find_cached(const char *kind, const char *name, config_getenv lookup, void *ctx,
+static const char *find_cached(const char *kind, const char *name, getenv_fn *lookup, void *ctx,
                                struct arena *arena, struct str *tried)
 {
     for (size_t i = 0; is_id(name) && i < array_length(caches); i++) {
@@ -103,7 +103,7 @@ static const char *find_below(const char *dir, struct arena *arena)
     return newest < 0 ? NULL : arena_printf(arena, "%s/checkpoint-%lld", dir, (long long)newest);
 }
 
-int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
+int resolve_model_path(const char *name, getenv_fn *lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err)
 {
     auto_str struct str tried;
@@ -124,7 +124,7 @@ int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct
 
 /* A data set that is neither here nor below the root, under its whole name or its last part, may
  * be in a cache. What is nowhere is told when it is opened. */
-static void resolve_dataset(struct agent_config *c, config_getenv lookup, void *ctx,
+static void resolve_dataset(struct agent_config *c, getenv_fn *lookup, void *ctx,
                             struct arena *arena)
 {
     auto_str struct str tried;
@@ -173,7 +173,7 @@ static const char *absolute_path(const char *path, struct arena *arena)
     return arena_strdup(arena, absolute);
 }
 
-static int resolve_tokenizer(struct config *config, config_getenv lookup, void *ctx,
+static int resolve_tokenizer(struct config *config, getenv_fn *lookup, void *ctx,
                              struct arena *arena, struct error *err)
 {
     struct agent_config *c = &config->value;
@@ -187,8 +187,8 @@ static int resolve_tokenizer(struct config *config, config_getenv lookup, void *
     return 0;
 }
 
-int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
-                         struct arena *arena, struct error *err)
+int resolve_config_paths(struct config *config, getenv_fn *lookup, void *ctx, struct arena *arena,
+                         struct error *err)
 {
     struct agent_config *c = &config->value;
     if (!config_is_language(c))

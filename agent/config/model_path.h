@@ -17,7 +17,7 @@ extern "C" {
  * $HOME/.cache/huggingface/hub. Errors: ERR_NOT_FOUND lists the places that were searched. Where a
  * directory has no config.json, as Trainer's output_dir, it names the newest checkpoint-STEP in it
  * that has one. */
-int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct arena *arena,
+int resolve_model_path(const char *name, getenv_fn *lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err);
 
 /* Replaces ids by paths: model.name_or_path, model.init_weights, data.tokenizer and, unless
@@ -26,8 +26,8 @@ int resolve_model_path(const char *name, config_getenv lookup, void *ctx, struct
  * that only a preset names may be absent, as some data needs none: it becomes "", and
  * config->no_tokenizer says why. A data.dataset_config_name beside a file is a warning. Errors: as
  * above, with the key's name. */
-int resolve_config_paths(struct config *config, config_getenv lookup, void *ctx,
-                         struct arena *arena, struct error *err);
+int resolve_config_paths(struct config *config, getenv_fn *lookup, void *ctx, struct arena *arena,
+                         struct error *err);
 
 #ifdef __cplusplus
 }

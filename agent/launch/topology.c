@@ -10,7 +10,7 @@
 #include <strings.h>
 
 struct reader {
-    topology_getenv lookup;
+    getenv_fn *lookup;
     void *ctx;
 };
 
@@ -287,7 +287,7 @@ static int read_identity(const struct reader *r, const struct topology_wish *wis
     return is_found ? 0 : read_pod(r, wish, t, err);
 }
 
-int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish *wish,
+int topology_read(getenv_fn *lookup, void *ctx, const struct topology_wish *wish,
                   struct topology *ret_topology, struct error *err)
 {
     const struct reader r = {lookup, ctx};

@@ -9,6 +9,7 @@
 #ifndef SHOAL_AGENT_LAUNCH_TOPOLOGY_H
 #define SHOAL_AGENT_LAUNCH_TOPOLOGY_H
 
+#include "base/environment.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -54,10 +55,8 @@ struct topology_wish {
     int (*count_gpus)(void);   /* for "auto" and "gpu"; NULL: use no GPUs */
 };
 
-typedef const char *(*topology_getenv)(void *ctx, const char *name);
-
 /* Errors: ERR_CONFIG names the variable or key, its value and what is allowed. */
-int topology_read(topology_getenv lookup, void *ctx, const struct topology_wish *wish,
+int topology_read(getenv_fn *lookup, void *ctx, const struct topology_wish *wish,
                   struct topology *ret_topology, struct error *err);
 
 /* Parses "4" or "MIN:MAX"; of the latter the count is MIN: the job does not wait for more nodes

@@ -22,7 +22,7 @@ static const struct scheduler schedulers[] = {
     {"PMI_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL},
 };
 
-static int read_number(topology_getenv lookup, void *ctx, const char *name, int low, int fallback,
+static int read_number(getenv_fn *lookup, void *ctx, const char *name, int low, int fallback,
                        int *ret_value, struct error *err)
 {
     const char *text = name ? lookup(ctx, name) : NULL;
@@ -34,7 +34,7 @@ static int read_number(topology_getenv lookup, void *ctx, const char *name, int 
     return 0;
 }
 
-static int read_scheduler(const struct scheduler *s, topology_getenv lookup, void *ctx,
+static int read_scheduler(const struct scheduler *s, getenv_fn *lookup, void *ctx,
                           struct topology *t, struct error *err)
 {
     if (read_number(lookup, ctx, s->rank, 0, 0, &t->rank, err) ||
@@ -54,7 +54,7 @@ static int read_scheduler(const struct scheduler *s, topology_getenv lookup, voi
     return 0;
 }
 
-int topology_read_scheduler(topology_getenv lookup, void *ctx, struct topology *t, bool *ret_found,
+int topology_read_scheduler(getenv_fn *lookup, void *ctx, struct topology *t, bool *ret_found,
                             struct error *err)
 {
     *ret_found = false;
@@ -71,7 +71,7 @@ int topology_read_scheduler(topology_getenv lookup, void *ctx, struct topology *
     return 0;
 }
 
-void topology_first_host(topology_getenv lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES])
+void topology_first_host(getenv_fn *lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES])
 {
     const char *list = lookup(ctx, "SLURM_NODELIST");
     ret_host[0] = '\0';

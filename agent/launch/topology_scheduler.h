@@ -12,12 +12,12 @@ extern "C" {
 /* Fills in rank, world_size, local_rank, local_size, node_rank and nodes from OMPI_COMM_WORLD_*,
  * PMI_* or, in a Slurm step, SLURM_*. *ret_found: true if they describe more than one process.
  * Errors: ERR_CONFIG names the variable and its value. */
-int topology_read_scheduler(topology_getenv lookup, void *ctx, struct topology *t, bool *ret_found,
+int topology_read_scheduler(getenv_fn *lookup, void *ctx, struct topology *t, bool *ret_found,
                             struct error *err);
 
 /* The first host of SLURM_NODELIST: "a" of "a,b", "n5" of "n[5-7,9]"; "" if there is none or its
  * name is too long. */
-void topology_first_host(topology_getenv lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES]);
+void topology_first_host(getenv_fn *lookup, void *ctx, char ret_host[TOPOLOGY_HOST_BYTES]);
 
 #ifdef __cplusplus
 }
