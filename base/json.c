@@ -88,12 +88,17 @@ bool json_is_number(const struct json *value)
 
 bool json_is_boolean(const struct json *value)
 {
-    return has_type(value, cJSON_True) || has_type(value, cJSON_False);
+    return json_is_true(value) || json_is_false(value);
 }
 
 bool json_is_true(const struct json *value)
 {
     return has_type(value, cJSON_True);
+}
+
+bool json_is_false(const struct json *value)
+{
+    return has_type(value, cJSON_False);
 }
 
 bool json_is_null(const struct json *value)

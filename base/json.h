@@ -78,6 +78,7 @@ bool json_is_real(const struct json *value);    /* JSON_REAL */
 bool json_is_number(const struct json *value);  /* either */
 bool json_is_boolean(const struct json *value);
 bool json_is_true(const struct json *value);
+bool json_is_false(const struct json *value);
 bool json_is_null(const struct json *value); /* the value null; not: no value */
 
 /* A string's text, UTF-8, valid as long as the string is. */
@@ -145,6 +146,8 @@ struct json *json_new_null(void);
  *
  * A name whose value is NULL is left out. */
 struct json *json_object_of(const char *key, ...) __attribute__((sentinel));
+/* The same of names and texts: json_texts_of("kind", "Pod", "uid", uid, NULL). */
+struct json *json_texts_of(const char *key, ...) __attribute__((sentinel));
 /* An array of values, to be ended with NULL. */
 struct json *json_array_of(struct json *first, ...) __attribute__((sentinel));
 
@@ -155,6 +158,8 @@ void json_set_text(struct json *object, const char *key, const char *text); /* N
 void json_set_integer(struct json *object, const char *key, int64_t number);
 /* Frees the member, if there is one. */
 void json_remove(struct json *object, const char *key);
+/* Takes the member out of the object; the caller owns it. NULL: there is none. */
+struct json *json_take(struct json *object, const char *key);
 /* Puts the value at the end. Takes it; NULL: nothing happens. */
 void json_append(struct json *array, struct json *value);
 /* Takes the item out of the array; the caller owns it. NULL: there is none. */

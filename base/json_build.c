@@ -152,8 +152,9 @@ void json_set(struct json *object, const char *key, struct json *value)
     if (old) {
         json_index_replace(json_node(object), old, item);
     } else {
-        free(item->string); /* it was a member elsewhere */
-        item->string = xstrdup(key);
+        char *name = xstrdup(key); /* which may be the one it had elsewhere */
+        free(item->string);
+        item->string = name;
         json_index_append(json_node(object), item);
     }
 }
@@ -168,13 +169,17 @@ void json_set_integer(struct json *object, const char *key, int64_t number)
     json_set(object, key, json_new_integer(number));
 }
 
-void json_remove(struct json *object, const char *key)
+struct json *json_take(struct json *object, const char *key)
 {
     struct json *member = json_get(object, key);
-    if (!member)
-        return;
-    json_index_detach(json_node(object), json_node(member));
-    json_free(member);
+    if (member)
+        json_index_detach(json_node(object), json_node(member));
+    return member;
+}
+
+void json_remove(struct json *object, const char *key)
+{
+    json_free(json_take(object, key));
 }
 
 void json_append(struct json *array, struct json *value)
@@ -199,6 +204,17 @@ struct json *json_object_of(const char *key, ...)
     va_start(args, key);
     for (; key; key = va_arg(args, const char *))
         json_set(object, key, va_arg(args, struct json *));
+    va_end(args);
+    return object;
+}
+
+struct json *json_texts_of(const char *key, ...)
+{
+    struct json *object = json_new_object();
+    va_list args;
+    va_start(args, key);
+    for (; key; key = va_arg(args, const char *))
+        json_set_text(object, key, va_arg(args, const char *));
     va_end(args);
     return object;
 }

@@ -1,8 +1,8 @@
 #include "base/json_lenient.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
     return m.changes;
 }
 
-struct json_t *json_parse_lenient(const char *text, size_t bytes, struct error *err)
+struct json *json_parse_lenient(const char *text, size_t bytes, struct error *err)
 {
     size_t mended_bytes;
     auto_free char *mended = NULL;
@@ -91,9 +91,5 @@ struct json_t *json_parse_lenient(const char *text, size_t bytes, struct error *
         text = mended;
         bytes = mended_bytes;
     }
-    json_error_t where;
-    json_t *value = json_loadb(text, bytes, 0, &where);
-    if (!value)
-        error_set(err, ERR_INPUT, "line %d, column %d: %s", where.line, where.column, where.text);
-    return value;
+    return json_parse(text, bytes, JSON_STRICT, err);
 }

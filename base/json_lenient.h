@@ -14,12 +14,12 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 #define JSON_LENIENT_MAX_DEPTH 256
 
 /* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
-struct json_t *json_parse_lenient(const char *text, size_t bytes, struct error *err);
+struct json *json_parse_lenient(const char *text, size_t bytes, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,10 @@
 #include "base/json_read.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,19 +64,17 @@ void json_note_unused(struct json_reader *reader)
 }
 
 /* "must be WANTED, not the number 7" */
-static void wrong_type(struct json_reader *reader, const json_t *value, const char *wanted)
+static void wrong_type(struct json_reader *reader, const struct json *value, const char *wanted)
 {
-    switch (json_typeof(value)) {
+    switch (json_type_of(value)) {
     case JSON_STRING:
-        json_problem(reader, "must be %s, not the text \"%.40s\"", wanted,
-                     json_string_value(value));
+        json_problem(reader, "must be %s, not the text \"%.40s\"", wanted, json_as_text(value));
         break;
     case JSON_INTEGER:
-        json_problem(reader, "must be %s, not the number %" JSON_INTEGER_FORMAT, wanted,
-                     json_integer_value(value));
+        json_problem(reader, "must be %s, not the number %" PRId64, wanted, json_as_integer(value));
         break;
     case JSON_REAL:
-        json_problem(reader, "must be %s, not the number %g", wanted, json_real_value(value));
+        json_problem(reader, "must be %s, not the number %g", wanted, json_as_number(value));
         break;
     case JSON_TRUE:
     case JSON_FALSE:
@@ -95,16 +93,16 @@ static void wrong_type(struct json_reader *reader, const json_t *value, const ch
     }
 }
 
-const char *json_read_text(struct json_reader *reader, const struct json_t *value)
+const char *json_read_text(struct json_reader *reader, const struct json *value)
 {
     if (json_is_string(value))
-        return arena_strdup(reader->arena, json_string_value(value));
+        return arena_strdup(reader->arena, json_as_text(value));
     bool scalar = json_is_number(value) || json_is_boolean(value);
     wrong_type(reader, value, scalar ? "text (put it in quotes)" : "text");
     return NULL;
 }
 
-bool json_is_object_here(struct json_reader *reader, const struct json_t *value)
+bool json_is_object_here(struct json_reader *reader, const struct json *value)
 {
     if (json_is_object(value))
         return true;
@@ -112,7 +110,7 @@ bool json_is_object_here(struct json_reader *reader, const struct json_t *value)
     return false;
 }
 
-bool json_is_array_here(struct json_reader *reader, const struct json_t *value)
+bool json_is_array_here(struct json_reader *reader, const struct json *value)
 {
     if (json_is_array(value))
         return true;
@@ -120,14 +118,20 @@ bool json_is_array_here(struct json_reader *reader, const struct json_t *value)
     return false;
 }
 
-bool json_read_integer(struct json_reader *reader, const struct json_t *value, int64_t low,
+bool json_read_integer(struct json_reader *reader, const struct json *value, int64_t low,
                        int64_t high, int64_t *ret_number)
 {
+    const char *text = json_number_text(value);
+    if (text && !json_is_integer(value) && !strpbrk(text, ".eE")) { /* too large for int64_t */
+        json_problem(reader, "must be within %" PRId64 " and %" PRId64 ", not %.40s", low, high,
+                     text);
+        return false;
+    }
     if (!json_is_integer(value)) {
         wrong_type(reader, value, "a whole number");
         return false;
     }
-    int64_t number = json_integer_value(value);
+    int64_t number = json_as_integer(value);
     if (number < low || number > high) {
         json_problem(reader, "must be within %" PRId64 " and %" PRId64 ", not %" PRId64, low, high,
                      number);
@@ -137,18 +141,18 @@ bool json_read_integer(struct json_reader *reader, const struct json_t *value, i
     return true;
 }
 
-static void read_choice(struct json_reader *reader, const json_t *value,
+static void read_choice(struct json_reader *reader, const struct json *value,
                         const struct json_field *field, int *ret_index)
 {
     if (!json_is_string(value)) {
         wrong_type(reader, value, "text");
         return;
     }
-    if (json_string_length(value) == 0)
+    if (*json_as_text(value) == '\0')
         return;
     char known[256] = "";
     for (int i = 1; field->choices[i]; i++) {
-        if (strcmp(field->choices[i], json_string_value(value)) == 0) {
+        if (strcmp(field->choices[i], json_as_text(value)) == 0) {
             *ret_index = i;
             return;
         }
@@ -156,20 +160,20 @@ static void read_choice(struct json_reader *reader, const json_t *value,
         snprintf(known + length, sizeof known - length, "%s\"%s\"", i > 1 ? ", " : "",
                  field->choices[i]);
     }
-    json_problem(reader, "Unsupported value: \"%.40s\": supported values: %s",
-                 json_string_value(value), known);
+    json_problem(reader, "Unsupported value: \"%.40s\": supported values: %s", json_as_text(value),
+                 known);
 }
 
-static void read_array(struct json_reader *reader, const json_t *value,
+static void read_array(struct json_reader *reader, const struct json *value,
                        const struct json_field *field, void *out)
 {
     if (!json_is_array_here(reader, value))
         return;
-    size_t count = json_array_size(value);
+    size_t count = json_array_count(value);
     char *items = arena_alloc(reader->arena, count * field->element_bytes);
     for (size_t i = 0; i < count; i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
-        const json_t *item = json_array_get(value, i);
+        const struct json *item = json_at(value, i);
         if (json_is_object_here(reader, item))
             json_read(reader, item, field->fields, items + i * field->element_bytes);
         json_leave(reader, depth);
@@ -178,23 +182,23 @@ static void read_array(struct json_reader *reader, const json_t *value,
     *(size_t *)((char *)out + field->second) = count;
 }
 
-static void read_texts(struct json_reader *reader, const json_t *value,
+static void read_texts(struct json_reader *reader, const struct json *value,
                        const struct json_field *field, void *out)
 {
     if (!json_is_array_here(reader, value))
         return;
-    size_t count = json_array_size(value);
+    size_t count = json_array_count(value);
     const char **items = arena_array(reader->arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
-        items[i] = json_read_text(reader, json_array_get(value, i));
+        items[i] = json_read_text(reader, json_at(value, i));
         json_leave(reader, depth);
     }
     memcpy((char *)out + field->offset, &items, sizeof items);
     *(size_t *)((char *)out + field->second) = count;
 }
 
-static void read_object(struct json_reader *reader, const json_t *value,
+static void read_object(struct json_reader *reader, const struct json *value,
                         const struct json_field *field, void *out)
 {
     if (!json_is_object_here(reader, value))
@@ -204,7 +208,7 @@ static void read_object(struct json_reader *reader, const json_t *value,
     json_read(reader, value, field->fields, (char *)out + field->offset);
 }
 
-static void read_field(struct json_reader *reader, const json_t *value,
+static void read_field(struct json_reader *reader, const struct json *value,
                        const struct json_field *field, void *out)
 {
     void *at = (char *)out + field->offset;
@@ -287,13 +291,12 @@ static void tell_unknown(struct json_reader *reader, const struct json_field *fi
     }
 }
 
-void json_read(struct json_reader *reader, const struct json_t *object,
+void json_read(struct json_reader *reader, const struct json *object,
                const struct json_field *fields, void *out)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)object, name, value)
-    {
+    struct json *value;
+    json_each_member(value, object) {
+        const char *name = json_key(value);
         if (json_is_null(value))
             continue;
         size_t depth = json_enter(reader, ".%s", name);
@@ -304,19 +307,4 @@ void json_read(struct json_reader *reader, const struct json_t *object,
             tell_unknown(reader, fields, name);
         json_leave(reader, depth);
     }
-}
-
-struct json_t *json_cut_text(const char *text, size_t max_bytes)
-{
-    size_t length = strnlen(text, max_bytes + 1);
-    if (length > max_bytes)
-        for (length = max_bytes; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
-            length--;
-    json_t *value = json_stringn(text, length);
-    if (value)
-        return value;
-    auto_free char *ascii = xmalloc(length);
-    for (size_t i = 0; i < length; i++)
-        ascii[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-    return json_stringn(ascii, length);
 }

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 struct arena;
-struct json_t;
+struct json;
 
 #define JSON_MAX_PATH 512
 
@@ -55,7 +55,7 @@ struct json_field {
     const char *const *choices; /* NULL-terminated; element 0 is not used */
     const struct json_field *fields;
     size_t element_bytes;
-    void (*read)(struct json_reader *reader, const struct json_t *value, void *field);
+    void (*read)(struct json_reader *reader, const struct json *value, void *field);
 };
 #define JSON_NO_OFFSET SIZE_MAX
 
@@ -103,17 +103,17 @@ struct json_field {
 /* Reads the object into *out, which holds what absent fields shall be. A field that is in the table
  * and does not fit is a problem; one that is not in the table is a note, which tells the nearest
  * name that is. */
-void json_read(struct json_reader *reader, const struct json_t *object,
+void json_read(struct json_reader *reader, const struct json *object,
                const struct json_field *fields, void *out);
 
 /* For custom readers: the value as text (copied into the arena), or NULL and a problem. */
-const char *json_read_text(struct json_reader *reader, const struct json_t *value);
+const char *json_read_text(struct json_reader *reader, const struct json *value);
 /* The value if it is a whole number within [low, high]; else false and a problem. */
-bool json_read_integer(struct json_reader *reader, const struct json_t *value, int64_t low,
+bool json_read_integer(struct json_reader *reader, const struct json *value, int64_t low,
                        int64_t high, int64_t *ret_number);
 /* Whether the value is an object (array); if not: a problem. */
-bool json_is_object_here(struct json_reader *reader, const struct json_t *value);
-bool json_is_array_here(struct json_reader *reader, const struct json_t *value);
+bool json_is_object_here(struct json_reader *reader, const struct json *value);
+bool json_is_array_here(struct json_reader *reader, const struct json *value);
 
 /* Goes down one step of the path, ".name", "[key]" or "[0]"; the result is for json_leave. */
 size_t json_enter(struct json_reader *reader, const char *format, ...)
@@ -127,11 +127,6 @@ void json_note(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Nothing here acts on this field: what JSON_UNUSED does, for custom readers. */
 void json_note_unused(struct json_reader *reader);
-
-/* A JSON string of at most max_bytes of the text, cut between characters; in a text that is no
- * UTF-8, such as a message that was cut elsewhere, what is not ASCII becomes '?'. The caller owns
- * it. */
-struct json_t *json_cut_text(const char *text, size_t max_bytes);
 
 #ifdef __cplusplus
 }

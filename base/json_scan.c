@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,8 +164,11 @@ static int scan_string(struct scan *s, bool is_key)
         }
         bool whole;
         size_t length = utf8_measure(s->text + s->at, s->bytes - s->at, &whole);
-        if (!whole)
-            return fail_near(s, s->at, start, "a byte that is not UTF-8");
+        if (!whole) {
+            char what[32];
+            snprintf(what, sizeof what, "byte 0x%02x is not UTF-8", c);
+            return fail_near(s, s->at, start, what);
+        }
         s->at += length;
     }
 }

@@ -1,15 +1,14 @@
-/* libyaml's parser gives events; a recursive descent over them builds jansson values. An alias adds
- * one more reference to the value of its anchor, so a document of a thousand lines cannot become
- * gigabytes; since whoever walks the result meets the value each time, aliases count with their
- * full size. */
+/* libyaml's parser gives events; a recursive descent over them builds JSON values. An alias is a
+ * copy of the value of its anchor, and counts with its full size, so that a document of a thousand
+ * lines cannot become gigabytes. */
 #include "base/yaml.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml_hint.h"
 #include "base/yaml_scalar.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 struct anchor {
     char *name;
-    json_t *value; /* NULL while it is being read */
+    struct json *value; /* NULL while it is being read */
     size_t nodes;
 };
 
@@ -88,7 +87,7 @@ static void forget_anchors(struct reader *r)
 {
     for (size_t i = 0; i < r->anchor_count; i++) {
         free(r->anchors[i].name);
-        json_decref(r->anchors[i].value);
+        json_free(r->anchors[i].value);
     }
     free(r->anchors);
     r->anchors = NULL;
@@ -105,7 +104,7 @@ static int begin_anchor(struct reader *r, const yaml_char_t *name)
     return 0;
 }
 
-static int read_alias(struct reader *r, json_t **ret_value)
+static int read_alias(struct reader *r, struct json **ret_value)
 {
     const char *name = (const char *)r->event.data.alias.anchor;
     for (size_t i = r->anchor_count; i-- > 0;) {
@@ -116,15 +115,15 @@ static int read_alias(struct reader *r, json_t **ret_value)
             return fail_here(r, "an alias within the value it stands for", name);
         if (count_nodes(r, anchor->nodes))
             return -1;
-        *ret_value = json_incref(anchor->value);
+        *ret_value = json_clone(anchor->value);
         return 0;
     }
     return fail_here(r, "unknown alias", name);
 }
 
-static int read_node(struct reader *r, int depth, json_t **ret_value);
+static int read_node(struct reader *r, int depth, struct json **ret_value);
 
-static int read_scalar(struct reader *r, json_t **ret_value)
+static int read_scalar(struct reader *r, struct json **ret_value)
 {
     bool plain = r->event.data.scalar.plain_implicit;
     const char *tag = plain ? NULL : (const char *)r->event.data.scalar.tag;
@@ -135,28 +134,36 @@ static int read_scalar(struct reader *r, json_t **ret_value)
     return 0;
 }
 
-static int read_sequence(struct reader *r, int depth, json_t *array)
+static int read_sequence(struct reader *r, int depth, struct json *array)
 {
     for (;;) {
         if (next(r))
             return -1;
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             return 0;
-        json_t *item = NULL;
+        struct json *item = NULL;
         if (read_node(r, depth + 1, &item))
             return -1;
-        json_array_append_new(array, item);
+        json_append(array, item);
     }
 }
 
-/* Copies what the mapping does not say itself. `merges` holds mappings, or sequences of mappings in
- * which the earlier one wins. */
-static int merge(struct reader *r, json_t *object, const json_t *merges)
+/* Moves members that the object lacks. */
+static void move_missing(struct json *object, struct json *from)
 {
-    size_t i;
-    json_t *from;
-    json_array_foreach(merges, i, from)
-    {
+    for (struct json *member = json_first_member(from), *following; member; member = following) {
+        following = json_next(member);
+        if (!json_get(object, json_key(member)))
+            json_set(object, json_key(member), json_take(from, json_key(member)));
+    }
+}
+
+/* Adds what the mapping does not say itself. `merges` holds mappings, or sequences of mappings in
+ * which the earlier one wins, and is left without what was taken. */
+static int merge(struct reader *r, struct json *object, const struct json *merges)
+{
+    struct json *from;
+    json_each_item(from, merges) {
         if (json_is_array(from)) {
             if (merge(r, object, from))
                 return -1;
@@ -164,14 +171,14 @@ static int merge(struct reader *r, json_t *object, const json_t *merges)
         }
         if (!json_is_object(from))
             return fail_here(r, "<< takes a mapping or a list of mappings", "");
-        if (count_nodes(r, json_object_size(from)))
+        if (count_nodes(r, json_object_count(from)))
             return -1;
-        json_object_update_missing(object, from);
+        move_missing(object, from);
     }
     return 0;
 }
 
-static int read_entry(struct reader *r, int depth, json_t *object, json_t *merges)
+static int read_entry(struct reader *r, int depth, struct json *object, struct json *merges)
 {
     if (r->event.type != YAML_SCALAR_EVENT)
         return fail_form(r, r->event.start_mark, "a key must be text", "");
@@ -181,23 +188,23 @@ static int read_entry(struct reader *r, int depth, json_t *object, json_t *merge
     if (!key)
         return fail_form(r, r->event.start_mark, "a key must be text", "");
     bool is_merge = plain && strcmp(key, "<<") == 0;
-    if (!is_merge && json_object_get(object, key))
+    if (!is_merge && json_get(object, key))
         return fail_here(r, "this key is there twice", key);
     if (next(r))
         return -1;
-    json_t *value = NULL;
+    struct json *value = NULL;
     if (read_node(r, depth + 1, &value))
         return -1;
     if (is_merge)
-        json_array_append_new(merges, value);
-    else if (json_object_set_new(object, key, value))
-        return fail_here(r, "not text", "");
+        json_append(merges, value);
+    else
+        json_set(object, key, value);
     return 0;
 }
 
-static int read_mapping(struct reader *r, int depth, json_t *object)
+static int read_mapping(struct reader *r, int depth, struct json *object)
 {
-    json_t *merges = json_array();
+    struct json *merges = json_new_array();
     int result = 0;
     while (result == 0) {
         result = next(r);
@@ -207,26 +214,26 @@ static int read_mapping(struct reader *r, int depth, json_t *object)
     }
     if (result == 0)
         result = merge(r, object, merges);
-    json_decref(merges);
+    json_free(merges);
     return result;
 }
 
-static int read_collection(struct reader *r, int depth, json_t **ret_value)
+static int read_collection(struct reader *r, int depth, struct json **ret_value)
 {
     bool mapping = r->event.type == YAML_MAPPING_START_EVENT;
     if (depth >= YAML_MAX_DEPTH)
         return fail_here(r, "nested too deep: the limit is 64", "");
-    json_t *value = mapping ? json_object() : json_array();
+    struct json *value = mapping ? json_new_object() : json_new_array();
     int result = mapping ? read_mapping(r, depth, value) : read_sequence(r, depth, value);
     if (result)
-        json_decref(value);
+        json_free(value);
     else
         *ret_value = value;
     return result;
 }
 
 /* Reads the value that begins with the current event; afterwards its last event is current. */
-static int read_node(struct reader *r, int depth, json_t **ret_value)
+static int read_node(struct reader *r, int depth, struct json **ret_value)
 {
     const yaml_char_t *name = NULL;
     switch (r->event.type) {
@@ -250,28 +257,28 @@ static int read_node(struct reader *r, int depth, json_t **ret_value)
     int result = r->event.type == YAML_SCALAR_EVENT ? read_scalar(r, ret_value)
                                                     : read_collection(r, depth, ret_value);
     if (result == 0 && named) {
-        r->anchors[anchor].value = json_incref(*ret_value);
+        r->anchors[anchor].value = json_clone(*ret_value);
         r->anchors[anchor].nodes = r->nodes - before;
     }
     return result;
 }
 
-static int read_document(struct reader *r, json_t *documents)
+static int read_document(struct reader *r, struct json *documents)
 {
-    if (json_array_size(documents) == YAML_MAX_DOCUMENTS)
+    if (json_array_count(documents) == YAML_MAX_DOCUMENTS)
         return fail_here(r, "too many documents: the limit is 256", "");
-    json_t *value = NULL;
+    struct json *value = NULL;
     if (next(r) || read_node(r, 0, &value))
         return -1;
     if (json_is_null(value))
-        json_decref(value);
+        json_free(value);
     else
-        json_array_append_new(documents, value);
+        json_append(documents, value);
     forget_anchors(r);
     return next(r);
 }
 
-static int read_stream(struct reader *r, json_t *documents)
+static int read_stream(struct reader *r, struct json *documents)
 {
     for (;;) {
         if (next(r))
@@ -283,7 +290,7 @@ static int read_stream(struct reader *r, json_t *documents)
     }
 }
 
-int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t **ret_documents,
+int yaml_parse(const char *text, size_t bytes, const char *source, struct json **ret_documents,
                struct error *err)
 {
     struct reader r = {.text = text, .bytes = bytes, .source = source, .err = err};
@@ -298,14 +305,14 @@ int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t
     if (!yaml_parser_initialize(&r.parser))
         return error_set(err, ERR_MEMORY, "%s: no memory for a YAML parser", source);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, bytes);
-    json_t *documents = json_array();
+    struct json *documents = json_new_array();
     int result = read_stream(&r, documents);
     if (r.has_event)
         yaml_event_delete(&r.event);
     forget_anchors(&r);
     yaml_parser_delete(&r.parser);
     if (result)
-        json_decref(documents);
+        json_free(documents);
     else
         *ret_documents = documents;
     return result;

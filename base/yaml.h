@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 #define YAML_MAX_BYTES (4 << 20)
 #define YAML_MAX_DEPTH 64
@@ -25,7 +25,7 @@ struct json_t;
  * documents left out; the caller owns it. Values that an alias repeats are shared: treat all as
  * read-only. Merge keys (<<) are resolved. ERR_INPUT with "SOURCE:LINE:COLUMN: ..." if the text is
  * no YAML, has a key twice in one mapping, an unknown alias or tag, or goes beyond a limit. */
-int yaml_parse(const char *text, size_t bytes, const char *source, struct json_t **ret_documents,
+int yaml_parse(const char *text, size_t bytes, const char *source, struct json **ret_documents,
                struct error *err);
 
 #ifdef __cplusplus

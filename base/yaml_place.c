@@ -3,12 +3,12 @@
  * round. */
 #include "base/yaml_place.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml_scalar.h"
 
@@ -142,10 +142,10 @@ static bool is_nothing(const yaml_event_t *event)
 {
     if (event->type != YAML_SCALAR_EVENT || !event->data.scalar.plain_implicit)
         return false;
-    json_t *value =
+    struct json *value =
         yaml_scalar((const char *)event->data.scalar.value, event->data.scalar.length, true, NULL);
     bool nothing = json_is_null(value);
-    json_decref(value);
+    json_free(value);
     return nothing;
 }
 

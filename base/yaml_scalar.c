@@ -1,11 +1,11 @@
 #include "base/yaml_scalar.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <errno.h>
-#include <jansson.h>
+#include <inttypes.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 struct word {
     const char *text;
-    json_type type;
+    enum json_type type;
 };
 
 static const struct word words[] = {
@@ -26,14 +26,14 @@ static const struct word words[] = {
     {"off", JSON_FALSE}, {"Off", JSON_FALSE},   {"OFF", JSON_FALSE},
 };
 
-static json_t *as_word(const char *text)
+static struct json *as_word(const char *text)
 {
     for (size_t i = 0; i < array_length(words); i++) {
         if (strcmp(words[i].text, text) != 0)
             continue;
         if (words[i].type == JSON_NULL)
-            return json_null();
-        return json_boolean(words[i].type == JSON_TRUE);
+            return json_new_null();
+        return json_new_bool(words[i].type == JSON_TRUE);
     }
     return NULL;
 }
@@ -62,7 +62,7 @@ static int take_base(const char **digits)
     }
 }
 
-static json_t *as_integer(const char *text)
+static struct json *as_integer(const char *text)
 {
     bool negative = *text == '-';
     const char *digits = text + (*text == '-' || *text == '+');
@@ -74,7 +74,7 @@ static json_t *as_integer(const char *text)
     unsigned long long value = strtoull(digits, &end, base);
     if (errno || *end || value > (unsigned long long)INT64_MAX + negative)
         return NULL;
-    return json_integer(negative ? (json_int_t)(0 - value) : (json_int_t)value);
+    return json_new_integer(negative ? (int64_t)(0 - value) : (int64_t)value);
 }
 
 /* [-+]? (digits [. digits*] | . digits) exponent? */
@@ -101,16 +101,16 @@ static bool looks_like_float(const char *text)
     return *p == '\0';
 }
 
-static json_t *as_float(const char *text)
+static struct json *as_float(const char *text)
 {
     if (!looks_like_float(text))
         return NULL;
     double value = strtod(text, NULL);
-    return isfinite(value) ? json_real(value) : NULL;
+    return isfinite(value) ? json_new_real(value, 17) : NULL;
 }
 
 /* Underscores may stand between digits. */
-static json_t *as_number(const char *text, size_t length)
+static struct json *as_number(const char *text, size_t length)
 {
     if (length >= NUMBER_MAX || !strchr("+-.0123456789", text[0]))
         return NULL;
@@ -120,35 +120,35 @@ static json_t *as_number(const char *text, size_t length)
         if (text[i] != '_')
             digits[count++] = text[i];
     digits[count] = '\0';
-    json_t *number = as_integer(digits);
+    struct json *number = as_integer(digits);
     return number ? number : as_float(digits);
 }
 
-static json_t *by_form(const char *text, size_t length)
+static struct json *by_form(const char *text, size_t length)
 {
-    json_t *value = as_word(text);
+    struct json *value = as_word(text);
     if (!value)
         value = as_number(text, length);
-    return value ? value : json_stringn(text, length);
+    return value ? value : json_new_text_bytes(text, length);
 }
 
-static json_t *only(json_t *value, bool fits)
+static struct json *only(struct json *value, bool fits)
 {
     if (fits)
         return value;
-    json_decref(value);
+    json_free(value);
     return NULL;
 }
 
-static json_t *by_tag(const char *text, size_t length, const char *tag)
+static struct json *by_tag(const char *text, size_t length, const char *tag)
 {
     static const char prefix[] = "tag:yaml.org,2002:";
     if (strncmp(tag, prefix, sizeof prefix - 1) != 0)
         return NULL;
     const char *name = tag + sizeof prefix - 1;
     if (strcmp(name, "str") == 0)
-        return json_stringn(text, length);
-    json_t *value = by_form(text, length);
+        return json_new_text_bytes(text, length);
+    struct json *value = by_form(text, length);
     if (strcmp(name, "int") == 0)
         return only(value, json_is_integer(value));
     if (strcmp(name, "float") == 0)
@@ -158,25 +158,25 @@ static json_t *by_tag(const char *text, size_t length, const char *tag)
     return only(value, strcmp(name, "null") == 0 && json_is_null(value));
 }
 
-json_t *yaml_scalar(const char *text, size_t length, bool plain, const char *tag)
+struct json *yaml_scalar(const char *text, size_t length, bool plain, const char *tag)
 {
     if (strlen(text) != length)
         return NULL;
     if (tag)
         return by_tag(text, length, tag);
-    return plain ? by_form(text, length) : json_stringn(text, length);
+    return plain ? by_form(text, length) : json_new_text_bytes(text, length);
 }
 
 char *yaml_scalar_key(const char *text, size_t length, bool plain)
 {
-    json_t *value = yaml_scalar(text, length, plain, NULL);
+    struct json *value = yaml_scalar(text, length, plain, NULL);
     char *key = NULL;
-    switch (value ? json_typeof(value) : JSON_NULL) {
+    switch (value ? json_type_of(value) : JSON_NULL) {
     case JSON_STRING:
         key = xstrdup(text);
         break;
     case JSON_INTEGER:
-        key = xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        key = xasprintf("%" PRId64, json_as_integer(value));
         break;
     case JSON_TRUE:
         key = xstrdup("true");
@@ -187,6 +187,6 @@ char *yaml_scalar_key(const char *text, size_t length, bool plain)
     default:
         break;
     }
-    json_decref(value);
+    json_free(value);
     return key;
 }

@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 /* The value of a scalar of `length` bytes (terminated). `plain`: written without quotes and tag, so
  * that its form decides; otherwise it is text, or what `tag` (NULL: none) says. The caller owns the
  * result; NULL if it holds a NUL byte, is not UTF-8 or does not fit its tag. */
-struct json_t *yaml_scalar(const char *text, size_t length, bool plain, const char *tag);
+struct json *yaml_scalar(const char *text, size_t length, bool plain, const char *tag);
 
 /* The same for the key of a mapping: JSON has text keys only, so 8080 is "8080" and yes is "true",
  * as kubectl reads them. The caller frees; NULL if it cannot be a key (null, a fraction, a NUL

@@ -1,7 +1,6 @@
 #include "cli/inbox.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,25 +9,26 @@
 #include <unistd.h>
 
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 enum { READS_MAX = 64 }; /* datagrams a call, so that a flood cannot hold up the loop */
 
-static int64_t whole(const json_t *object, const char *key)
+static int64_t whole(const struct json *object, const char *key)
 {
-    const json_t *value = json_object_get(object, key);
-    return json_is_integer(value) ? json_integer_value(value) : -1;
+    const struct json *value = json_get(object, key);
+    return json_is_integer(value) ? json_as_integer(value) : -1;
 }
 
-static double number(const json_t *object, const char *key)
+static double number(const struct json *object, const char *key)
 {
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : -1;
+    const struct json *value = json_get(object, key);
+    return json_is_number(value) ? json_as_number(value) : -1;
 }
 
 bool inbox_parse(const char *text, size_t bytes, struct progress *ret_progress)
 {
-    json_t *object = json_loadb(text, bytes, 0, NULL);
+    struct json *object = json_parse(text, bytes, JSON_STRICT, NULL);
     bool is_report = json_is_object(object);
     if (is_report)
         *ret_progress = (struct progress){
@@ -40,9 +40,9 @@ bool inbox_parse(const char *text, size_t bytes, struct progress *ret_progress)
             .loss = number(object, PROGRESS_LOSS),
             .samples_per_s = number(object, PROGRESS_SAMPLES_PER_S),
             .seconds_left = number(object, PROGRESS_SECONDS_LEFT),
-            .has_loss = json_is_number(json_object_get(object, PROGRESS_LOSS)),
+            .has_loss = json_is_number(json_get(object, PROGRESS_LOSS)),
         };
-    json_decref(object);
+    json_free(object);
     return is_report;
 }
 

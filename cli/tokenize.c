@@ -85,7 +85,7 @@ static int take_json_line(struct job *job, const char *path, const struct text_l
                          (long long)line->number, TEXT_FILE_MAX_LINE_BYTES);
     if (line->bytes == 0)
         return 0;
-    struct json_t *json =
+    struct json *json =
         json_line_text(line->text, line->bytes, job->options.text_column, &text, &bytes, err);
     if (!json)
         return error_wrap(err, "%s:%lld", path, (long long)line->number);
@@ -248,7 +248,6 @@ int tokenize_command(int argc, char *const *argv)
         tokenize_options_help(&help);
         fputs(str_text(&help), stdout);
     } else if (result == 0) {
-        json_line_prepare();
         result = run(&job, &err);
     }
     token_file_abandon(job.out);

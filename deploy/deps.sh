@@ -5,7 +5,7 @@ set -eu
 
 packages='
     gcc g++ make binutils git
-    libcjson-dev libjansson-dev libyaml-dev libdnnl-dev zlib1g-dev libxxhash-dev
+    libcjson-dev libyaml-dev libdnnl-dev zlib1g-dev libxxhash-dev
     libpcre2-dev libutf8proc-dev
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
     dataset-fashion-mnist fortunes

@@ -1,9 +1,9 @@
 #include "agent/checkpoint/checkpoint_index.h"
 
 #include "agent/checkpoint/tensor_values.h"
+#include "base/json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,16 +38,16 @@ int index_verify_file(const char *path, const struct manifest_file *listed,
 }
 
 /* Where a file says that one of its boxes begins. */
-static int decode_offset(const json_t *info, struct index_entry *e)
+static int decode_offset(const struct json *info, struct index_entry *e)
 {
-    const json_t *entry = json_object_get(info, e->tensor.name);
-    const json_t *offsets = json_object_get(entry, CHECKPOINT_SAVED_OFFSETS);
+    const struct json *entry = json_get(info, e->tensor.name);
+    const struct json *offsets = json_get(entry, CHECKPOINT_SAVED_OFFSETS);
     if (e->tensor.dims > BOX_MAX_DIMS || !json_is_array(offsets) ||
-        (int)json_array_size(offsets) != e->tensor.dims)
+        (int)json_array_count(offsets) != e->tensor.dims)
         return -1;
     for (int d = 0; d < e->tensor.dims; d++) {
-        const json_t *offset = json_array_get(offsets, (size_t)d);
-        e->offset[d] = json_integer_value(offset);
+        const struct json *offset = json_at(offsets, (size_t)d);
+        e->offset[d] = json_as_integer(offset);
         if (!json_is_integer(offset) || e->offset[d] < 0 ||
             e->offset[d] > INT64_MAX - e->tensor.shape[d])
             return -1;
@@ -60,7 +60,7 @@ static int decode_entries(struct arena *arena, const struct manifest_file *liste
                           struct error *err)
 {
     const char *note = safetensors_get_note(header, CHECKPOINT_NOTE_OFFSETS);
-    json_t *info = note ? json_loads(note, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    struct json *info = note ? json_parse_text(note, JSON_STRICT, NULL) : NULL;
     int result = 0;
     for (int i = 0; i < header->tensor_count && result == 0; i++) {
         entries[i] = (struct index_entry){.file = listed, .tensor = header->tensors[i]};
@@ -70,7 +70,7 @@ static int decode_entries(struct arena *arena, const struct manifest_file *liste
                 error_set(err, ERR_INPUT, "%s: tensor %.80s: no usable " CHECKPOINT_NOTE_OFFSETS,
                           listed->path, entries[i].tensor.name);
     }
-    json_decref(info);
+    json_free(info);
     return result;
 }
 

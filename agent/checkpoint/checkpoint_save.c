@@ -10,10 +10,10 @@
 #include "agent/checkpoint/safetensors.h"
 #include "agent/checkpoint/tensor_values.h"
 #include "agent/comm/agree.h"
+#include "base/json.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,18 +85,18 @@ static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved
 /* The text for CHECKPOINT_NOTE_OFFSETS. In the arena. */
 static const char *offsets_note(struct arena *arena, const struct saved_box *saved, int count)
 {
-    json_t *root = json_object();
+    struct json *root = json_new_object();
     for (int i = 0; i < count; i++) {
-        json_t *offsets = json_array();
+        struct json *offsets = json_new_array();
         for (int d = 0; d < saved[i].range->dims; d++)
-            json_array_append_new(offsets, json_integer(saved[i].box.offset[d]));
-        json_object_set_new(root, saved[i].range->name,
-                            json_pack("{s:o}", CHECKPOINT_SAVED_OFFSETS, offsets));
+            json_append(offsets, json_new_integer(saved[i].box.offset[d]));
+        json_set(root, saved[i].range->name,
+                 json_object_of(CHECKPOINT_SAVED_OFFSETS, offsets, NULL));
     }
-    char *text = json_dumps(root, JSON_COMPACT);
+    char *text = json_print(root, JSON_COMPACT);
     const char *note = arena_strdup(arena, text);
     free(text);
-    json_decref(root);
+    json_free(root);
     return note;
 }
 

@@ -1,9 +1,9 @@
 #include "agent/checkpoint/checkpoint_state.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static const struct field {
     {"data", FIELD_LONG_TEXT, offsetof(struct checkpoint_state, data)},
 };
 
-static json_t *encode(const struct field *f, const void *value)
+static struct json *encode(const struct field *f, const void *value)
 {
     double real;
     int64_t number;
@@ -49,53 +49,53 @@ static json_t *encode(const struct field *f, const void *value)
     switch (f->type) {
     case FIELD_LONG_TEXT:
         memcpy(&text, value, sizeof text);
-        return json_string(text);
+        return json_new_text(text);
     case FIELD_TEXT:
-        return json_string(value);
+        return json_new_text(value);
     case FIELD_REAL:
         memcpy(&real, value, sizeof real);
         /* A run that diverged: JSON has no such numbers, so "nan", "inf" or "-inf". */
-        return isfinite(real) ? json_real(real) : json_sprintf("%f", real);
+        return isfinite(real) ? json_new_real(real, 17) : json_new_textf("%f", real);
     case FIELD_COUNT:
     case FIELD_BITS:
         memcpy(&number, value, sizeof number);
-        return json_integer(number);
+        return json_new_integer(number);
     }
     return NULL;
 }
 
-static bool decode_real(const json_t *json, double *ret_real)
+static bool decode_real(const struct json *json, double *ret_real)
 {
     if (json_is_string(json)) {
         char *end;
-        *ret_real = strtod(json_string_value(json), &end);
-        return end != json_string_value(json) && *end == '\0' && !isfinite(*ret_real);
+        *ret_real = strtod(json_as_text(json), &end);
+        return end != json_as_text(json) && *end == '\0' && !isfinite(*ret_real);
     }
-    *ret_real = json_number_value(json);
+    *ret_real = json_as_number(json);
     return json_is_number(json);
 }
 
-static const char *decode(struct arena *arena, const struct field *f, const json_t *json,
+static const char *decode(struct arena *arena, const struct field *f, const struct json *json,
                           void *value)
 {
     if (f->type == FIELD_LONG_TEXT) { /* may be missing: then it is empty */
         if (json && !json_is_string(json))
             return "is not a text";
-        const char *text = json ? arena_strdup(arena, json_string_value(json)) : "";
+        const char *text = json ? arena_strdup(arena, json_as_text(json)) : "";
         memcpy(value, &text, sizeof text);
     } else if (!json) {
         return "is missing";
     } else if (f->type == FIELD_TEXT) {
-        if (json_string_length(json) >= CHECKPOINT_NAME_BYTES || !json_is_string(json))
+        if (!json_is_string(json) || strlen(json_as_text(json)) >= CHECKPOINT_NAME_BYTES)
             return "is not a short text";
-        memcpy(value, json_string_value(json), json_string_length(json) + 1);
+        memcpy(value, json_as_text(json), strlen(json_as_text(json)) + 1);
     } else if (f->type == FIELD_REAL) {
         double real;
         if (!decode_real(json, &real))
             return "is not a number";
         memcpy(value, &real, sizeof real);
     } else {
-        int64_t number = json_integer_value(json);
+        int64_t number = json_as_integer(json);
         if (!json_is_integer(json) || (f->type == FIELD_COUNT && number < 0))
             return "is not a whole number that it can be";
         memcpy(value, &number, sizeof number);
@@ -105,32 +105,28 @@ static const char *decode(struct arena *arena, const struct field *f, const json
 
 char *checkpoint_state_print(const struct checkpoint_state *state)
 {
-    json_t *root = json_object();
+    struct json *root = json_new_object();
     for (size_t i = 0; i < array_length(fields); i++)
-        json_object_set_new(root, fields[i].name,
-                            encode(&fields[i], (const char *)state + fields[i].offset));
-    /* 17 digits give every double back exactly. */
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    assert(text && json_object_size(root) == array_length(fields));
-    json_decref(root);
+        json_set(root, fields[i].name, encode(&fields[i], (const char *)state + fields[i].offset));
+    char *text = json_print(root, JSON_INDENTED);
+    assert(text && json_object_count(root) == array_length(fields));
+    json_free(root);
     return text;
 }
 
 int checkpoint_state_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                            struct checkpoint_state *ret_state, struct error *err)
 {
-    json_error_t json_error;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &json_error);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
     if (!root)
-        return error_set(err, ERR_INPUT, "%s: line %d: %s", name, json_error.line, json_error.text);
+        return error_wrap(err, "%s", name);
     struct checkpoint_state state = {0};
     const char *wrong = NULL, *where = NULL;
     for (size_t i = 0; i < array_length(fields) && !wrong; i++) {
         where = fields[i].name;
-        wrong = decode(arena, &fields[i], json_object_get(root, where),
-                       (char *)&state + fields[i].offset);
+        wrong = decode(arena, &fields[i], json_get(root, where), (char *)&state + fields[i].offset);
     }
-    json_decref(root);
+    json_free(root);
     if (wrong)
         return error_set(err, ERR_INPUT, "%s: %s %s", name, where, wrong);
     *ret_state = state;

@@ -4,11 +4,11 @@
 #include "agent/checkpoint/export_texts.h"
 #include "agent/models/config_json.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,20 +115,19 @@ static const char *find_tokenizer(struct arena *arena, const char *checkpoint)
     const char *path = arena_printf(arena, "%s/agent_config.yaml", checkpoint), *found = "";
     auto_free char *text = NULL;
     size_t bytes;
-    json_t *documents = NULL;
+    struct json *documents = NULL;
     struct error ignored; /* checkpoints of others have none */
     struct stat st;
     if (file_read(path, YAML_MAX_BYTES, &text, &bytes, &ignored) < 0 ||
         yaml_parse(text, bytes, path, &documents, &ignored) < 0)
         return "";
-    const json_t *root = json_array_get(documents, 0);
+    const struct json *root = json_at(documents, 0);
     for (size_t i = 0; i < array_length(keys) && !found[0]; i++) {
-        const char *value =
-            json_string_value(json_object_get(json_object_get(root, keys[i][0]), keys[i][1]));
+        const char *value = json_as_text(json_get(json_get(root, keys[i][0]), keys[i][1]));
         if (value && value[0] == '/' && stat(value, &st) == 0)
             found = arena_strdup(arena, value);
     }
-    json_decref(documents);
+    json_free(documents);
     return found;
 }
 

@@ -1,6 +1,7 @@
 #include "agent/checkpoint/pretrained_index.h"
 
-#include <jansson.h>
+#include "base/json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,15 +34,14 @@ static void list_files(struct arena *arena, struct pretrained_index *index)
             index->files[index->file_count++] = index->files[i];
 }
 
-static int read_map(struct arena *arena, const char *path, const json_t *map,
+static int read_map(struct arena *arena, const char *path, const struct json *map,
                     struct pretrained_index *index, struct error *err)
 {
-    const char *tensor;
-    json_t *file;
-    index->places = arena_array(arena, struct pretrained_place, json_object_size(map));
-    json_object_foreach((json_t *)map, tensor, file)
-    {
-        const char *name = json_string_value(file);
+    struct json *file;
+    index->places = arena_array(arena, struct pretrained_place, json_object_count(map));
+    json_each_member(file, map) {
+        const char *tensor = json_key(file);
+        const char *name = json_as_text(file);
         if (!name || !is_plain_name(name))
             return error_set(
                 err, ERR_INPUT, "%s: weight_map.%s: must name a file beside it, not %s%s%s", path,
@@ -60,16 +60,15 @@ static int read_map(struct arena *arena, const char *path, const json_t *map,
 int pretrained_index_parse(struct arena *arena, const char *path, const char *text, size_t bytes,
                            struct pretrained_index *ret_index, struct error *err)
 {
-    json_error_t where;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
     if (!root)
-        return error_set(err, ERR_INPUT, "%s: line %d: %s", path, where.line, where.text);
-    const json_t *map = json_object_get(root, "weight_map");
+        return error_wrap(err, "%s", path);
+    const struct json *map = json_get(root, "weight_map");
     struct pretrained_index index = {0};
-    int result = json_object_size(map) > 0
+    int result = json_object_count(map) > 0
                      ? read_map(arena, path, map, &index, err)
                      : error_set(err, ERR_INPUT, "%s: weight_map: missing or empty", path);
-    json_decref(root);
+    json_free(root);
     if (result == 0)
         *ret_index = index;
     return result;
@@ -78,14 +77,14 @@ int pretrained_index_parse(struct arena *arena, const char *path, const char *te
 void pretrained_index_print(const struct pretrained_place *places, int count, int64_t total_bytes,
                             struct str *out)
 {
-    json_t *map = json_object();
+    struct json *map = json_new_object();
     for (int i = 0; i < count; i++)
-        json_object_set_new(map, places[i].tensor, json_string(places[i].file));
-    json_t *root = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total_bytes,
-                             "weight_map", map);
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
+        json_set(map, places[i].tensor, json_new_text(places[i].file));
+    struct json *sizes = json_object_of("total_size", json_new_integer(total_bytes), NULL);
+    struct json *root = json_object_of("metadata", sizes, "weight_map", map, NULL);
+    char *text = json_print(root, JSON_INDENTED | JSON_SORTED);
     str_add(out, text);
     str_add(out, "\n");
     free(text);
-    json_decref(root);
+    json_free(root);
 }

@@ -2,9 +2,12 @@
  * data that is not aligned to its element size is refused. */
 #include "agent/checkpoint/safetensors.h"
 
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
 #include <assert.h>
 #include <endian.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,17 +53,16 @@ static int reject(const struct check *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    for (char *p = what; *p; p++) /* jansson quotes the text it did not understand */
-        if ((unsigned char)*p < 0x20)
-            *p = ' ';
+    utf8_make_printable(what, strlen(what)); /* it may quote the file */
     if (!c->tensor)
         return error_set(c->err, ERR_INPUT, "%s: %s", c->file, what);
     return error_set(c->err, ERR_INPUT, "%s: tensor %.80s: %s", c->file, c->tensor, what);
 }
 
-static int decode_dtype(const struct check *c, const json_t *entry, enum safetensors_dtype *ret)
+static int decode_dtype(const struct check *c, const struct json *entry,
+                        enum safetensors_dtype *ret)
 {
-    const char *name = json_string_value(json_object_get(entry, "dtype"));
+    const char *name = json_as_text(json_get(entry, "dtype"));
     if (!name)
         return reject(c, "has no dtype");
     for (size_t i = 0; i < array_length(dtypes); i++) {
@@ -72,19 +74,20 @@ static int decode_dtype(const struct check *c, const json_t *entry, enum safeten
     return reject(c, "dtype %.20s is not one that can be read", name);
 }
 
-static int decode_shape(const struct check *c, const json_t *entry, struct safetensors_tensor *t)
+static int decode_shape(const struct check *c, const struct json *entry,
+                        struct safetensors_tensor *t)
 {
-    const json_t *shape = json_object_get(entry, "shape");
+    const struct json *shape = json_get(entry, "shape");
     if (!json_is_array(shape))
         return reject(c, "has no shape");
-    if (json_array_size(shape) > SAFETENSORS_MAX_DIMS)
-        return reject(c, "%zu dimensions; at most %d are read", json_array_size(shape),
+    if (json_array_count(shape) > SAFETENSORS_MAX_DIMS)
+        return reject(c, "%zu dimensions; at most %d are read", json_array_count(shape),
                       SAFETENSORS_MAX_DIMS);
-    t->dims = (int)json_array_size(shape);
+    t->dims = (int)json_array_count(shape);
     t->count = 1;
     for (int d = 0; d < t->dims; d++) {
-        const json_t *size = json_array_get(shape, (size_t)d);
-        t->shape[d] = json_integer_value(size);
+        const struct json *size = json_at(shape, (size_t)d);
+        t->shape[d] = json_as_integer(size);
         if (!json_is_integer(size) || t->shape[d] < 0)
             return reject(c, "dimension %d of its shape is not a number >= 0", d);
         if (__builtin_mul_overflow(t->count, t->shape[d], &t->count))
@@ -93,14 +96,14 @@ static int decode_shape(const struct check *c, const json_t *entry, struct safet
     return 0;
 }
 
-static int decode_range(const struct check *c, const json_t *entry, int64_t data_bytes,
+static int decode_range(const struct check *c, const struct json *entry, int64_t data_bytes,
                         struct safetensors_tensor *t)
 {
-    const json_t *range = json_object_get(entry, "data_offsets");
-    const json_t *first = json_array_get(range, 0), *second = json_array_get(range, 1);
-    if (json_array_size(range) != 2 || !json_is_integer(first) || !json_is_integer(second))
+    const struct json *range = json_get(entry, "data_offsets");
+    const struct json *first = json_at(range, 0), *second = json_at(range, 1);
+    if (json_array_count(range) != 2 || !json_is_integer(first) || !json_is_integer(second))
         return reject(c, "data_offsets are not two numbers");
-    long long begin = json_integer_value(first), end = json_integer_value(second);
+    long long begin = json_as_integer(first), end = json_as_integer(second);
     if (begin < 0 || end < begin || end > data_bytes)
         return reject(c, "data_offsets [%lld, %lld] are not within the %lld bytes of data", begin,
                       end, (long long)data_bytes);
@@ -128,8 +131,8 @@ static int check_name(const struct check *c, const char *name)
     return 0;
 }
 
-static int decode_tensor(struct check *c, const char *name, const json_t *entry, int64_t data_bytes,
-                         struct safetensors_tensor *t)
+static int decode_tensor(struct check *c, const char *name, const struct json *entry,
+                         int64_t data_bytes, struct safetensors_tensor *t)
 {
     if (check_name(c, name) < 0)
         return -1;
@@ -144,19 +147,18 @@ static int decode_tensor(struct check *c, const char *name, const json_t *entry,
     return 0;
 }
 
-static int decode_notes(const struct check *c, json_t *metadata, struct safetensors_header *h)
+static int decode_notes(const struct check *c, struct json *metadata, struct safetensors_header *h)
 {
     if (!json_is_object(metadata))
         return reject(c, METADATA_KEY " is not an object");
-    h->notes = arena_array(c->arena, struct safetensors_note, json_object_size(metadata));
-    const char *key;
-    json_t *value;
-    json_object_foreach(metadata, key, value)
-    {
+    h->notes = arena_array(c->arena, struct safetensors_note, json_object_count(metadata));
+    struct json *value;
+    json_each_member(value, metadata) {
+        const char *key = json_key(value);
         if (!json_is_string(value))
             return reject(c, METADATA_KEY " has a value that is not a string");
         h->notes[h->note_count++] = (struct safetensors_note){
-            arena_strdup(c->arena, key), arena_strdup(c->arena, json_string_value(value))};
+            arena_strdup(c->arena, key), arena_strdup(c->arena, json_as_text(value))};
     }
     return 0;
 }
@@ -201,13 +203,13 @@ static int check_tiling(struct check *c, struct safetensors_header *h, int64_t d
     return 0;
 }
 
-static int decode(struct check *c, json_t *root, int64_t data_bytes, struct safetensors_header *h)
+static int decode(struct check *c, struct json *root, int64_t data_bytes,
+                  struct safetensors_header *h)
 {
-    h->tensors = arena_array(c->arena, struct safetensors_tensor, json_object_size(root));
-    const char *name;
-    json_t *entry;
-    json_object_foreach(root, name, entry)
-    {
+    h->tensors = arena_array(c->arena, struct safetensors_tensor, json_object_count(root));
+    struct json *entry;
+    json_each_member(entry, root) {
+        const char *name = json_key(entry);
         int result = strcmp(name, METADATA_KEY) == 0
                          ? decode_notes(c, entry, h)
                          : decode_tensor(c, name, entry, data_bytes, &h->tensors[h->tensor_count]);
@@ -250,13 +252,12 @@ int safetensors_parse(struct arena *arena, const char *name, const uint8_t *byte
     assert(size >= (size_t)h.header_bytes);
     if (h.header_bytes == 8 || bytes[8] != '{')
         return reject(&c, "its header does not begin with {: not a safetensors file");
-    json_error_t json_error;
-    json_t *root = json_loadb((const char *)bytes + 8, (size_t)h.header_bytes - 8,
-                              JSON_REJECT_DUPLICATES, &json_error);
+    struct json *root =
+        json_parse((const char *)bytes + 8, (size_t)h.header_bytes - 8, JSON_STRICT, err);
     if (!root)
-        return reject(&c, "header, byte %d: %s", json_error.position, json_error.text);
+        return error_wrap(err, "%s: header", name);
     int result = decode(&c, root, file_bytes - h.header_bytes, &h);
-    json_decref(root);
+    json_free(root);
     if (result == 0)
         *ret_header = h;
     return result;

@@ -1,7 +1,7 @@
 #include "agent/checkpoint/safetensors.h"
+#include "base/json.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,20 +25,22 @@ static int64_t place(struct safetensors_tensor *t, int64_t begin)
     return begin + t->count * safetensors_dtype_bytes(t->dtype);
 }
 
-static json_t *describe(const struct safetensors_tensor *t, int64_t end)
+static struct json *describe(const struct safetensors_tensor *t, int64_t end)
 {
-    json_t *shape = json_array();
+    struct json *shape = json_new_array();
     for (int d = 0; d < t->dims; d++)
-        json_array_append_new(shape, json_integer(t->shape[d]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensors_dtype_name(t->dtype), "shape",
-                     shape, "data_offsets", (json_int_t)t->data_begin, (json_int_t)end);
+        json_append(shape, json_new_integer(t->shape[d]));
+    return json_object_of(
+        "dtype", json_new_text(safetensors_dtype_name(t->dtype)), "shape", shape, "data_offsets",
+        json_array_of(json_new_integer(t->data_begin), json_new_integer(end), NULL), NULL);
 }
 
-static json_t *describe_notes(const struct safetensors_note *notes, int count)
+static struct json *describe_notes(const struct safetensors_note *notes, int count)
 {
-    json_t *metadata = json_pack("{s:s}", "format", "pt"); /* what Hugging Face's loaders ask for */
+    struct json *metadata =
+        json_texts_of("format", "pt", NULL); /* what Hugging Face's loaders ask for */
     for (int i = 0; i < count; i++)
-        json_object_set_new(metadata, notes[i].key, json_string(notes[i].value));
+        json_set(metadata, notes[i].key, json_new_text(notes[i].value));
     return metadata;
 }
 
@@ -51,15 +53,15 @@ void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors
         order[i] = &tensors[i];
     qsort(order, (size_t)count, sizeof *order, compare);
 
-    json_t *root = json_object();
-    json_object_set_new(root, "__metadata__", describe_notes(notes, note_count));
+    struct json *root = json_new_object();
+    json_set(root, "__metadata__", describe_notes(notes, note_count));
     int64_t end = 0;
     for (int i = 0; i < count; i++) {
         end = place(order[i], end);
-        assert(!json_object_get(root, order[i]->name));
-        json_object_set_new(root, order[i]->name, describe(order[i], end));
+        assert(!json_get(root, order[i]->name));
+        json_set(root, order[i]->name, describe(order[i], end));
     }
-    char *text = json_dumps(root, JSON_COMPACT);
+    char *text = json_print(root, JSON_COMPACT);
     assert(text);
     size_t length = strlen(text), padded = (length + 7) / 8 * 8;
     char *header = arena_alloc(arena, 8 + padded);
@@ -68,7 +70,7 @@ void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors
     memcpy(header + 8, text, length);
     memset(header + 8 + length, ' ', padded - length);
     free(text);
-    json_decref(root);
+    json_free(root);
     *ret_layout = (struct safetensors_layout){
         .header = header,
         .header_bytes = 8 + (int64_t)padded,

@@ -1,8 +1,8 @@
 /* Accelerate's YAML files, and what Transformers' Trainer takes as --fsdp and --fsdp_config: what
  * each key and word stands for here. */
 #include "agent/config/config_parser.h"
+#include "base/json.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -68,10 +68,10 @@ static const struct top_key *find_top_key(const char *name)
     return NULL;
 }
 
-static bool is_empty(const json_t *value)
+static bool is_empty(const struct json *value)
 {
-    return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0) ||
-           (json_is_object(value) && json_object_size(value) == 0);
+    return json_is_null(value) || (json_is_array(value) && json_array_count(value) == 0) ||
+           (json_is_object(value) && json_object_count(value) == 0);
 }
 
 /* Every file that accelerate writes has some of these keys, empty. */
@@ -110,7 +110,7 @@ static const char *dtype_name(const char *text)
 
 /* The policy as torch has it: a type each for parameters, sums of gradients, and what there is none
  * of here. */
-static int apply_precisions(struct config_parser *p, const char *name, const json_t *policy,
+static int apply_precisions(struct config_parser *p, const char *name, const struct json *policy,
                             struct error *err)
 {
     static const struct {
@@ -120,10 +120,9 @@ static int apply_precisions(struct config_parser *p, const char *name, const jso
                 {"buffer_dtype", NULL},
                 {"output_dtype", NULL},
                 {"cast_forward_inputs", NULL}};
-    const char *part;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)policy, part, value)
-    {
+    struct json *value;
+    json_each_member(value, policy) {
+        const char *part = json_key(value);
         size_t i = 0;
         while (i < array_length(rows) && strcmp(part, rows[i].name) != 0)
             i++;
@@ -143,7 +142,7 @@ static int apply_precisions(struct config_parser *p, const char *name, const jso
 }
 
 /* Its keys have the prefix or not; those for TPUs never do. */
-static int apply_fsdp_key(struct config_parser *p, const char *name, const json_t *value,
+static int apply_fsdp_key(struct config_parser *p, const char *name, const struct json *value,
                           struct error *err)
 {
     bool prefixed = str_starts_with(name, "fsdp_") || str_starts_with(name, "xla");
@@ -159,12 +158,11 @@ static int apply_fsdp_key(struct config_parser *p, const char *name, const json_
     return apply(p, name, key, text, err);
 }
 
-int config_apply_fsdp_keys(struct config_parser *p, const json_t *keys, struct error *err)
+int config_apply_fsdp_keys(struct config_parser *p, const struct json *keys, struct error *err)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)keys, name, value)
-    {
+    struct json *value;
+    json_each_member(value, keys) {
+        const char *name = json_key(value);
         if (apply_fsdp_key(p, name, value, err))
             return -1;
     }
@@ -174,13 +172,13 @@ int config_apply_fsdp_keys(struct config_parser *p, const json_t *keys, struct e
 /* ---- the top ---- */
 
 /* accelerate's own words. */
-static int refuse_unknown(const json_t *root, const char *path, struct error *err)
+static int refuse_unknown(const struct json *root, const char *path, struct error *err)
 {
-    const char *names[64], *name;
+    const char *names[64];
     int count = 0;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)root, name, value)
-    {
+    struct json *value;
+    json_each_member(value, root) {
+        const char *name = json_key(value);
         if (!find_top_key(name) && count < (int)array_length(names))
             names[count++] = name;
     }
@@ -225,8 +223,8 @@ static int apply_distributed_type(struct config_parser *p, const char *type, str
 }
 
 /* One that has a row in the table and no function. */
-static int apply_top_key(struct config_parser *p, const struct top_key *row, const json_t *value,
-                         struct error *err)
+static int apply_top_key(struct config_parser *p, const struct top_key *row,
+                         const struct json *value, struct error *err)
 {
     const char *text = is_empty(value) ? "" : config_json_text(p->arena, value);
     const char *variable = row->variable ? p->lookup(p->lookup_ctx, row->variable) : NULL;
@@ -250,29 +248,29 @@ static int apply_top_key(struct config_parser *p, const struct top_key *row, con
     return 0;
 }
 
-static int apply_dynamo(const json_t *value, struct error *err)
+static int apply_dynamo(const struct json *value, struct error *err)
 {
-    const char *backend = json_string_value(json_object_get(value, "dynamo_backend"));
+    const char *backend = json_as_text(json_get(value, "dynamo_backend"));
     if (is_empty(value) || (backend && strcasecmp(backend, "NO") == 0))
         return 0;
     return error_set(err, ERR_CONFIG, "dynamo_config: there is nothing like torch.compile here");
 }
 
-int config_apply_accelerate(struct config_parser *p, const json_t *root, const char *path,
+int config_apply_accelerate(struct config_parser *p, const struct json *root, const char *path,
                             struct error *err)
 {
-    const char *type = config_json_text(p->arena, json_object_get(root, "distributed_type"));
-    const json_t *fsdp = json_object_get(root, "fsdp_config");
+    const char *type = config_json_text(p->arena, json_get(root, "distributed_type"));
+    const struct json *fsdp = json_get(root, "fsdp_config");
     if (refuse_unknown(root, path, err))
         return -1;
     if (!type)
         return error_set(err, ERR_CONFIG, "A `distributed_type` must be specified in %s.", path);
     if (apply_distributed_type(p, type, err))
         return -1;
-    const char *name, *of_tpu = "";
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)root, name, value)
-    {
+    const char *of_tpu = "";
+    struct json *value;
+    json_each_member(value, root) {
+        const char *name = json_key(value);
         const struct top_key *row = find_top_key(name);
         if (is_of_tpu(name))
             of_tpu = arena_printf(p->arena, "%s%s%s", of_tpu, of_tpu[0] ? ", " : "", name);

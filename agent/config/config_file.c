@@ -2,31 +2,31 @@
 #include "agent/config/config_parser.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/yaml.h"
 
-#include <jansson.h>
 #include <string.h>
 
-static const char *scalar_text(struct arena *arena, const json_t *value)
+static const char *scalar_text(struct arena *arena, const struct json *value)
 {
     if (json_is_string(value))
-        return json_string_value(value);
+        return json_as_text(value);
     if (json_is_integer(value))
-        return arena_printf(arena, "%lld", (long long)json_integer_value(value));
+        return arena_printf(arena, "%lld", (long long)json_as_integer(value));
     if (json_is_real(value))
-        return arena_printf(arena, "%.17g", json_real_value(value));
+        return arena_printf(arena, "%.17g", json_as_number(value));
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
     return NULL;
 }
 
-const char *config_json_text(struct arena *arena, const json_t *value)
+const char *config_json_text(struct arena *arena, const struct json *value)
 {
     if (!json_is_array(value))
         return scalar_text(arena, value);
     const char *list = "";
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const char *item = scalar_text(arena, json_array_get(value, i));
+    for (size_t i = 0; i < json_array_count(value); i++) {
+        const char *item = scalar_text(arena, json_at(value, i));
         if (!item)
             return NULL;
         list = arena_printf(arena, "%s%s%s", list, i ? "," : "", item);
@@ -37,38 +37,37 @@ const char *config_json_text(struct arena *arena, const json_t *value)
 int config_read_mapping(struct config_parser *p, const char *text,
                         const struct config_flag **ret_items, int *ret_count, struct error *err)
 {
-    json_t *documents = NULL, *value;
-    const char *name;
+    struct json *documents = NULL, *value;
     if (yaml_parse(text, strlen(text), "its text", &documents, err)) {
         err->code = ERR_CONFIG;
         return -1;
     }
-    json_t *root = json_array_get(documents, 0);
-    bool is_mapping = json_array_size(documents) == 1 && json_is_object(root);
+    struct json *root = json_at(documents, 0);
+    bool is_mapping = json_array_count(documents) == 1 && json_is_object(root);
     struct config_flag *items =
-        arena_array(p->arena, struct config_flag, json_object_size(root) + 1);
+        arena_array(p->arena, struct config_flag, json_object_count(root) + 1);
     *ret_items = items;
     *ret_count = 0;
-    json_object_foreach(root, name, value)
-    {
+    json_each_member(value, root) {
+        const char *name = json_key(value);
         const char *one = config_json_text(p->arena, value);
         is_mapping &= one != NULL;
         items[(*ret_count)++] = (struct config_flag){arena_strdup(p->arena, name),
                                                      one ? arena_strdup(p->arena, one) : ""};
     }
-    json_decref(documents);
+    json_free(documents);
     return is_mapping
                ? 0
                : error_set(err, ERR_CONFIG,
                            "'%.80s' is no mapping of single values, as {\"min_lr\": 1e-6}", text);
 }
 
-static int apply_group(struct config_parser *p, const char *group, json_t *keys, struct error *err)
+static int apply_group(struct config_parser *p, const char *group, struct json *keys,
+                       struct error *err)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach(keys, name, value)
-    {
+    struct json *value;
+    json_each_member(value, keys) {
+        const char *name = json_key(value);
         const char *full = arena_printf(p->arena, "%s.%s", group, name);
         if (json_is_object(value) && !strchr(group, '.')) { /* a map within the group */
             if (apply_group(p, full, value, err))
@@ -87,12 +86,11 @@ static int apply_group(struct config_parser *p, const char *group, json_t *keys,
     return 0;
 }
 
-static int apply_groups(struct config_parser *p, json_t *root, struct error *err)
+static int apply_groups(struct config_parser *p, struct json *root, struct error *err)
 {
-    const char *group;
-    json_t *keys;
-    json_object_foreach(root, group, keys)
-    {
+    struct json *keys;
+    json_each_member(keys, root) {
+        const char *group = json_key(keys);
         if (strcmp(group, "preset") == 0)
             continue;
         if (!json_is_object(keys))
@@ -103,32 +101,32 @@ static int apply_groups(struct config_parser *p, json_t *root, struct error *err
     return 0;
 }
 
-static int count_keys(const json_t *root)
+static int count_keys(const struct json *root)
 {
-    const char *name;
-    json_t *value;
+    const struct json *value;
     int count = 0;
-    json_object_foreach((json_t *)(uintptr_t)root, name, value) count +=
-        json_is_object(value) ? count_keys(value) : 1;
+    json_each_member(value, root) {
+        count += json_is_object(value) ? count_keys(value) : 1;
+    }
     return count;
 }
 
 /* A configuration as it was resolved, given back, perhaps by another version's run: nobody asked
  * for each value of it. */
-static void note_resolved(struct config_parser *p, const json_t *root)
+static void note_resolved(struct config_parser *p, const struct json *root)
 {
     bool has_most = 2 * count_keys(root) > config_key_count();
     for (int i = 0; has_most && i < config_key_count(); i++)
         p->config->is_resolved[i] = true;
 }
 
-static bool is_accelerate(const json_t *root)
+static bool is_accelerate(const struct json *root)
 {
-    return json_object_get(root, "compute_environment") ||
-           json_object_get(root, "distributed_type") || json_object_get(root, "fsdp_config");
+    return json_get(root, "compute_environment") || json_get(root, "distributed_type") ||
+           json_get(root, "fsdp_config");
 }
 
-static enum config_file_kind kind_of(const char *flag, const json_t *root)
+static enum config_file_kind kind_of(const char *flag, const struct json *root)
 {
     if (strcmp(flag, "fsdp_config") == 0)
         return CONFIG_FSDP;
@@ -139,7 +137,7 @@ int config_open_file(struct config_parser *p, const char *flag, const char *path
 {
     auto_free char *text = NULL;
     size_t size = 0;
-    json_t *documents = NULL;
+    struct json *documents = NULL;
     bool is_text = strcmp(flag, "fsdp_config") == 0 && path[0] == '{';
     if (p->file_count == CONFIG_MAX_FILES)
         return error_set(err, ERR_CONFIG, "--%s: more than %d files", flag, CONFIG_MAX_FILES);
@@ -153,15 +151,15 @@ int config_open_file(struct config_parser *p, const char *flag, const char *path
         err->code = ERR_CONFIG;
         return error_wrap(err, "--%s", flag);
     }
-    json_t *root = json_array_get(documents, 0);
+    struct json *root = json_at(documents, 0);
     int result = 0;
-    if (json_array_size(documents) != 1 || !json_is_object(root))
+    if (json_array_count(documents) != 1 || !json_is_object(root))
         result = error_set(err, ERR_CONFIG, "--%s %s: must be one mapping of %skeys", flag, path,
                            strcmp(flag, "config") == 0 ? "groups of " : "");
     else
         p->files[p->file_count++] =
-            (struct config_file){flag, path, json_incref(root), kind_of(flag, root)};
-    json_decref(documents);
+            (struct config_file){flag, path, json_take_at(documents, 0), kind_of(flag, root)};
+    json_free(documents);
     return result;
 }
 
@@ -169,7 +167,7 @@ int config_apply_file_presets(struct config_parser *p, struct error *err)
 {
     for (int i = 0; i < p->file_count; i++) {
         const struct config_file *file = &p->files[i];
-        const json_t *preset = json_object_get(file->root, "preset");
+        const struct json *preset = json_get(file->root, "preset");
         const char *names = "";
         if (file->kind == CONFIG_ACCELERATE)
             names = "accelerate";
@@ -210,5 +208,5 @@ int config_apply_files(struct config_parser *p, struct error *err)
 void config_close_files(struct config_parser *p)
 {
     for (int i = 0; i < p->file_count; i++)
-        json_decref(p->files[i].root);
+        json_free(p->files[i].root);
 }

@@ -21,7 +21,7 @@ struct config_flag {
     const char *value; /* NULL: none was given */
 };
 
-struct json_t;
+struct json;
 
 /* A file that was opened, and whose keys it has. */
 enum config_file_kind {
@@ -32,7 +32,7 @@ enum config_file_kind {
 struct config_file {
     const char *flag; /* as it was typed, without the dashes */
     const char *name;
-    struct json_t *root; /* a mapping; owned */
+    struct json *root; /* a mapping; owned */
     enum config_file_kind kind;
 };
 
@@ -94,15 +94,15 @@ int config_apply_files(struct config_parser *p, struct error *err);
 void config_close_files(struct config_parser *p);
 
 /* A single value, or a list joined by commas, as text from `arena`. NULL: it is neither. */
-const char *config_json_text(struct arena *arena, const struct json_t *value);
+const char *config_json_text(struct arena *arena, const struct json *value);
 /* Parses a mapping of single values as JSON, YAML or Python writes it; from the arena. */
 int config_read_mapping(struct config_parser *p, const char *text,
                         const struct config_flag **ret_items, int *ret_count, struct error *err);
 /* Applies the keys of accelerate's file at `path`, and those of its fsdp_config, with or without
  * the prefix. */
-int config_apply_accelerate(struct config_parser *p, const struct json_t *root, const char *path,
+int config_apply_accelerate(struct config_parser *p, const struct json *root, const char *path,
                             struct error *err);
-int config_apply_fsdp_keys(struct config_parser *p, const struct json_t *keys, struct error *err);
+int config_apply_fsdp_keys(struct config_parser *p, const struct json *keys, struct error *err);
 /* --fsdp "full_shard auto_wrap": spaces, commas and '_' are equal. */
 int config_apply_fsdp_words(struct config_parser *p, const char *words, enum config_source source,
                             struct error *err);

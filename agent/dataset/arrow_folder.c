@@ -3,8 +3,8 @@
 #include "agent/dataset/arrow_stream.h"
 #include "agent/dataset/ascending.h"
 #include "base/file.h"
+#include "base/json.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,14 +43,14 @@ bool arrow_folder_is(const char *directory)
     return access(state, F_OK) == 0;
 }
 
-static int decode_state(const char *path, const json_t *root, const char *directory,
+static int decode_state(const char *path, const struct json *root, const char *directory,
                         struct arena *arena, const char ***ret_paths, int *ret_count,
                         struct error *err)
 {
-    const json_t *files = json_object_get(root, "_data_files");
-    size_t count = json_array_size(files);
-    if (json_array_size(json_object_get(root, "_indices_files")) > 0 ||
-        json_is_string(json_object_get(root, "_indices_data_files")))
+    const struct json *files = json_get(root, "_data_files");
+    size_t count = json_array_count(files);
+    if (json_array_count(json_get(root, "_indices_files")) > 0 ||
+        json_is_string(json_get(root, "_indices_data_files")))
         return error_set(err, ERR_UNSUPPORTED,
                          "%s: the data set was saved with indices beside its rows: call "
                          "flatten_indices() before save_to_disk",
@@ -60,7 +60,7 @@ static int decode_state(const char *path, const json_t *root, const char *direct
                          TOKENS_MAX_FILES);
     const char **paths = arena_array(arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
-        const char *file = json_string_value(json_object_get(json_array_get(files, i), "filename"));
+        const char *file = json_as_text(json_get(json_at(files, i), "filename"));
         if (!file || strchr(file, '/'))
             return error_set(err, ERR_INPUT,
                              "%s: data file %zu has no name, or one that leads elsewhere", path, i);
@@ -77,14 +77,13 @@ int arrow_folder_list(const char *directory, struct arena *arena, const char ***
     auto_free char *path = xasprintf("%s/" STATE, directory);
     auto_free char *text = NULL;
     size_t bytes;
-    json_error_t json_error;
     if (file_read(path, STATE_MAX_BYTES, &text, &bytes, err) < 0)
         return -1;
-    json_t *root = json_loadb(text, bytes, 0, &json_error);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
     if (!root)
-        return error_set(err, ERR_INPUT, "%s: line %d is no JSON: damaged", path, json_error.line);
+        return error_wrap(err, "%s: damaged", path);
     int result = decode_state(path, root, directory, arena, ret_paths, ret_count, err);
-    json_decref(root);
+    json_free(root);
     return result;
 }
 

@@ -35,7 +35,7 @@ bool columns_is_open(const char *line, size_t bytes, bool before);
 /* A row's texts. All zero before the first; used again for later ones. */
 struct columns_row {
     struct json_line_text texts[COLUMNS_MAX]; /* [columns->count] */
-    struct json_t *json;                      /* what they live in, or */
+    struct json *json;                        /* what they live in, or */
     struct str unquoted[COLUMNS_MAX];
 };
 

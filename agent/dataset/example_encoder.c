@@ -108,7 +108,6 @@ int example_encoder_init(struct example_encoder *encoder, const struct examples_
                                                          : "the model");
     if (o->kind == EXAMPLES_TRANSLATION && check_room(encoder, err) < 0)
         return -1;
-    json_line_prepare();
     want_columns(&encoder->columns, o);
     return o->kind == EXAMPLES_CLASSES ? read_label_names(encoder, err) : 0;
 }

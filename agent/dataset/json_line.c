@@ -1,36 +1,32 @@
 #include "agent/dataset/json_line.h"
 
+#include "base/json.h"
+#include "base/mem.h"
 #include "base/str.h"
 
-#include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { NAMES_MAX_BYTES = 200 };
 
-void json_line_prepare(void)
-{
-    json_object_seed(0); /* jansson would do it at the first object, whichever thread has it */
-}
-
 /* The column is not there, or no text: then which there are does not help. */
-static void set_missing(const json_t *root, const struct json_line_text *text, struct error *err)
+static void set_missing(const struct json *root, const struct json_line_text *text,
+                        struct error *err)
 {
     static const char *const kinds[] = {"an object", "an array", "a text", "a whole number",
                                         "a number",  "true",     "false",  "null"};
     const char *wanted = text->may_be_number ? "text or whole number" : "text";
-    const json_t *found = json_object_get(root, text->column);
+    const struct json *found = json_get(root, text->column);
     if (found) {
-        error_set(err, ERR_INPUT, "\"%s\" is %s, no %s", text->column, kinds[json_typeof(found)],
+        error_set(err, ERR_INPUT, "\"%s\" is %s, no %s", text->column, kinds[json_type_of(found)],
                   wanted);
         return;
     }
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)root, key, value)
-    {
-        str_printf(&names, "%s%s", names.length ? ", " : "", key);
+    const struct json *value;
+    json_each_member(value, root) {
+        str_printf(&names, "%s%s", names.length ? ", " : "", json_key(value));
     }
     for (size_t i = 0; i < names.length; i++) /* it goes into messages */
         if ((unsigned char)names.text[i] < 0x20)
@@ -39,50 +35,60 @@ static void set_missing(const json_t *root, const struct json_line_text *text, s
               names.length ? str_text(&names) : "nothing", text->key);
 }
 
-static bool take_text(const json_t *value, struct json_line_text *text)
+static bool take_text(struct json *value, struct json_line_text *text)
 {
     if (json_is_string(value)) {
-        text->text = json_string_value(value);
-        text->bytes = json_string_length(value);
+        text->bytes = json_restore_nul(value);
+        text->text = json_as_text(value);
         return true;
     }
     if (!text->may_be_number || !(json_is_integer(value) || json_is_boolean(value)))
         return false;
-    long long number = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
+    long long number = json_is_integer(value) ? json_as_integer(value) : json_is_true(value);
     text->bytes = (size_t)snprintf(text->digits, sizeof text->digits, "%lld", number);
     text->text = text->digits;
     return true;
 }
 
-struct json_t *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
-                               size_t count, struct error *err)
+/* The text of texts[at], or false. Two may be of one column, whose NULs are restored once only. */
+static bool take_column(const struct json *root, struct json_line_text *texts, size_t at)
 {
-    json_error_t json_error;
-    json_t *root = json_loadb(line, bytes, JSON_ALLOW_NUL, &json_error);
+    for (size_t i = 0; i < at; i++) {
+        if (texts[i].text == texts[i].digits || strcmp(texts[i].column, texts[at].column) != 0)
+            continue;
+        texts[at].text = texts[i].text;
+        texts[at].bytes = texts[i].bytes;
+        return true;
+    }
+    return take_text(json_get(root, texts[at].column), &texts[at]);
+}
+
+struct json *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
+                             size_t count, struct error *err)
+{
+    struct json *root = json_parse(line, bytes, JSON_ALLOW_NUL | JSON_ALLOW_DUPLICATES, err);
     if (!json_is_object(root)) {
-        for (char *p = json_error.text; !root && *p; p++) /* it quotes what it did not understand */
-            if ((unsigned char)*p < 0x20 || *p == 0x7f)
-                *p = ' ';
-        error_set(err, ERR_INPUT, "no JSON object: %s",
-                  root ? "a value of another kind" : json_error.text);
-        json_decref(root);
+        const char *column = root ? NULL : strstr(err->msg, "column "); /* the line is the row's */
+        auto_free char *reason = xstrdup(column ? column : "a value of another kind");
+        json_free(root);
+        error_set(err, ERR_INPUT, "no JSON object: %s", reason);
         return NULL;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!take_text(json_object_get(root, texts[i].column), &texts[i])) {
+        if (!take_column(root, texts, i)) {
             set_missing(root, &texts[i], err);
-            json_decref(root);
+            json_free(root);
             return NULL;
         }
     }
     return root;
 }
 
-struct json_t *json_line_text(const char *line, size_t bytes, const char *column,
-                              const char **ret_text, size_t *ret_bytes, struct error *err)
+struct json *json_line_text(const char *line, size_t bytes, const char *column,
+                            const char **ret_text, size_t *ret_bytes, struct error *err)
 {
     struct json_line_text text = {.column = column, .key = "data.text_column"};
-    json_t *root = json_line_texts(line, bytes, &text, 1, err);
+    struct json *root = json_line_texts(line, bytes, &text, 1, err);
     if (root) {
         *ret_text = text.text;
         *ret_bytes = text.bytes;
@@ -90,7 +96,7 @@ struct json_t *json_line_text(const char *line, size_t bytes, const char *column
     return root;
 }
 
-void json_line_free(struct json_t *line)
+void json_line_free(struct json *line)
 {
-    json_decref(line);
+    json_free(line);
 }

@@ -11,10 +11,7 @@
 extern "C" {
 #endif
 
-struct json_t;
-
-/* Before the first line, while there is one thread. */
-void json_line_prepare(void);
+struct json;
 
 struct json_line_text {
     const char *column; /* the field's name */
@@ -27,12 +24,12 @@ struct json_line_text {
 
 /* Fills in the texts of the columns. What is returned is for json_line_free. NULL with ERR_INPUT:
  * no JSON object, or without such a text. */
-struct json_t *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
-                               size_t count, struct error *err);
+struct json *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
+                             size_t count, struct error *err);
 /* The same for one column, data.text_column. */
-struct json_t *json_line_text(const char *line, size_t bytes, const char *column,
-                              const char **ret_text, size_t *ret_bytes, struct error *err);
-void json_line_free(struct json_t *line);
+struct json *json_line_text(const char *line, size_t bytes, const char *column,
+                            const char **ret_text, size_t *ret_bytes, struct error *err);
+void json_line_free(struct json *line);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,6 @@ int row_encoder_init(struct row_encoder *encoder, enum token_format format,
     if ((bos && t->bos < 0) || (eos && t->eos < 0))
         return error_set(err, ERR_CONFIG, "%s is set, but the tokenizer has no such token",
                          bos && t->bos < 0 ? "data.add_bos" : "data.add_eos");
-    json_line_prepare();
     *encoder = (struct row_encoder){.tokenizer = *t,
                                     .is_json = format == TOKENS_JSONL,
                                     .text_column = o->text_column,
@@ -73,7 +72,7 @@ void row_encode(void *ctx, struct encode_job *job)
     }
     const char *text;
     size_t bytes;
-    struct json_t *line =
+    struct json *line =
         json_line_text(job->text, job->bytes, e->text_column, &text, &bytes, &job->err);
     if (!line) {
         job->bad = true;

@@ -2,6 +2,7 @@
 #include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -73,13 +74,13 @@ static const struct model_override overrides[] = {
 
 /* ---- config.json ---- */
 
-static void read_labels(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_labels(struct json_reader *reader, const struct json *value, void *field)
 {
     struct architecture *a = field;
     config_json_read_labels(reader, value, &a->bert.num_labels, &a->bert.label_names);
 }
 
-static void read_problem_type(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_problem_type(struct json_reader *reader, const struct json *value, void *field)
 {
     (void)field;
     const char *name = json_read_text(reader, value);
@@ -87,7 +88,7 @@ static void read_problem_type(struct json_reader *reader, const struct json_t *v
         json_problem(reader, "unsupported \"%.40s\": single_label_classification works", name);
 }
 
-static void read_position_type(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_position_type(struct json_reader *reader, const struct json *value, void *field)
 {
     (void)field;
     const char *name = json_read_text(reader, value);
@@ -127,26 +128,26 @@ static const struct json_field fields[] = {
 };
 /* clang-format on */
 
-static void write(struct json_t *object, const struct architecture *a)
+static void write(struct json *object, const struct architecture *a)
 {
     const struct bert_config *c = &a->bert;
-    config_json_set_integer(object, "vocab_size", c->vocab_size);
-    config_json_set_integer(object, "hidden_size", c->hidden_size);
-    config_json_set_integer(object, "num_hidden_layers", c->num_hidden_layers);
-    config_json_set_integer(object, "num_attention_heads", c->num_attention_heads);
-    config_json_set_integer(object, "intermediate_size", c->intermediate_size);
-    config_json_set_text(object, "hidden_act", c->gelu_tanh ? "gelu_new" : "gelu");
+    json_set_integer(object, "vocab_size", c->vocab_size);
+    json_set_integer(object, "hidden_size", c->hidden_size);
+    json_set_integer(object, "num_hidden_layers", c->num_hidden_layers);
+    json_set_integer(object, "num_attention_heads", c->num_attention_heads);
+    json_set_integer(object, "intermediate_size", c->intermediate_size);
+    json_set_text(object, "hidden_act", c->gelu_tanh ? "gelu_new" : "gelu");
     config_json_set_real(object, "hidden_dropout_prob", c->hidden_dropout_prob);
     config_json_set_real(object, "attention_probs_dropout_prob", c->attention_probs_dropout_prob);
     if (c->classifier_dropout < 0)
         config_json_set_null(object, "classifier_dropout");
     else
         config_json_set_real(object, "classifier_dropout", c->classifier_dropout);
-    config_json_set_integer(object, "max_position_embeddings", c->max_position_embeddings);
-    config_json_set_integer(object, "type_vocab_size", c->type_vocab_size);
+    json_set_integer(object, "max_position_embeddings", c->max_position_embeddings);
+    json_set_integer(object, "type_vocab_size", c->type_vocab_size);
     config_json_set_real(object, "initializer_range", c->initializer_range);
     config_json_set_real(object, "layer_norm_eps", c->layer_norm_eps);
-    config_json_set_text(object, "position_embedding_type", "absolute");
+    json_set_text(object, "position_embedding_type", "absolute");
     if (c->head == BERT_CLASSIFICATION)
         config_json_set_labels(object, c->num_labels, c->label_names);
 }

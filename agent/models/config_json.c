@@ -2,8 +2,8 @@
 
 #include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
+#include "base/json.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /* ---- which model ---- */
@@ -48,7 +48,7 @@ static void refuse(struct json_reader *reader, const char *model_type, const cha
                  str_text(&names));
 }
 
-static const struct model_family *find_family(struct json_reader *reader, const json_t *root,
+static const struct model_family *find_family(struct json_reader *reader, const struct json *root,
                                               int *ret_head)
 {
     struct head head = {0};
@@ -72,10 +72,11 @@ static int fail(const char *path, const struct lines *problems, struct error *er
 int config_json_read(struct arena *arena, const char *path, const char *text, size_t bytes,
                      struct architecture *ret_architecture, struct lines *notes, struct error *err)
 {
-    json_error_t where;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root)
-        return error_set(err, ERR_CONFIG, "%s: line %d: %s", path, where.line, where.text);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
+    if (!root) {
+        err->code = ERR_CONFIG;
+        return error_wrap(err, "%s", path);
+    }
     struct lines problems;
     lines_init(&problems, arena);
     struct json_reader reader = {.arena = arena, .problems = &problems, .notes = notes};
@@ -91,7 +92,7 @@ int config_json_read(struct arena *arena, const char *path, const char *text, si
         if (family->check_fields)
             family->check_fields(&reader, &architecture);
     }
-    json_decref(root);
+    json_free(root);
     if (problems.count > 0)
         return fail(path, &problems, err);
     if (architecture_check(&architecture, err) < 0)

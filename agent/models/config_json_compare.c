@@ -1,9 +1,9 @@
 /* Whether two config.json are of one model. */
 #include "agent/models/config_json.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,25 +38,24 @@ static bool may_change(const char *key)
     return false;
 }
 
-static char *print(const json_t *value)
+static char *print(const struct json *value)
 {
-    return json_dumps(value,
-                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
+    return json_print(value, JSON_SORTED);
 }
 
 void config_json_compare(const char *saved, const char *now, struct lines *differences)
 {
-    json_t *before = json_loads(saved, 0, NULL), *after = json_loads(now, 0, NULL);
-    const char *key;
-    json_t *value;
-    json_object_foreach(after, key, value)
-    {
-        const json_t *other = json_object_get(before, key);
-        if (!other || may_change(key) || json_equal(value, other))
+    struct json *before = json_parse_text(saved, JSON_STRICT, NULL),
+                *after = json_parse_text(now, JSON_STRICT, NULL);
+    struct json *value;
+    json_each_member(value, after) {
+        const char *key = json_key(value);
+        const struct json *other = json_get(before, key);
+        if (!other || may_change(key) || json_is_equal(value, other))
             continue;
         auto_free char *a = print(value), *b = print(other);
         lines_add(differences, "%s %s (saved: %s)", key, a, b);
     }
-    json_decref(before);
-    json_decref(after);
+    json_free(before);
+    json_free(after);
 }

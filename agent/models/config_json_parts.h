@@ -12,39 +12,37 @@ extern "C" {
 #endif
 
 /* Custom readers; field: a double, a bool, or what the name says. */
-void config_json_positive(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_range(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_probability(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_factor(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_pad(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_eos(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_rope_type(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_silu(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_gelu(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_one(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_true(struct json_reader *reader, const struct json_t *value, void *field);
-void config_json_false(struct json_reader *reader, const struct json_t *value, void *field);
+void config_json_positive(struct json_reader *reader, const struct json *value, void *field);
+void config_json_range(struct json_reader *reader, const struct json *value, void *field);
+void config_json_probability(struct json_reader *reader, const struct json *value, void *field);
+void config_json_factor(struct json_reader *reader, const struct json *value, void *field);
+void config_json_pad(struct json_reader *reader, const struct json *value, void *field);
+void config_json_eos(struct json_reader *reader, const struct json *value, void *field);
+void config_json_rope_type(struct json_reader *reader, const struct json *value, void *field);
+void config_json_silu(struct json_reader *reader, const struct json *value, void *field);
+void config_json_gelu(struct json_reader *reader, const struct json *value, void *field);
+void config_json_one(struct json_reader *reader, const struct json *value, void *field);
+void config_json_true(struct json_reader *reader, const struct json *value, void *field);
+void config_json_false(struct json_reader *reader, const struct json *value, void *field);
 
 /* For custom readers. False, and a problem, if the value is no boolean. */
-bool config_json_read_bool(struct json_reader *reader, const struct json_t *value, bool *ret_value);
+bool config_json_read_bool(struct json_reader *reader, const struct json *value, bool *ret_value);
 /* id2label: how many names, and the names in their order, separated by commas (NULL if some are
  * missing or have commas). */
-void config_json_read_labels(struct json_reader *reader, const struct json_t *value,
+void config_json_read_labels(struct json_reader *reader, const struct json *value,
                              int64_t *ret_count, const char **ret_names);
 
 extern const struct json_field config_json_rope_fields[]; /* of rope_scaling: struct rope */
 
 /* Writing: sets a field of the object. */
-void config_json_set_integer(struct json_t *object, const char *key, int64_t value);
-void config_json_set_size(struct json_t *object, const char *key, int64_t value); /* 0: null */
-void config_json_set_real(struct json_t *object, const char *key, double value);
-void config_json_set_text(struct json_t *object, const char *key, const char *value);
-void config_json_set_bool(struct json_t *object, const char *key, bool value);
-void config_json_set_null(struct json_t *object, const char *key);
-void config_json_set_rope(struct json_t *object, const char *key, const struct rope *rope);
+void config_json_set_size(struct json *object, const char *key, int64_t value); /* 0: null */
+void config_json_set_real(struct json *object, const char *key, double value);
+void config_json_set_bool(struct json *object, const char *key, bool value);
+void config_json_set_null(struct json *object, const char *key);
+void config_json_set_rope(struct json *object, const char *key, const struct rope *rope);
 /* id2label, label2id and problem_type. names: separated by commas; else, if they are not `count`,
  * labels have numbers for names: the data knows what they mean. */
-void config_json_set_labels(struct json_t *object, int64_t count, const char *names);
+void config_json_set_labels(struct json *object, int64_t count, const char *names);
 
 /* clang-format off */
 #define SIZE(key, out, field, least, most) \

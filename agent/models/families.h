@@ -16,7 +16,7 @@ extern "C" {
 
 struct json_field;
 struct json_reader;
-struct json_t;
+struct json;
 
 /* X(NAME, SPELLINGS, BLOCK), with AND between two rows. SPELLINGS: what model.type may say, the
  * first of them NAME, which is config.json's model_type. BLOCK: the class of a block,
@@ -77,9 +77,9 @@ struct model_family {
     const struct json_field *fields; /* of config.json, into struct architecture */
     /* What no single field can tell; NULL: nothing. */
     void (*check_fields)(struct json_reader *reader, const struct architecture *a);
-    void (*write)(struct json_t *object, const struct architecture *a); /* the same fields */
+    void (*write)(struct json *object, const struct architecture *a); /* the same fields */
     /* Fields of generation_config.json beside the special tokens; NULL: none. */
-    void (*write_generation)(struct json_t *object, const struct architecture *a);
+    void (*write_generation)(struct json *object, const struct architecture *a);
 
     /* Whether the sizes make a model. Errors: ERR_CONFIG naming the field and its value. */
     int (*check)(const struct architecture *a, struct error *err);

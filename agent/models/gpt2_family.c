@@ -2,6 +2,7 @@
 #include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 /* Those of 50257 tokens and 1024 positions (config.json of each). */
@@ -90,17 +91,17 @@ static const struct json_field fields[] = {
 };
 /* clang-format on */
 
-static void write(struct json_t *object, const struct architecture *a)
+static void write(struct json *object, const struct architecture *a)
 {
     const struct gpt2_config *c = &a->gpt2;
-    config_json_set_integer(object, "vocab_size", c->vocab_size);
-    config_json_set_integer(object, "n_positions", c->n_positions);
-    config_json_set_integer(object, "n_ctx", c->n_positions);
-    config_json_set_integer(object, "n_embd", c->n_embd);
-    config_json_set_integer(object, "n_layer", c->n_layer);
-    config_json_set_integer(object, "n_head", c->n_head);
+    json_set_integer(object, "vocab_size", c->vocab_size);
+    json_set_integer(object, "n_positions", c->n_positions);
+    json_set_integer(object, "n_ctx", c->n_positions);
+    json_set_integer(object, "n_embd", c->n_embd);
+    json_set_integer(object, "n_layer", c->n_layer);
+    json_set_integer(object, "n_head", c->n_head);
     config_json_set_size(object, "n_inner", c->n_inner);
-    config_json_set_text(object, "activation_function", c->gelu_tanh ? "gelu_new" : "gelu");
+    json_set_text(object, "activation_function", c->gelu_tanh ? "gelu_new" : "gelu");
     config_json_set_real(object, "layer_norm_epsilon", c->layer_norm_epsilon);
     config_json_set_real(object, "initializer_range", c->initializer_range);
     config_json_set_real(object, "embd_pdrop", c->embd_pdrop);

@@ -2,6 +2,7 @@
 #include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 /* ---- published sizes (each model's config.json); hd is D / heads everywhere ---- */
@@ -175,17 +176,17 @@ static void check_fields(struct json_reader *reader, const struct architecture *
                   (long long)a->llama.sliding_window);
 }
 
-static void write_common(struct json_t *object, const struct llama_config *c)
+static void write_common(struct json *object, const struct llama_config *c)
 {
-    config_json_set_integer(object, "vocab_size", c->vocab_size);
-    config_json_set_integer(object, "hidden_size", c->hidden_size);
-    config_json_set_integer(object, "intermediate_size", c->intermediate_size);
-    config_json_set_integer(object, "num_hidden_layers", c->num_hidden_layers);
-    config_json_set_integer(object, "num_attention_heads", c->num_attention_heads);
-    config_json_set_integer(object, "num_key_value_heads", llama_kv_heads(c));
-    config_json_set_integer(object, "head_dim", llama_head_dim(c));
-    config_json_set_integer(object, "max_position_embeddings", c->max_position_embeddings);
-    config_json_set_text(object, "hidden_act", "silu");
+    json_set_integer(object, "vocab_size", c->vocab_size);
+    json_set_integer(object, "hidden_size", c->hidden_size);
+    json_set_integer(object, "intermediate_size", c->intermediate_size);
+    json_set_integer(object, "num_hidden_layers", c->num_hidden_layers);
+    json_set_integer(object, "num_attention_heads", c->num_attention_heads);
+    json_set_integer(object, "num_key_value_heads", llama_kv_heads(c));
+    json_set_integer(object, "head_dim", llama_head_dim(c));
+    json_set_integer(object, "max_position_embeddings", c->max_position_embeddings);
+    json_set_text(object, "hidden_act", "silu");
     config_json_set_real(object, "initializer_range", c->initializer_range);
     config_json_set_real(object, "rms_norm_eps", c->rms_norm_eps);
     config_json_set_real(object, "rope_theta", c->rope.theta);
@@ -194,14 +195,14 @@ static void write_common(struct json_t *object, const struct llama_config *c)
     config_json_set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
 }
 
-static void write_llama(struct json_t *object, const struct architecture *a)
+static void write_llama(struct json *object, const struct architecture *a)
 {
     write_common(object, &a->llama);
     config_json_set_bool(object, "attention_bias", a->llama.attention_bias);
     config_json_set_bool(object, "mlp_bias", a->llama.mlp_bias);
 }
 
-static void write_mistral(struct json_t *object, const struct architecture *a)
+static void write_mistral(struct json *object, const struct architecture *a)
 {
     write_common(object, &a->llama);
     config_json_set_size(object, "sliding_window", a->llama.sliding_window);

@@ -2,6 +2,7 @@
 #include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static bool *open_tie(struct architecture *a)
 
 /* ---- config.json ---- */
 
-static void read_feed_forward(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_feed_forward(struct json_reader *reader, const struct json *value, void *field)
 {
     struct architecture *a = field;
     const char *name = json_read_text(reader, value);
@@ -89,7 +90,7 @@ static void read_feed_forward(struct json_reader *reader, const struct json_t *v
     json_problem(reader, "unsupported \"%.40s\": relu, gated-gelu and gated-silu work", name);
 }
 
-static void read_scaling(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_scaling(struct json_reader *reader, const struct json *value, void *field)
 {
     struct architecture *a = field;
     bool scales;
@@ -125,33 +126,31 @@ static const struct json_field fields[] = {
 };
 /* clang-format on */
 
-static void write(struct json_t *object, const struct architecture *a)
+static void write(struct json *object, const struct architecture *a)
 {
     const struct t5_config *c = &a->t5;
-    config_json_set_integer(object, "vocab_size", c->vocab_size);
-    config_json_set_integer(object, "d_model", c->d_model);
-    config_json_set_integer(object, "d_kv", c->d_kv);
-    config_json_set_integer(object, "d_ff", c->d_ff);
-    config_json_set_integer(object, "num_layers", c->num_layers);
-    config_json_set_integer(object, "num_decoder_layers", t5_decoder_layers(c));
-    config_json_set_integer(object, "num_heads", c->num_heads);
-    config_json_set_integer(object, "relative_attention_num_buckets",
-                            c->relative_attention_num_buckets);
-    config_json_set_integer(object, "relative_attention_max_distance",
-                            c->relative_attention_max_distance);
-    config_json_set_integer(object, "decoder_start_token_id", c->decoder_start_token_id);
+    json_set_integer(object, "vocab_size", c->vocab_size);
+    json_set_integer(object, "d_model", c->d_model);
+    json_set_integer(object, "d_kv", c->d_kv);
+    json_set_integer(object, "d_ff", c->d_ff);
+    json_set_integer(object, "num_layers", c->num_layers);
+    json_set_integer(object, "num_decoder_layers", t5_decoder_layers(c));
+    json_set_integer(object, "num_heads", c->num_heads);
+    json_set_integer(object, "relative_attention_num_buckets", c->relative_attention_num_buckets);
+    json_set_integer(object, "relative_attention_max_distance", c->relative_attention_max_distance);
+    json_set_integer(object, "decoder_start_token_id", c->decoder_start_token_id);
     config_json_set_real(object, "dropout_rate", c->dropout_rate);
     config_json_set_real(object, "layer_norm_epsilon", c->layer_norm_epsilon);
     config_json_set_real(object, "initializer_factor", c->initializer_factor);
-    config_json_set_text(object, "feed_forward_proj", t5_feed_forward_name(c->feed_forward_proj));
+    json_set_text(object, "feed_forward_proj", t5_feed_forward_name(c->feed_forward_proj));
     config_json_set_bool(object, "tie_word_embeddings", c->tie_word_embeddings);
     config_json_set_bool(object, "scale_decoder_outputs", t5_scales(c));
     config_json_set_bool(object, "is_encoder_decoder", true);
 }
 
-static void write_generation(struct json_t *object, const struct architecture *a)
+static void write_generation(struct json *object, const struct architecture *a)
 {
-    config_json_set_integer(object, "decoder_start_token_id", a->t5.decoder_start_token_id);
+    json_set_integer(object, "decoder_start_token_id", a->t5.decoder_start_token_id);
 }
 
 static int check(const struct architecture *a, struct error *err)

@@ -1,11 +1,11 @@
 #include "agent/report/progress.h"
 
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -43,24 +43,25 @@ void progress_close(struct progress *progress)
     free(progress);
 }
 
-/* JSON has no infinities and no NaN: a loss that diverged is null. */
-static json_t *number(double value)
+/* A loss that diverged is null. */
+static struct json *number(double value)
 {
-    return isfinite(value) ? json_real(value) : json_null();
+    return json_new_real(value, 6);
 }
 
 void progress_format(const struct progress_report *report, struct str *out)
 {
-    json_t *object = json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i}", PROGRESS_EPOCH, (json_int_t)report->epoch,
-        PROGRESS_EPOCHS, (json_int_t)report->epochs, PROGRESS_STEP, (json_int_t)report->step,
-        PROGRESS_STEPS, (json_int_t)report->steps, PROGRESS_LOSS, number(report->loss),
+    struct json *object = json_object_of(
+        PROGRESS_EPOCH, json_new_integer(report->epoch), PROGRESS_EPOCHS,
+        json_new_integer(report->epochs), PROGRESS_STEP, json_new_integer(report->step),
+        PROGRESS_STEPS, json_new_integer(report->steps), PROGRESS_LOSS, number(report->loss),
         PROGRESS_SAMPLES_PER_S, number(report->samples_per_s), PROGRESS_SECONDS_LEFT,
-        number(report->seconds_left), PROGRESS_WORLD_SIZE, report->world_size);
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        number(report->seconds_left), PROGRESS_WORLD_SIZE, json_new_integer(report->world_size),
+        NULL);
+    char *text = json_print(object, JSON_COMPACT);
     str_add(out, text);
     free(text);
-    json_decref(object);
+    json_free(object);
 }
 
 void progress_send(struct progress *progress, const struct progress_report *report)

@@ -2,30 +2,29 @@
 
 #include "agent/text/spec_parts.h"
 #include "agent/text/vocab.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 /* ---- pieces ---- */
 
-static void read_vocab(struct json_reader *reader, const json_t *value, void *out)
+static void read_vocab(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_object_here(reader, value))
         return;
-    size_t count = json_object_size(value);
+    size_t count = json_object_count(value);
     if (count > VOCAB_MAX_IDS) {
         json_problem(reader, "%zu pieces; at most %d", count, VOCAB_MAX_IDS);
         return;
     }
     spec->pieces = arena_array(reader->arena, struct spec_piece, count);
-    const char *text;
-    json_t *id;
-    json_object_foreach((json_t *)value, text, id)
-    {
-        int64_t number = json_is_integer(id) ? json_integer_value(id) : -1;
+    struct json *id;
+    json_each_member(id, value) {
+        const char *text = json_key(id);
+        int64_t number = json_is_integer(id) ? json_as_integer(id) : -1;
         if (number < 0 || number >= VOCAB_MAX_IDS) { /* the path only if it is needed */
             size_t depth = json_enter(reader, "[\"%.40s\"]", text);
             json_read_integer(reader, id, 0, VOCAB_MAX_IDS - 1, &number);
@@ -37,23 +36,24 @@ static void read_vocab(struct json_reader *reader, const json_t *value, void *ou
     }
 }
 
-static bool read_scored(struct json_reader *reader, const json_t *value, struct spec_piece *piece)
+static bool read_scored(struct json_reader *reader, const struct json *value,
+                        struct spec_piece *piece)
 {
-    const json_t *text = json_array_get(value, 0), *score = json_array_get(value, 1);
-    if (json_array_size(value) != 2 || !json_is_string(text) || !json_is_number(score))
+    const struct json *text = json_at(value, 0), *score = json_at(value, 1);
+    if (json_array_count(value) != 2 || !json_is_string(text) || !json_is_number(score))
         return false;
-    piece->text = arena_strdup(reader->arena, json_string_value(text));
-    piece->score = json_number_value(score);
+    piece->text = arena_strdup(reader->arena, json_as_text(text));
+    piece->score = json_as_number(score);
     return true;
 }
 
 /* Unigram's: [["the", -3.5], ...]; a piece's place is its id. */
-static void read_scored_vocab(struct json_reader *reader, const json_t *value, void *out)
+static void read_scored_vocab(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_array_here(reader, value))
         return;
-    size_t count = json_array_size(value);
+    size_t count = json_array_count(value);
     if (count > VOCAB_MAX_IDS) {
         json_problem(reader, "%zu pieces; at most %d", count, VOCAB_MAX_IDS);
         return;
@@ -62,7 +62,7 @@ static void read_scored_vocab(struct json_reader *reader, const json_t *value, v
     for (size_t i = 0; i < count; i++) {
         struct spec_piece *piece = &spec->pieces[spec->piece_count++];
         piece->id = (int32_t)i;
-        if (!read_scored(reader, json_array_get(value, i), piece)) {
+        if (!read_scored(reader, json_at(value, i), piece)) {
             size_t depth = json_enter(reader, "[%zu]", i);
             json_problem(reader, "must be [PIECE, SCORE]");
             json_leave(reader, depth);
@@ -85,27 +85,27 @@ static bool split_merge(struct arena *arena, const char *text, size_t bytes,
     return true;
 }
 
-static bool read_merge(struct arena *arena, const json_t *value, struct spec_merge *ret_merge)
+static bool read_merge(struct arena *arena, const struct json *value, struct spec_merge *ret_merge)
 {
     if (json_is_string(value))
-        return split_merge(arena, json_string_value(value), json_string_length(value), ret_merge);
-    const char *left = json_string_value(json_array_get(value, 0));
-    const char *right = json_string_value(json_array_get(value, 1));
-    if (!left || !right || json_array_size(value) != 2)
+        return split_merge(arena, json_as_text(value), strlen(json_as_text(value)), ret_merge);
+    const char *left = json_as_text(json_at(value, 0));
+    const char *right = json_as_text(json_at(value, 1));
+    if (!left || !right || json_array_count(value) != 2)
         return false;
     *ret_merge = (struct spec_merge){arena_strdup(arena, left), arena_strdup(arena, right)};
     return true;
 }
 
-static void read_merges(struct json_reader *reader, const json_t *value, void *out)
+static void read_merges(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_array_here(reader, value))
         return;
-    spec->merges = arena_array(reader->arena, struct spec_merge, json_array_size(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *merge = json_array_get(value, i);
-        if (json_is_string(merge) && strncmp(json_string_value(merge), "#version", 8) == 0)
+    spec->merges = arena_array(reader->arena, struct spec_merge, json_array_count(value));
+    for (size_t i = 0; i < json_array_count(value); i++) {
+        const struct json *merge = json_at(value, i);
+        if (json_is_string(merge) && strncmp(json_as_text(merge), "#version", 8) == 0)
             continue;
         if (!read_merge(reader->arena, merge, &spec->merges[spec->merge_count++])) {
             size_t depth = json_enter(reader, "[%zu]", i);
@@ -119,10 +119,10 @@ static void read_merges(struct json_reader *reader, const json_t *value, void *o
 /* ---- the file ---- */
 
 /* Random merges are for training a model on many spellings; they would not be repeatable. */
-static void read_dropout(struct json_reader *reader, const json_t *value, void *out)
+static void read_dropout(struct json_reader *reader, const struct json *value, void *out)
 {
     (void)out;
-    if (!json_is_number(value) || json_number_value(value) != 0)
+    if (!json_is_number(value) || json_as_number(value) != 0)
         json_problem(reader, "is not supported: set it to null");
 }
 
@@ -175,12 +175,12 @@ static const struct {
     {"WordPiece", wordpiece_fields},
 };
 
-static void read_model(struct json_reader *reader, const json_t *value, void *out)
+static void read_model(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_object_here(reader, value))
         return;
-    const char *type = json_string_value(json_object_get(value, "type"));
+    const char *type = json_as_text(json_get(value, "type"));
     size_t model = 0;
     while (model < array_length(models) && type && strcmp(type, models[model].type) != 0)
         model++;
@@ -195,12 +195,12 @@ static void read_model(struct json_reader *reader, const json_t *value, void *ou
         spec_missing(reader, "merges");
 }
 
-static void read_added(struct json_reader *reader, const json_t *value, void *out)
+static void read_added(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_array_here(reader, value))
         return;
-    size_t count = json_array_size(value);
+    size_t count = json_array_count(value);
     if (count > SPEC_MAX_ADDED) {
         json_problem(reader, "%zu tokens; at most %d", count, SPEC_MAX_ADDED);
         return;
@@ -209,7 +209,7 @@ static void read_added(struct json_reader *reader, const json_t *value, void *ou
     for (size_t i = 0; i < count; i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
         struct spec_added *added = &spec->added[spec->added_count++];
-        spec_read_added(reader, json_array_get(value, i), added);
+        spec_read_added(reader, json_at(value, i), added);
         if (added->content && added->id < 0)
             spec_missing(reader, "id");
         json_leave(reader, depth);
@@ -226,31 +226,22 @@ static const struct json_field file_fields[] = {
     JSON_END,
 };
 
-static json_t *parse(const char *text, size_t bytes, struct error *err)
-{
-    json_error_t where;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root)
-        error_set(err, ERR_INPUT, "line %d, column %d: %s", where.line, where.column, where.text);
-    return root;
-}
-
 /* Reads `root`, which it drops, with a reader for the whole. */
-static int read_root(struct arena *arena, json_t *root,
-                     void (*read)(struct json_reader *, const json_t *, void *), struct spec *spec,
-                     struct error *err)
+static int read_root(struct arena *arena, struct json *root,
+                     void (*read)(struct json_reader *, const struct json *, void *),
+                     struct spec *spec, struct error *err)
 {
     struct lines problems;
     lines_init(&problems, arena);
     struct json_reader reader = {.arena = arena, .problems = &problems};
     read(&reader, root, spec);
-    json_decref(root);
+    json_free(root);
     if (problems.count > 0)
         return error_set(err, ERR_INPUT, "%s", lines_join(&problems));
     return 0;
 }
 
-static void read_file(struct json_reader *reader, const json_t *root, void *out)
+static void read_file(struct json_reader *reader, const struct json *root, void *out)
 {
     struct spec *spec = out;
     if (!json_is_object_here(reader, root))
@@ -264,7 +255,7 @@ int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *
               struct error *err)
 {
     struct spec spec = {.unk_id = -1, .max_input_chars_per_word = SPEC_WORD_CHARACTERS};
-    json_t *root = parse(text, bytes, err);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
     if (!root || read_root(arena, root, read_file, &spec, err) < 0)
         return -1;
     size_t model = 0;
@@ -312,7 +303,7 @@ int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *voca
                           .use_regex = true},
         .decoder = {.where = "decoder", .type = "ByteLevel"},
     };
-    json_t *root = parse(vocab, vocab_bytes, err);
+    struct json *root = json_parse(vocab, vocab_bytes, JSON_STRICT, err);
     if (!root || read_root(arena, root, read_vocab, &spec, err) < 0)
         return error_wrap(err, "%s", vocab_name);
     if (read_merge_lines(arena, merges_name, merges, &spec, err) < 0)

@@ -1,9 +1,9 @@
 #include "agent/text/spec_parts.h"
 
 #include "agent/text/vocab.h"
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <string.h>
 
 const char *spec_where(struct json_reader *reader)
@@ -32,19 +32,19 @@ struct specials {
     size_t count;
 };
 
-static void read_ids(struct json_reader *reader, const json_t *value, void *out)
+static void read_ids(struct json_reader *reader, const struct json *value, void *out)
 {
     struct special *special = out;
     if (!json_is_array_here(reader, value))
         return;
-    if (json_array_size(value) > SPEC_MAX_TEMPLATE_IDS) {
-        json_problem(reader, "%zu ids; at most %d", json_array_size(value), SPEC_MAX_TEMPLATE_IDS);
+    if (json_array_count(value) > SPEC_MAX_TEMPLATE_IDS) {
+        json_problem(reader, "%zu ids; at most %d", json_array_count(value), SPEC_MAX_TEMPLATE_IDS);
         return;
     }
-    for (size_t i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_count(value); i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
         int64_t id = 0;
-        json_read_integer(reader, json_array_get(value, i), 0, VOCAB_MAX_IDS - 1, &id);
+        json_read_integer(reader, json_at(value, i), 0, VOCAB_MAX_IDS - 1, &id);
         special->ids[special->count++] = (int32_t)id;
         json_leave(reader, depth);
     }
@@ -57,16 +57,15 @@ static const struct json_field special_fields[] = {
     JSON_END,
 };
 
-static void read_specials(struct json_reader *reader, const json_t *value, void *out)
+static void read_specials(struct json_reader *reader, const struct json *value, void *out)
 {
     struct specials *specials = out;
     if (!json_is_object_here(reader, value))
         return;
-    specials->items = arena_array(reader->arena, struct special, json_object_size(value));
-    const char *name;
-    json_t *entry;
-    json_object_foreach((json_t *)value, name, entry)
-    {
+    specials->items = arena_array(reader->arena, struct special, json_object_count(value));
+    struct json *entry;
+    json_each_member(entry, value) {
+        const char *name = json_key(entry);
         size_t depth = json_enter(reader, "[%s]", name);
         struct special *special = &specials->items[specials->count++];
         special->name = arena_strdup(reader->arena, name);
@@ -142,15 +141,15 @@ static void make_template(struct json_reader *reader, struct spec_part *part,
 }
 
 /* ["</s>", 2] of RobertaProcessing and BertProcessing. */
-static void read_token_and_id(struct json_reader *reader, const json_t *value, void *out)
+static void read_token_and_id(struct json_reader *reader, const struct json *value, void *out)
 {
     int64_t *id = out;
     if (!json_is_array_here(reader, value))
         return;
-    if (json_array_size(value) != 2)
+    if (json_array_count(value) != 2)
         json_problem(reader, "must be [TOKEN, ID]");
     else
-        json_read_integer(reader, json_array_get(value, 1), 0, VOCAB_MAX_IDS - 1, id);
+        json_read_integer(reader, json_at(value, 1), 0, VOCAB_MAX_IDS - 1, id);
 }
 
 /* ---- parts ---- */
@@ -163,7 +162,7 @@ struct part_form {
     int64_t cls, sep; /* -1: not there */
 };
 
-static void read_parts(struct json_reader *reader, const json_t *value, void *out)
+static void read_parts(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec_parts *parts = out;
     int nesting = 0;
@@ -175,11 +174,11 @@ static void read_parts(struct json_reader *reader, const json_t *value, void *ou
         json_problem(reader, "nested deeper than %d levels", SPEC_MAX_NESTING);
         return;
     }
-    parts->count = json_array_size(value);
+    parts->count = json_array_count(value);
     parts->items = arena_array(reader->arena, struct spec_part, parts->count);
     for (size_t i = 0; i < parts->count; i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
-        spec_read_part(reader, json_array_get(value, i), &parts->items[i]);
+        spec_read_part(reader, json_at(value, i), &parts->items[i]);
         json_leave(reader, depth);
     }
 }
@@ -191,7 +190,7 @@ static const struct json_field pattern_fields[] = {
 };
 
 /* {"String": ...}, {"Regex": ...}; some decoders have a plain text there. */
-static void read_pattern(struct json_reader *reader, const json_t *value, void *out)
+static void read_pattern(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec_part *part = &((struct part_form *)out)->part;
     if (json_is_string(value))
@@ -201,7 +200,7 @@ static void read_pattern(struct json_reader *reader, const json_t *value, void *
 }
 
 /* The old way to say prepend_scheme. */
-static void read_add_prefix_space(struct json_reader *reader, const json_t *value, void *out)
+static void read_add_prefix_space(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec_part *part = &((struct part_form *)out)->part;
     if (!json_is_boolean(value)) {
@@ -213,7 +212,7 @@ static void read_add_prefix_space(struct json_reader *reader, const json_t *valu
         part->prepend_scheme = part->add_prefix_space ? "always" : "never";
 }
 
-static void read_strip_accents(struct json_reader *reader, const json_t *value, void *out)
+static void read_strip_accents(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec_part *part = &((struct part_form *)out)->part;
     if (!json_is_boolean(value))
@@ -270,7 +269,7 @@ static const struct json_field part_fields[] = {
     JSON_END,
 };
 
-void spec_read_part(struct json_reader *reader, const struct json_t *value, void *out)
+void spec_read_part(struct json_reader *reader, const struct json *value, void *out)
 {
     struct part_form form = {
         .part = {.add_prefix_space = true,
@@ -319,8 +318,7 @@ static const struct json_field added_fields[] = {
     JSON_END,
 };
 
-void spec_read_added(struct json_reader *reader, const struct json_t *value,
-                     struct spec_added *added)
+void spec_read_added(struct json_reader *reader, const struct json *value, struct spec_added *added)
 {
     *added = (struct spec_added){.where = spec_where(reader), .id = -1};
     if (json_is_string(value)) {

@@ -11,10 +11,10 @@ extern "C" {
 #endif
 
 /* A struct spec_part with all below it. */
-void spec_read_part(struct json_reader *reader, const struct json_t *value, void *part);
+void spec_read_part(struct json_reader *reader, const struct json *value, void *part);
 
 /* An added token: an object, or only its content. */
-void spec_read_added(struct json_reader *reader, const struct json_t *value,
+void spec_read_added(struct json_reader *reader, const struct json *value,
                      struct spec_added *added);
 
 /* The problem that a field is not there. */

@@ -3,15 +3,14 @@
 #include "agent/text/spec_parts.h"
 #include "agent/text/vocab.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-#include <jansson.h>
-
 enum { MAX_CONFIG_BYTES = 16 << 20 }; /* Llama 3's has 50 KB, a chat template is in it */
 
-static void read_token(struct json_reader *reader, const json_t *value, void *out)
+static void read_token(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec_added token;
     spec_read_added(reader, value, &token);
@@ -31,18 +30,17 @@ static struct spec_added *start_added(struct json_reader *reader, struct tokeniz
 }
 
 /* {"32000": {"content": ..., "lstrip": ...}} */
-static void read_added_decoder(struct json_reader *reader, const json_t *value, void *out)
+static void read_added_decoder(struct json_reader *reader, const struct json *value, void *out)
 {
     struct tokenizer_config *config = out;
-    const char *id;
-    json_t *entry;
+    struct json *entry;
     if (!json_is_object_here(reader, value))
         return;
-    struct spec_added *added = start_added(reader, config, json_object_size(value));
+    struct spec_added *added = start_added(reader, config, json_object_count(value));
     if (!added)
         return;
-    json_object_foreach((json_t *)value, id, entry)
-    {
+    json_each_member(entry, value) {
+        const char *id = json_key(entry);
         size_t depth = json_enter(reader, ".%s", id);
         spec_read_added(reader, entry, added);
         if (!str_to_i64(id, 0, VOCAB_MAX_IDS - 1, &added->id))
@@ -53,7 +51,7 @@ static void read_added_decoder(struct json_reader *reader, const json_t *value, 
     }
 }
 
-static void read_add_bos(struct json_reader *reader, const json_t *value, void *out)
+static void read_add_bos(struct json_reader *reader, const struct json *value, void *out)
 {
     struct tokenizer_config *config = out;
     if (!json_is_boolean(value))
@@ -62,7 +60,7 @@ static void read_add_bos(struct json_reader *reader, const json_t *value, void *
     config->add_bos_said = true;
 }
 
-static void read_add_eos(struct json_reader *reader, const json_t *value, void *out)
+static void read_add_eos(struct json_reader *reader, const struct json *value, void *out)
 {
     struct tokenizer_config *config = out;
     if (!json_is_boolean(value))
@@ -71,7 +69,7 @@ static void read_add_eos(struct json_reader *reader, const json_t *value, void *
     config->add_eos_said = true;
 }
 
-static void read_strip_accents(struct json_reader *reader, const json_t *value, void *out)
+static void read_strip_accents(struct json_reader *reader, const struct json *value, void *out)
 {
     struct tokenizer_config *config = out;
     if (!json_is_boolean(value))
@@ -98,22 +96,21 @@ static const struct json_field config_fields[] = {
     JSON_END,
 };
 
-static void read_config(struct json_reader *reader, const json_t *root, void *out)
+static void read_config(struct json_reader *reader, const struct json *root, void *out)
 {
     json_read(reader, root, config_fields, out);
 }
 
 /* {"<pad>": 32000} */
-static void read_added_tokens(struct json_reader *reader, const json_t *root, void *out)
+static void read_added_tokens(struct json_reader *reader, const struct json *root, void *out)
 {
     struct tokenizer_config *config = out;
-    struct spec_added *added = start_added(reader, config, json_object_size(root));
-    const char *content;
-    json_t *id;
+    struct spec_added *added = start_added(reader, config, json_object_count(root));
+    struct json *id;
     if (!added)
         return;
-    json_object_foreach((json_t *)root, content, id)
-    {
+    json_each_member(id, root) {
+        const char *content = json_key(id);
         size_t depth = json_enter(reader, "[\"%.40s\"]", content);
         *added = (struct spec_added){.where = spec_where(reader),
                                      .content = arena_strdup(reader->arena, content)};
@@ -126,7 +123,7 @@ static void read_added_tokens(struct json_reader *reader, const json_t *root, vo
 
 static const struct {
     const char *name;
-    void (*read)(struct json_reader *reader, const json_t *root, void *config);
+    void (*read)(struct json_reader *reader, const struct json *root, void *config);
 } files[] = {
     {"added_tokens.json", read_added_tokens},
     {"special_tokens_map.json", read_config},
@@ -139,13 +136,12 @@ static int parse(struct arena *arena, const char *path, const char *text, size_t
     struct lines problems;
     lines_init(&problems, arena);
     struct json_reader reader = {.arena = arena, .problems = &problems};
-    json_error_t where;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    struct json *root = json_parse(text, bytes, JSON_STRICT, err);
     if (!root)
-        lines_add(&problems, "line %d, column %d: %s", where.line, where.column, where.text);
-    else if (json_is_object_here(&reader, root))
+        return error_wrap(err, "%s", path);
+    if (json_is_object_here(&reader, root))
         files[file].read(&reader, root, config);
-    json_decref(root);
+    json_free(root);
     if (problems.count > 0)
         return error_set(err, ERR_INPUT, "%s: %s", path, lines_join(&problems));
     return 0;

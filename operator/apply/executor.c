@@ -1,12 +1,12 @@
 #include "operator/apply/executor.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/apply/executor_parts.h"
 #include "operator/job/snapshot.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,9 +64,9 @@ static void finish(struct run *run)
     free_run(run);
 }
 
-static const char *text_at(const struct json_t *object, const char *key)
+static const char *text_at(const struct json *object, const char *key)
 {
-    return json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+    return json_as_text(json_get(json_get(object, "metadata"), key));
 }
 
 /* What stands in the way of the job: a create that was refused, or a right that is missing. Not of
@@ -88,7 +88,7 @@ static void record_refusal(struct run *run, const struct action *action, const s
  * replaces neither) prunes what it does not name, and says nothing: without its history no restart
  * would ever count, and half of it would count one incident several times. */
 static void check_history_kept(struct run *run, const struct job_status *written,
-                               const struct json_t *answer)
+                               const struct json *answer)
 {
     static const struct action event = {
         .kind = ACTION_EVENT,
@@ -98,11 +98,11 @@ static void check_history_kept(struct run *run, const struct job_status *written
                    "and does not keep all of status.history: backoffLimit counts only as long as "
                    "one operator runs, and other fields that it does not name are dropped. Apply "
                    "deploy/crd (Helm: kubectl apply -f charts/shoal/crds; see docs/install.md)"};
-    const json_t *status = json_object_get(answer, "status");
+    const struct json *status = json_get(answer, "status");
     if (!written->history.known || !json_is_object(status))
         return;
     struct executor *executor = run->executor;
-    bool came_back = json_object_get(json_object_get(status, "history"), HISTORY_NEWEST_FIELD);
+    bool came_back = json_get(json_get(status, "history"), HISTORY_NEWEST_FIELD);
     if (!came_back && !executor->history_pruned)
         log_warning("%s", event.message);
     executor->history_pruned = !came_back;
@@ -111,7 +111,7 @@ static void check_history_kept(struct run *run, const struct job_status *written
 }
 
 /* What the view is to show from now on, and what the outcome tells. */
-static void record_result(struct run *run, const struct action *action, const struct json_t *answer,
+static void record_result(struct run *run, const struct action *action, const struct json *answer,
                           const struct error *err)
 {
     struct expect *expect = run->memory->expect;
@@ -141,7 +141,7 @@ static void record_unconfirmed(struct run *run, const struct action *action, enu
         expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
 }
 
-static void on_done(void *context, const struct json_t *answer, const struct error *err);
+static void on_done(void *context, const struct json *answer, const struct error *err);
 
 /* A pod is made from its template, which may have a megabyte. What is in flight goes on. */
 static bool may_send(const struct run *run)
@@ -166,13 +166,13 @@ static void advance(struct run *run)
 }
 
 /* Adopted, the autoscaler is as good as made: the next pass brings it up to date. */
-static void on_adopted(void *context, const struct json_t *answer, const struct error *err)
+static void on_adopted(void *context, const struct json *answer, const struct error *err)
 {
     const struct inflight *inflight = context;
     on_done(context, answer, err->code ? &inflight->run->exists : err);
 }
 
-static void on_done(void *context, const struct json_t *answer, const struct error *err)
+static void on_done(void *context, const struct json *answer, const struct error *err)
 {
     struct inflight *inflight = context;
     struct run *run = inflight->run;
@@ -218,7 +218,7 @@ static bool relist_unseen(const struct executor *executor, struct job_memory *me
 }
 
 int64_t executor_wait_ms(struct executor *executor, const char *key,
-                         const struct snapshot *snapshot, const struct json_t *object)
+                         const struct snapshot *snapshot, const struct json *object)
 {
     struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
     if (!memory || !memory->expect)
@@ -313,7 +313,7 @@ void executor_use_autoscaling(struct executor *executor, const char *version)
 }
 
 void executor_start(struct executor *executor, const char *key, const struct job *job,
-                    const struct json_t *object, const struct job_status *status,
+                    const struct json *object, const struct job_status *status,
                     const struct plan *plan)
 {
     assert(!table_find(&executor->runs, key));

@@ -76,7 +76,7 @@ void executor_use_autoscaling(struct executor *executor, const char *version);
  * the API server sent it, with its resourceVersion) must live until `over` is called or the plan is
  * dropped. `over` may be called before this function returns. */
 void executor_start(struct executor *executor, const char *key, const struct job *job,
-                    const struct json_t *object, const struct job_status *status,
+                    const struct json *object, const struct job_status *status,
                     const struct plan *plan);
 /* Cancels the plan of this job; `over` is not called. */
 void executor_drop(struct executor *executor, const char *key);
@@ -86,7 +86,7 @@ size_t executor_running(const struct executor *executor); /* plans in progress *
  * not show all changes of the last plan yet. 0: reconcile now. Ask again whenever the cache has
  * changed. */
 int64_t executor_wait_ms(struct executor *executor, const char *key,
-                         const struct snapshot *snapshot, const struct json_t *object);
+                         const struct snapshot *snapshot, const struct json *object);
 /* The API server's message for the last refused create of the job's last plan (a taken name is
  * one), or for any action that lacked a permission. NULL: nothing was refused. Lives until the
  * job's next plan or executor_forget. */

@@ -1,11 +1,11 @@
 #include "operator/apply/executor_parts.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/apply/request.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ void inflight_cancel_all(struct executor *executor, struct inflight **list)
 static void send_request(struct run *run, const struct action *action, struct inflight *inflight,
                          struct request (*build)(const struct action *action,
                                                  const struct request_source *source),
-                         void (*done)(void *context, const struct json_t *answer,
+                         void (*done)(void *context, const struct json *answer,
                                       const struct error *err))
 {
     struct executor *executor = run->executor;
@@ -72,13 +72,13 @@ static void send_request(struct run *run, const struct action *action, struct in
         .context = inflight,
     };
     inflight->request = executor->options.transport->send(executor->kube, &call, now_ms);
-    json_decref(request.body);
+    json_free(request.body);
 }
 
 static void begin(struct run *run, const struct action *action,
                   struct request (*build)(const struct action *action,
                                           const struct request_source *source),
-                  void (*done)(void *context, const struct json_t *answer, const struct error *err))
+                  void (*done)(void *context, const struct json *answer, const struct error *err))
 {
     struct inflight *inflight = xcalloc(1, sizeof *inflight);
     inflight->executor = run->executor;
@@ -89,14 +89,13 @@ static void begin(struct run *run, const struct action *action,
 }
 
 void inflight_send(struct run *run, const struct action *action,
-                   void (*done)(void *context, const struct json_t *answer,
-                                const struct error *err))
+                   void (*done)(void *context, const struct json *answer, const struct error *err))
 {
     begin(run, action, request_build, done);
 }
 
 void inflight_send_adoption(struct run *run, const struct action *action,
-                            void (*done)(void *context, const struct json_t *answer,
+                            void (*done)(void *context, const struct json *answer,
                                          const struct error *err))
 {
     begin(run, action, request_adopt, done);
@@ -104,7 +103,7 @@ void inflight_send_adoption(struct run *run, const struct action *action,
 
 /* ---- events ---- */
 
-static void on_event_done(void *context, const struct json_t *answer, const struct error *err)
+static void on_event_done(void *context, const struct json *answer, const struct error *err)
 {
     (void)answer;
     struct inflight *inflight = context;

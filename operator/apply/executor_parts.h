@@ -18,7 +18,7 @@ struct run {
     struct executor *executor;
     struct job_memory *memory;
     const struct job *job;
-    const struct json_t *object;
+    const struct json *object;
     const struct job_status *status; /* before the plan */
     struct steps *steps;
     struct inflight *inflights;
@@ -57,11 +57,10 @@ struct executor {
 /* Sends the request of an action. It is in flight until `done` is called with the inflight as its
  * context; `done` frees it. */
 void inflight_send(struct run *run, const struct action *action,
-                   void (*done)(void *context, const struct json_t *answer,
-                                const struct error *err));
+                   void (*done)(void *context, const struct json *answer, const struct error *err));
 /* The same for the request that puts our labels on an object that exists already. */
 void inflight_send_adoption(struct run *run, const struct action *action,
-                            void (*done)(void *context, const struct json_t *answer,
+                            void (*done)(void *context, const struct json *answer,
                                          const struct error *err));
 void inflight_free(struct inflight *inflight); /* of an answered request */
 /* Cancels all requests of a list; their `done` is not called. */

@@ -1,5 +1,6 @@
 #include "operator/apply/request.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/job/resources.h"
 #include "operator/kube/kube.h"
@@ -8,7 +9,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static struct request strictly(struct request request)
 }
 
 static struct request create_object(const struct resource *resource,
-                                    const struct request_source *source, struct json_t *object)
+                                    const struct request_source *source, struct json *object)
 {
     struct request request = {.method = "POST", .body = object};
     set_path(&request, resource, source, NULL, NULL);
@@ -75,12 +75,14 @@ static struct request remove_object(const struct resource *resource,
  * Others may have added to the metadata, which are left alone. Fails unless the object is the one
  * that is meant. Takes `object`. */
 static struct request update_pod_group(const struct request_source *source,
-                                       const struct action *action, json_t *object)
+                                       const struct action *action, struct json *object)
 {
-    json_t *patch = json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test", "path",
-                              "/metadata/uid", "value", action->uid, "op", "replace", "path",
-                              "/spec", "value", json_object_get(object, "spec"));
-    json_decref(object);
+    struct json *test =
+        json_texts_of("op", "test", "path", "/metadata/uid", "value", action->uid, NULL);
+    struct json *replace = json_texts_of("op", "replace", "path", "/spec", NULL);
+    json_set(replace, "value", json_take(object, "spec"));
+    struct json *patch = json_array_of(test, replace, NULL);
+    json_free(object);
     struct request request = {
         .method = "PATCH", .body = patch, .content_type = "application/json-patch+json"};
     set_path(&request, pod_groups(source), source, action->name, NULL);
@@ -92,14 +94,15 @@ static struct request update_pod_group(const struct request_source *source,
  * no longer wanted goes with null, for the API server's own. A UID cannot be changed: another
  * object of that name refuses this. Takes `object`. */
 static struct request update_autoscaler(const struct request_source *source,
-                                        const struct action *action, json_t *object)
+                                        const struct action *action, struct json *object)
 {
-    json_t *metadata = json_object_get(object, "metadata"), *spec = json_object_get(object, "spec");
-    json_t *patch = json_pack("{s:{s:s, s:O}, s:O}", "metadata", "uid", action->uid, "annotations",
-                              json_object_get(metadata, "annotations"), "spec", spec);
-    if (!json_object_get(spec, "metrics"))
-        json_object_set_new(spec, "metrics", json_null());
-    json_decref(object);
+    struct json *metadata = json_texts_of("uid", action->uid, NULL),
+                *spec = json_take(object, "spec");
+    json_set(metadata, "annotations", json_take(json_get(object, "metadata"), "annotations"));
+    struct json *patch = json_object_of("metadata", metadata, "spec", spec, NULL);
+    if (!json_get(spec, "metrics"))
+        json_set(spec, "metrics", json_new_null());
+    json_free(object);
     struct request request = {
         .method = "PATCH", .body = patch, .content_type = "application/merge-patch+json"};
     set_path(&request, autoscalers(source), source, action->name, NULL);
@@ -130,11 +133,11 @@ static struct request create_pod(const struct request_source *source, const stru
     auto_arena struct arena *arena = arena_open();
     const struct pod_spec *pod =
         pod_build(source->job, source->history, action->type, action->index, source->pod, arena);
-    json_t *init =
+    struct json *init =
         pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
     struct request request =
         strictly(create_object(&resource_pod, source, manifest_pod(source->job, pod, init)));
-    json_decref(init);
+    json_free(init);
     return request;
 }
 
@@ -147,12 +150,12 @@ static struct request create_service(const struct request_source *source,
                                                                          action->index, arena)));
 }
 
-static json_t *pod_group(const struct request_source *source, const struct action *action)
+static struct json *pod_group(const struct request_source *source, const struct action *action)
 {
     return manifest_pod_group(source->job, action->pod_group, source->pod->gang.scheduler);
 }
 
-static json_t *autoscaler(const struct request_source *source, const struct action *action)
+static struct json *autoscaler(const struct request_source *source, const struct action *action)
 {
     return manifest_autoscaler(source->job, action->autoscaler, source->autoscaling_version);
 }
@@ -161,17 +164,20 @@ static json_t *autoscaler(const struct request_source *source, const struct acti
  * none. */
 struct request request_adopt(const struct action *action, const struct request_source *source)
 {
-    json_t *object = autoscaler(source, action);
+    static const char labels[] = "/metadata/labels";
+    struct json *object = autoscaler(source, action);
+    struct json *owner = json_texts_of("op", "test", "path", "/metadata/ownerReferences/0/uid",
+                                       "value", source->job->uid, NULL);
+    struct json *none = json_texts_of("op", "test", "path", labels, NULL);
+    struct json *add = json_texts_of("op", "add", "path", labels, NULL);
+    json_set(none, "value", json_new_null());
+    json_set(add, "value", json_take(json_get(object, "metadata"), "labels"));
+    json_free(object);
     struct request request = {
         .method = "PATCH",
         .content_type = "application/json-patch+json",
-        .body =
-            json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:n}, {s:s, s:s, s:O}]", "op", "test", "path",
-                      "/metadata/ownerReferences/0/uid", "value", source->job->uid, "op", "test",
-                      "path", "/metadata/labels", "value", "op", "add", "path", "/metadata/labels",
-                      "value", json_object_get(json_object_get(object, "metadata"), "labels")),
+        .body = json_array_of(owner, none, add, NULL),
     };
-    json_decref(object);
     set_path(&request, autoscalers(source), source, action->name, NULL);
     return request;
 }

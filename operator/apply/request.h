@@ -12,14 +12,14 @@ extern "C" {
 #endif
 
 struct init_template;
-struct json_t;
+struct json;
 
 #define REQUEST_PATH_BYTES 1024 /* namespace, name and group have 253 bytes at most */
 
 /* What a request needs beside the action. All is borrowed. */
 struct request_source {
     const struct job *job;
-    const struct json_t *object;      /* the job as the API server sent it */
+    const struct json *object;        /* the job as the API server sent it */
     const struct history *history;    /* that pods are created with */
     const struct pod_options *pod;    /* also says which gang scheduler's PodGroups */
     const struct init_template *init; /* NULL: workers get no init container */
@@ -31,7 +31,7 @@ struct request_source {
 struct request {
     const char *method;
     char path[REQUEST_PATH_BYTES];
-    struct json_t *body;      /* owned: json_decref */
+    struct json *body;        /* owned: json_free */
     const char *content_type; /* NULL: application/json */
 };
 

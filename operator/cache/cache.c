@@ -1,18 +1,18 @@
 #include "operator/cache/cache.h"
 
+#include "base/json.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "operator/cache/cache_parts.h"
 #include "operator/job/names.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* An object that was fed. Works in the arena. */
 struct reading {
     enum cache_kind kind;
-    const json_t *object;
+    const struct json *object;
     struct arena *arena;
     struct lines problems;
     struct identity identity;
@@ -292,7 +292,7 @@ static bool identify(struct cache *cache, struct reading *reading)
     return readable;
 }
 
-void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *object)
+void cache_put(struct cache *cache, enum cache_kind kind, const struct json *object)
 {
     auto_arena struct arena *arena = arena_open();
     struct reading reading = {.kind = kind, .object = object, .arena = arena};
@@ -305,7 +305,7 @@ void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *o
 }
 
 /* What is gone is the object of that UID, not another that has taken its name since. */
-void cache_delete(struct cache *cache, enum cache_kind kind, const struct json_t *object)
+void cache_delete(struct cache *cache, enum cache_kind kind, const struct json *object)
 {
     auto_arena struct arena *arena = arena_open();
     struct reading reading = {.kind = kind, .object = object, .arena = arena};

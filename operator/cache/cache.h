@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 struct arena;
-struct json_t;
+struct json;
 struct cache;
 
 #define CACHE_MAX_OBJECTS 200000 /* of each kind; that many pods take some 80 MB */
@@ -36,7 +36,7 @@ struct cached_job {
     const struct job_status *status; /* from the API server */
     /* The whole object, without managedFields and without kubectl's annotation
      * last-applied-configuration. */
-    const struct json_t *object;
+    const struct json *object;
     size_t bytes; /* of the object as text; decoded it takes several times as much */
 };
 
@@ -60,8 +60,8 @@ void cache_close(struct cache *cache); /* NULL-safe; acquired jobs live until th
 
 /* A list that begins before the last one ended replaces it. */
 void cache_begin_list(struct cache *cache, enum cache_kind kind);
-void cache_put(struct cache *cache, enum cache_kind kind, const struct json_t *object);
-void cache_delete(struct cache *cache, enum cache_kind kind, const struct json_t *object);
+void cache_put(struct cache *cache, enum cache_kind kind, const struct json *object);
+void cache_delete(struct cache *cache, enum cache_kind kind, const struct json *object);
 void cache_end_list(struct cache *cache, enum cache_kind kind);
 
 /* The job's latest version, which the caller must release; NULL: there is no such job. */

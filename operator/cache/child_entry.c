@@ -142,7 +142,7 @@ static struct child_entry *copy(struct child_entry *read, const struct identity 
     return child;
 }
 
-struct child_entry *child_entry_open(enum cache_kind kind, const struct json_t *object,
+struct child_entry *child_entry_open(enum cache_kind kind, const struct json *object,
                                      const struct identity *identity, struct arena *arena,
                                      struct lines *problems)
 {

@@ -30,7 +30,7 @@ struct child_entry {
 
 /* Decodes an object of any kind but CACHE_JOBS. Uses the arena for scratch memory only. Free with
  * free(). */
-struct child_entry *child_entry_open(enum cache_kind kind, const struct json_t *object,
+struct child_entry *child_entry_open(enum cache_kind kind, const struct json *object,
                                      const struct identity *identity, struct arena *arena,
                                      struct lines *problems);
 

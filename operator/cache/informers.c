@@ -50,13 +50,13 @@ static void on_begin_list(void *context)
     cache_begin_list(informer->informers->cache, informer->kind);
 }
 
-static void on_put(void *context, const struct json_t *object)
+static void on_put(void *context, const struct json *object)
 {
     const struct informer *informer = context;
     cache_put(informer->informers->cache, informer->kind, object);
 }
 
-static void on_remove(void *context, const struct json_t *object)
+static void on_remove(void *context, const struct json *object)
 {
     const struct informer *informer = context;
     cache_delete(informer->informers->cache, informer->kind, object);

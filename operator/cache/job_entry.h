@@ -20,7 +20,7 @@ struct job_entry {
     enum condition_type state; /* its last condition; Created if it has none yet */
 };
 
-struct job_entry *job_entry_open(const struct json_t *object, const struct identity *identity);
+struct job_entry *job_entry_open(const struct json *object, const struct identity *identity);
 void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job lives on */
 
 /* All who acquire a version share one decoded job, which is reference-counted. */

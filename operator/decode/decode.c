@@ -1,6 +1,7 @@
 #include "operator/decode/decode.h"
 
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "base/nearest.h"
@@ -11,7 +12,6 @@
 #include "operator/job/defaults.h"
 #include "operator/job/validate.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /* A manifest being read. */
@@ -95,7 +95,7 @@ static void note_unused(struct lines *notes, const struct lines *unused)
                   *pods ? "of the pods: " : "", pods);
 }
 
-struct job *decode_job(const struct json_t *object, int64_t default_backoff_limit,
+struct job *decode_job(const struct json *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes)
 {
     struct job *job = arena_new(arena, struct job);
@@ -130,20 +130,20 @@ struct job *decode_job(const struct json_t *object, int64_t default_backoff_limi
     return job;
 }
 
-static const char *text_at(const json_t *object, const char *key)
+static const char *text_at(const struct json *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = json_as_text(json_get(object, key));
     return text ? text : "";
 }
 
 /* Adds "job.yaml:12: document 2 (PyTorchJob mnist): TEXT" for each of the texts, which begin with
  * the path of a field in the object, or with none. */
-static void add_texts(struct manifest_reader *reader, struct lines *to, const json_t *object,
+static void add_texts(struct manifest_reader *reader, struct lines *to, const struct json *object,
                       const char *const *texts, size_t count)
 {
     struct arena *arena = reader->manifest->arena;
     const char *kind = text_at(object, "kind");
-    const char *name = text_at(json_object_get(object, "metadata"), "name");
+    const char *name = text_at(json_get(object, "metadata"), "name");
     const char *paths[LINES_MAX];
     size_t lines[LINES_MAX];
     for (size_t i = 0; i < count; i++)
@@ -154,14 +154,14 @@ static void add_texts(struct manifest_reader *reader, struct lines *to, const js
                   reader->document, *kind ? kind : "no kind", *name ? " " : "", name, texts[i]);
 }
 
-static void add_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
+static void add_placed(struct manifest_reader *reader, struct lines *to, const struct json *object,
                        const char *text)
 {
     add_texts(reader, to, object, &text, 1);
 }
 
-static void add_all_placed(struct manifest_reader *reader, struct lines *to, const json_t *object,
-                           const struct lines *from)
+static void add_all_placed(struct manifest_reader *reader, struct lines *to,
+                           const struct json *object, const struct lines *from)
 {
     add_texts(reader, to, object, from->items, from->count);
     to->dropped += from->dropped;
@@ -176,7 +176,7 @@ static bool has_job(const struct manifest *manifest, const struct job *job)
     return false;
 }
 
-static void read_job(struct manifest_reader *reader, const json_t *object)
+static void read_job(struct manifest_reader *reader, const struct json *object)
 {
     struct manifest *manifest = reader->manifest;
     struct lines problems, notes;
@@ -198,14 +198,14 @@ static void read_job(struct manifest_reader *reader, const json_t *object)
     manifest->jobs = more;
 }
 
-static void read_document(struct manifest_reader *reader, const json_t *object);
+static void read_document(struct manifest_reader *reader, const struct json *object);
 
-static void read_list(struct manifest_reader *reader, const json_t *items)
+static void read_list(struct manifest_reader *reader, const struct json *items)
 {
     const char *path = reader->path;
-    for (size_t i = 0; i < json_array_size(items); i++) {
+    for (size_t i = 0; i < json_array_count(items); i++) {
         reader->path = arena_printf(reader->manifest->arena, "%s.items[%zu]", path, i);
-        read_document(reader, json_array_get(items, i));
+        read_document(reader, json_at(items, i));
     }
     reader->path = path;
 }
@@ -216,7 +216,7 @@ static bool is_misspelt(const char *kind)
     return nearest_distance(kind, API_KIND) <= nearest_limit(kind) && strcmp(kind, API_KIND) != 0;
 }
 
-static void read_document(struct manifest_reader *reader, const json_t *object)
+static void read_document(struct manifest_reader *reader, const struct json *object)
 {
     struct manifest *manifest = reader->manifest;
     const char *kind = text_at(object, "kind"), *version = text_at(object, "apiVersion");
@@ -225,7 +225,7 @@ static void read_document(struct manifest_reader *reader, const json_t *object)
         add_placed(reader, &manifest->problems, object,
                    "kind, apiVersion: Required value: this is no object of Kubernetes");
     else if (strcmp(kind, "List") == 0)
-        read_list(reader, json_object_get(object, "items"));
+        read_list(reader, json_get(object, "items"));
     else if (ours && is_misspelt(kind))
         add_placed(reader, &manifest->problems, object,
                    arena_printf(manifest->arena,
@@ -262,8 +262,8 @@ int decode_manifest(const char *text, size_t bytes, const char *source,
                                      .source = source,
                                      .default_backoff_limit = default_backoff_limit,
                                      .path = ""};
-    while (reader.document < json_array_size(manifest->documents)) {
-        const json_t *object = json_array_get(manifest->documents, reader.document++);
+    while (reader.document < json_array_count(manifest->documents)) {
+        const struct json *object = json_at(manifest->documents, reader.document++);
         read_document(&reader, object);
     }
     if (manifest->job_count == 0 && manifest->problems.count == 0)
@@ -278,6 +278,6 @@ void decode_close(struct manifest *manifest)
 {
     if (!manifest)
         return;
-    json_decref(manifest->documents);
+    json_free(manifest->documents);
     arena_close(manifest->arena);
 }

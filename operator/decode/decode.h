@@ -12,12 +12,12 @@ extern "C" {
 #endif
 
 struct arena;
-struct json_t;
+struct json;
 
 /* The contents of a file. Close it when nothing uses its jobs any more. */
 struct manifest {
     struct arena *arena;
-    struct json_t *documents; /* owned; the jobs' raw templates point into it */
+    struct json *documents; /* owned; the jobs' raw templates point into it */
     struct job **jobs; /* in the order of the file; those with `invalid` set have no defaults */
     size_t job_count;
     /* errors: "FILE:LINE: document N (KIND NAME): PATH: what, what is allowed" */
@@ -43,7 +43,7 @@ void decode_close(struct manifest *manifest); /* NULL-safe */
  * an API server, which has checked it. If it is given, a person wrote the manifest: a field whose
  * name is nearly a known one is an error, and in a job with errors each unknown field is one, as it
  * may be a misspelt field that is missing elsewhere. */
-struct job *decode_job(const struct json_t *object, int64_t default_backoff_limit,
+struct job *decode_job(const struct json *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes);
 
 #ifdef __cplusplus

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -9,7 +10,6 @@
 #include "operator/job/names.h"
 #include "operator/job/resources.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define MAX_GRACE_S INT32_MAX
@@ -37,7 +37,7 @@ struct metadata {
     struct optional grace_s; /* asked for with the deletion */
 };
 
-void decode_time(struct json_reader *reader, const struct json_t *value, void *wall_ms)
+void decode_time(struct json_reader *reader, const struct json *value, void *wall_ms)
 {
     const char *text = json_read_text(reader, value);
     if (text && !clock_parse_rfc3339(text, wall_ms))
@@ -112,7 +112,7 @@ static void set_place(const struct metadata *metadata, struct identity *identity
         identity->attempt = (int32_t)attempt;
 }
 
-int decode_identity(const struct json_t *object, struct arena *arena, struct lines *problems,
+int decode_identity(const struct json *object, struct arena *arena, struct lines *problems,
                     struct identity *ret_identity, struct error *err)
 {
     struct metadata metadata = {0};

@@ -11,7 +11,7 @@ extern "C" {
 
 struct arena;
 struct json_reader;
-struct json_t;
+struct json;
 struct lines;
 
 struct identity {
@@ -34,11 +34,11 @@ struct identity {
 /* Reads an object's metadata into the arena; absent texts are "". Adds what is malformed to
  * `problems`. Fails with ERR_INPUT if one of the first four texts is absent: the object cannot be
  * identified. */
-int decode_identity(const struct json_t *object, struct arena *arena, struct lines *problems,
+int decode_identity(const struct json *object, struct arena *arena, struct lines *problems,
                     struct identity *ret_identity, struct error *err);
 
 /* For field tables: RFC 3339 to an int64_t of milliseconds. */
-void decode_time(struct json_reader *reader, const struct json_t *value, void *wall_ms);
+void decode_time(struct json_reader *reader, const struct json *value, void *wall_ms);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,13 @@
 #include "operator/decode/decode_pod.h"
 
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/decode/decode_container.h"
 #include "operator/decode/decode_template.h"
 #include "operator/job/resources.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define MAX_MESSAGE 400 /* bytes of why a pod waits; kept for each pod */
@@ -232,7 +232,7 @@ static void set_blocker(struct pod *pod, const struct pod_status *status, struct
 
 /* ---- the whole ---- */
 
-struct pod decode_pod(const struct json_t *object, const struct identity *identity,
+struct pod decode_pod(const struct json *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems)
 {
     struct pod_document document = {0};

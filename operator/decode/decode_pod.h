@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 struct arena;
-struct json_t;
+struct json;
 struct lines;
 
 /* Reads a pod into the arena. `problems` holds those of its identity. If a field that reconcile
@@ -22,7 +22,7 @@ struct lines;
  * still restart, so that each failure counts when it happens, once. The operator's own init
  * containers do not count: INIT_CONTAINER_NAME in workers, or those that ANNOTATION_INIT_CONTAINERS
  * names. waiting_message is cut to 400 bytes. */
-struct pod decode_pod(const struct json_t *object, const struct identity *identity,
+struct pod decode_pod(const struct json *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems);
 
 /* Reconcile needs nothing of a service but its metadata. */

@@ -1,12 +1,12 @@
 #include "operator/decode/decode_podgroup_hpa.h"
 
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/decode/decode_resources.h"
 #include "operator/decode/decode_template.h"
 #include "operator/job/resources.h"
 
-#include <jansson.h>
 #include <string.h>
 
 static const char *or_empty(const char *text)
@@ -69,7 +69,7 @@ static const char *unschedulable(const struct group_document *document)
     return NULL;
 }
 
-struct pod_group decode_pod_group(const struct json_t *object, const struct identity *identity,
+struct pod_group decode_pod_group(const struct json *object, const struct identity *identity,
                                   struct arena *arena, struct lines *problems)
 {
     struct group_document document = {0};
@@ -114,7 +114,7 @@ static const struct json_field autoscaler_fields[] = {
     JSON_END,
 };
 
-struct autoscaler decode_autoscaler(const struct json_t *object, const struct identity *identity,
+struct autoscaler decode_autoscaler(const struct json *object, const struct identity *identity,
                                     struct arena *arena, struct lines *problems)
 {
     struct autoscaler_document document = {0};

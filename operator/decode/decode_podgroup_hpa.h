@@ -13,12 +13,12 @@ extern "C" {
 /* Reads a PodGroup of Volcano or scheduler-plugins into the arena. Leaves out what is malformed and
  * adds it to `problems`: reconcile then updates the group. `message`: of the condition
  * Unschedulable, if it is True. */
-struct pod_group decode_pod_group(const struct json_t *object, const struct identity *identity,
+struct pod_group decode_pod_group(const struct json *object, const struct identity *identity,
                                   struct arena *arena, struct lines *problems);
 
 /* The same for a HorizontalPodAutoscaler of autoscaling/v2 or v2beta2. Its metrics are known by our
  * annotation alone. */
-struct autoscaler decode_autoscaler(const struct json_t *object, const struct identity *identity,
+struct autoscaler decode_autoscaler(const struct json *object, const struct identity *identity,
                                     struct arena *arena, struct lines *problems);
 
 #ifdef __cplusplus

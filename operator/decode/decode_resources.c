@@ -1,30 +1,28 @@
 #include "operator/decode/decode_resources.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/job/quantity.h"
 
-#include <jansson.h>
-
 /* A quantity may be written as a number as well. */
-static const char *as_text(const json_t *value, struct arena *arena)
+static const char *as_text(const struct json *value, struct arena *arena)
 {
     if (json_is_string(value))
-        return json_string_value(value);
+        return json_as_text(value);
     if (json_is_integer(value))
-        return arena_printf(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        return json_number_text(value);
     if (json_is_real(value))
-        return arena_printf(arena, "%.15g", json_real_value(value));
+        return arena_printf(arena, "%.15g", json_as_number(value));
     return "";
 }
 
-void decode_quantities(struct json_reader *reader, const struct json_t *value, void *quantities)
+void decode_quantities(struct json_reader *reader, const struct json *value, void *quantities)
 {
     if (!json_is_object_here(reader, value))
         return;
-    const char *key;
-    json_t *amount;
-    json_object_foreach((json_t *)value, key, amount)
-    {
+    struct json *amount;
+    json_each_member(amount, value) {
+        const char *key = json_key(amount);
         size_t depth = json_enter(reader, "[%s]", key);
         int64_t milli;
         if (quantity_parse(as_text(amount, reader->arena), &milli))
@@ -47,7 +45,7 @@ static const struct json_field requirements_fields[] = {
     JSON_END,
 };
 
-void decode_resources(struct json_reader *reader, const struct json_t *value, void *requests)
+void decode_resources(struct json_reader *reader, const struct json *value, void *requests)
 {
     struct requirements found = {0};
     if (!json_is_object_here(reader, value))

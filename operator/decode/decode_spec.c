@@ -1,13 +1,13 @@
 #include "operator/decode/decode_spec.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode_resources.h"
 #include "operator/decode/decode_template.h"
 #include "operator/job/names.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const char *const restart_scopes[] = {"", "Replica", "Job", NULL};
 
 /* ---- runPolicy ---- */
 
-static void read_min_resources(struct json_reader *reader, const struct json_t *value, void *policy)
+static void read_min_resources(struct json_reader *reader, const struct json *value, void *policy)
 {
     struct scheduling_policy *scheduling = policy;
     decode_quantities(reader, value, &scheduling->min_resources);
@@ -36,7 +36,7 @@ static const struct json_field scheduling_fields[] = {
     JSON_END,
 };
 
-static void read_scheduling(struct json_reader *reader, const struct json_t *value, void *policy)
+static void read_scheduling(struct json_reader *reader, const struct json *value, void *policy)
 {
     if (!json_is_object_here(reader, value))
         return;
@@ -75,12 +75,12 @@ static const char *hash(const char *text, struct arena *arena)
     return arena_printf(arena, "%016" PRIx64, h);
 }
 
-static void read_metrics(struct json_reader *reader, const struct json_t *value, void *policy)
+static void read_metrics(struct json_reader *reader, const struct json *value, void *policy)
 {
     struct elastic_policy *elastic = policy;
     if (!json_is_array_here(reader, value))
         return;
-    auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    auto_free char *text = json_print(value, JSON_SORTED);
     elastic->metrics = value;
     elastic->metrics_hash = hash(text, reader->arena);
     json_note_unused(reader);
@@ -111,15 +111,14 @@ static const struct json_field replica_fields[] = {
     JSON_END,
 };
 
-static void read_replica_specs(struct json_reader *reader, const struct json_t *value, void *specs)
+static void read_replica_specs(struct json_reader *reader, const struct json *value, void *specs)
 {
     struct replica_spec *out = specs;
     if (!json_is_object_here(reader, value))
         return;
-    const char *key;
-    json_t *spec;
-    json_object_foreach((json_t *)value, key, spec)
-    {
+    struct json *spec;
+    json_each_member(spec, value) {
+        const char *key = json_key(spec);
         /* the path is [Worker], as the field's own messages have it, not .Worker */
         size_t depth = json_enter(reader, "[%s]", key);
         int type = 0;
@@ -145,7 +144,7 @@ struct document {
 };
 
 /* A field of runPolicy; of a stored job the API server has dropped it. */
-static void read_misplaced(struct json_reader *reader, const struct json_t *value, void *document)
+static void read_misplaced(struct json_reader *reader, const struct json *value, void *document)
 {
     (void)value, (void)document;
     if (reader->misspelt_fails)
@@ -169,22 +168,22 @@ static const struct json_field spec_fields[] = {
     JSON_END,
 };
 
-static void read_created(struct json_reader *reader, const struct json_t *value, void *created_ms)
+static void read_created(struct json_reader *reader, const struct json *value, void *created_ms)
 {
     const char *text = json_read_text(reader, value);
     if (text && !clock_parse_rfc3339(text, created_ms))
         json_problem(reader, "must be a time such as 2026-01-31T12:00:00Z, not \"%.40s\"", text);
 }
 
-static void read_deleted(struct json_reader *reader, const struct json_t *value, void *deleting)
+static void read_deleted(struct json_reader *reader, const struct json *value, void *deleting)
 {
     *(bool *)deleting = json_read_text(reader, value) != NULL;
 }
 
-static void carry(struct json_reader *reader, const struct json_t *value, void *field)
+static void carry(struct json_reader *reader, const struct json *value, void *field)
 {
     (void)reader;
-    *(const struct json_t **)field = value;
+    *(const struct json **)field = value;
 }
 
 static const struct json_field metadata_fields[] = {
@@ -212,7 +211,7 @@ static const struct json_field document_fields[] = {
     JSON_SAME("spec", spec_fields), JSON_END,
 };
 
-void decode_spec(struct json_reader *reader, const struct json_t *object, struct job *job)
+void decode_spec(struct json_reader *reader, const struct json *object, struct job *job)
 {
     struct document document = {.job = {.name = "", .namespace_ = "default", .uid = ""}};
     json_read(reader, object, document_fields, &document);

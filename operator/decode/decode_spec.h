@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Reads a whole PyTorchJob object; absent fields stay unset. */
-void decode_spec(struct json_reader *reader, const struct json_t *object, struct job *job);
+void decode_spec(struct json_reader *reader, const struct json *object, struct job *job);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 #include "operator/decode/decode_status.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/job/history.h"
@@ -8,7 +9,6 @@
 #include "operator/job/names.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,14 +19,14 @@ static const char *const condition_types[] = {
     "", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Waiting", NULL};
 static const char *const truth_values[] = {"", "True", "False", "Unknown", NULL};
 
-static void read_time(struct json_reader *reader, const struct json_t *value, void *wall_ms)
+static void read_time(struct json_reader *reader, const struct json *value, void *wall_ms)
 {
     const char *text = json_read_text(reader, value);
     if (text)
         clock_parse_rfc3339(text, wall_ms);
 }
 
-static void read_count(struct json_reader *reader, const struct json_t *value, void *count)
+static void read_count(struct json_reader *reader, const struct json *value, void *count)
 {
     int64_t wide;
     if (json_read_integer(reader, value, 0, MAX_COUNT, &wide))
@@ -101,7 +101,7 @@ static const struct json_field replicas_fields[] = {
 
 /* ---- history: by the rows of history_fields.h ---- */
 
-static void read_type(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_type(struct json_reader *reader, const struct json *value, void *field)
 {
     const char *text = json_read_text(reader, value);
     for (int type = 0; type < REPLICA_TYPES && text; type++)
@@ -126,7 +126,7 @@ static void take_completed(const char *text, enum replica_type type, struct hist
     }
 }
 
-static void read_indices(struct json_reader *reader, const struct json_t *value, void *history)
+static void read_indices(struct json_reader *reader, const struct json *value, void *history)
 {
     struct completed {
         const char *of[REPLICA_TYPES];
@@ -141,7 +141,7 @@ static void read_indices(struct json_reader *reader, const struct json_t *value,
         take_completed(completed.of[type], type, history, reader->arena);
 }
 
-static void read_counts(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_counts(struct json_reader *reader, const struct json *value, void *field)
 {
     struct counts {
         int32_t of[REPLICA_TYPES];
@@ -154,18 +154,18 @@ static void read_counts(struct json_reader *reader, const struct json_t *value, 
     json_read(reader, value, fields, field);
 }
 
-static void read_fields(struct json_reader *reader, const struct json_t *value,
+static void read_fields(struct json_reader *reader, const struct json *value,
                         const struct history_field *rows, void *out);
 
 /* A record without type or UID is of no use. */
-static void read_records(struct json_reader *reader, const struct json_t *value, void *history)
+static void read_records(struct json_reader *reader, const struct json *value, void *history)
 {
     if (!json_is_array_here(reader, value))
         return;
-    for (size_t i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_count(value); i++) {
         struct replica_history replica = {.type = REPLICA_TYPES};
         size_t depth = json_enter(reader, "[%zu]", i);
-        read_fields(reader, json_array_get(value, i), replica_history_fields, &replica);
+        read_fields(reader, json_at(value, i), replica_history_fields, &replica);
         json_leave(reader, depth);
         if (replica.type < REPLICA_TYPES && replica.uid)
             history_put(history, replica, reader->arena);
@@ -209,7 +209,7 @@ static struct json_field as_json_field(const struct history_field *row)
     return field;
 }
 
-static void read_fields(struct json_reader *reader, const struct json_t *value,
+static void read_fields(struct json_reader *reader, const struct json *value,
                         const struct history_field *rows, void *out)
 {
     struct json_field fields[HISTORY_FIELDS_MAX] = {JSON_END};
@@ -222,7 +222,7 @@ static void read_fields(struct json_reader *reader, const struct json_t *value,
     json_read(reader, value, fields, out);
 }
 
-static void read_history(struct json_reader *reader, const struct json_t *value, void *out)
+static void read_history(struct json_reader *reader, const struct json *value, void *out)
 {
     struct history *history = out;
     history->known = json_is_object_here(reader, value);
@@ -248,7 +248,7 @@ static const struct json_field status_fields[] = {
     JSON_END,
 };
 
-struct job_status decode_status(const struct json_t *value, struct arena *arena)
+struct job_status decode_status(const struct json *value, struct arena *arena)
 {
     struct document document = {0};
     struct lines problems;

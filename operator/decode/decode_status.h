@@ -9,11 +9,11 @@ extern "C" {
 #endif
 
 struct arena;
-struct json_t;
+struct json;
 
 /* Reads the value of `.status`; NULL: there is none. Ignores what is malformed: a status that
  * somebody damaged must not stop the job. */
-struct job_status decode_status(const struct json_t *value, struct arena *arena);
+struct job_status decode_status(const struct json *value, struct arena *arena);
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,18 @@
 #include "operator/decode/decode_template.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode_resources.h"
 
-#include <jansson.h>
-
-void decode_pairs(struct json_reader *reader, const struct json_t *value, void *pairs)
+void decode_pairs(struct json_reader *reader, const struct json *value, void *pairs)
 {
     struct pairs *out = pairs;
     if (!json_is_object_here(reader, value))
         return;
-    out->items = arena_array(reader->arena, struct pair, json_object_size(value));
-    const char *key;
-    json_t *text;
-    json_object_foreach((json_t *)value, key, text)
-    {
+    out->items = arena_array(reader->arena, struct pair, json_object_count(value));
+    struct json *text;
+    json_each_member(text, value) {
+        const char *key = json_key(text);
         size_t depth = json_enter(reader, "[%s]", key);
         struct pair pair = {arena_strdup(reader->arena, key), json_read_text(reader, text)};
         if (pair.value)
@@ -44,7 +42,7 @@ static const struct json_field reference_fields[] = {
     JSON_END,
 };
 
-static void read_value_from(struct json_reader *reader, const struct json_t *value, void *env_var)
+static void read_value_from(struct json_reader *reader, const struct json *value, void *env_var)
 {
     static const struct {
         const char *name;
@@ -57,7 +55,7 @@ static void read_value_from(struct json_reader *reader, const struct json_t *val
     };
     struct env_var *out = env_var;
     for (size_t i = 0; i < array_length(sources); i++) {
-        const json_t *source = json_object_get(value, sources[i].name);
+        const struct json *source = json_get(value, sources[i].name);
         if (!json_is_object(source))
             continue;
         size_t depth = json_enter(reader, ".%s", sources[i].name);
@@ -83,7 +81,7 @@ static const struct json_field env_fields[] = {
 
 /* ---- containers ---- */
 
-static void read_port_number(struct json_reader *reader, const struct json_t *value, void *number)
+static void read_port_number(struct json_reader *reader, const struct json *value, void *number)
 {
     int64_t wide;
     if (json_read_integer(reader, value, 1, 65535, &wide))
@@ -128,7 +126,7 @@ static const struct json_field container_fields[] = {
     JSON_END,
 };
 
-static void read_scheduler_name(struct json_reader *reader, const struct json_t *value, void *name)
+static void read_scheduler_name(struct json_reader *reader, const struct json *value, void *name)
 {
     *(const char **)name = json_read_text(reader, value);
     json_note_unused(reader);
@@ -218,7 +216,7 @@ static void complete(struct container *containers, size_t count)
     }
 }
 
-void decode_template(struct json_reader *reader, const struct json_t *value, void *template_)
+void decode_template(struct json_reader *reader, const struct json *value, void *template_)
 {
     struct pod_template *out = template_;
     if (!json_is_object_here(reader, value))

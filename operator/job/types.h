@@ -116,7 +116,7 @@ struct pod_template {
     /* The whole template as it was written, only carried (for the edge that must send all of it).
      * Borrowed: lives as long as the document it was decoded from. NULL in jobs that come from no
      * document. */
-    const struct json_t *raw;
+    const struct json *raw;
 };
 
 struct replica_spec {
@@ -140,7 +140,7 @@ struct elastic_policy {
     struct optional max_restarts;   /* torchrun's own; the operator does not use it */
     /* What the autoscaler shall look at, only carried; NULL: no autoscaler is wanted. Borrowed like
      * a template's `raw`. */
-    const struct json_t *metrics;
+    const struct json *metrics;
     const char *metrics_hash; /* of their text, to tell one list from another; NULL without them */
 };
 
@@ -179,7 +179,7 @@ struct job {
     const char *invalid; /* why this job must not run (one line), or NULL */
     /* metadata.annotations, only carried: a PodGroup gets a copy. Borrowed like a template's `raw`;
      * NULL: none. */
-    const struct json_t *annotations;
+    const struct json *annotations;
 };
 
 /* ---- what stands beside the pods ---- */

@@ -1,13 +1,13 @@
 #include "operator/kube/kube.h"
 
 #include "base/backoff.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/kube/kube_answer.h"
 #include "operator/kube/kube_parts.h"
 #include "operator/kube/kubeconfig.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void free_request(struct kube_request *request)
     free(request);
 }
 
-void kube_request_finish(struct kube_request *request, const struct json_t *answer,
+void kube_request_finish(struct kube_request *request, const struct json *answer,
                          const struct error *err)
 {
     struct kube_request last = *request;
@@ -84,7 +84,7 @@ static void exists_after_lost_answer(struct kube_request *request, struct error 
         err->code = ERR_NONE;
 }
 
-static void answered(struct kube_request *request, const struct json_t *object, struct error *err,
+static void answered(struct kube_request *request, const struct json *object, struct error *err,
                      long status)
 {
     request->kube->forbidden += status == HTTP_STATUS_FORBIDDEN;
@@ -98,13 +98,13 @@ static void on_done(void *context, const struct http_answer *answer)
     struct kube_request *request = context;
     const struct kube_options *options = &request->kube->options;
     request->in_flight = NULL;
-    json_t *object;
+    struct json *object;
     struct error err;
     switch (kube_answer_read(answer, request->is_stream, request->method, request->path, &object,
                              &err)) {
     case KUBE_DONE:
         answered(request, object, &err, answer->status);
-        json_decref(object);
+        json_free(object);
         break;
     case KUBE_REFUSE:
         request->kube->failed++;
@@ -240,7 +240,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
 {
     struct kube_request *request = new_request(kube, call->method, call->path, now_ms);
     if (call->body) {
-        request->body = json_dumps(call->body, JSON_COMPACT);
+        request->body = json_print(call->body, JSON_COMPACT);
         assert(request->body);
         request->body_bytes = strlen(request->body);
         kube->body_bytes += request->body_bytes;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 struct kubeconfig;
 struct kube;
 struct kube_request;
@@ -31,10 +31,10 @@ struct kube_options {
 /* kube_path makes the path of an object. Bodies are JSON. */
 struct kube_call {
     const char *method;
-    const char *path;          /* with its query; copied */
-    const struct json_t *body; /* NULL: none; serialized at once */
-    const char *content_type;  /* NULL: application/json */
-    bool once;                 /* no retries: for leases, whose holder decides in time */
+    const char *path;         /* with its query; copied */
+    const struct json *body;  /* NULL: none; serialized at once */
+    const char *content_type; /* NULL: application/json */
+    bool once;                /* no retries: for leases, whose holder decides in time */
     bool exact; /* a POST whose caller must know whether it created the object; see done */
     /* the leader's own lease: sent before all others and without asking the guard */
     bool unguarded;
@@ -46,7 +46,7 @@ struct kube_call {
      * after the answer to an earlier try was lost, so the earlier one has most likely created the
      * object. With `exact` that is ERR_IO instead: the caller must read the object. `answer` is
      * borrowed for the call. */
-    void (*done)(void *context, const struct json_t *answer, const struct error *err);
+    void (*done)(void *context, const struct json *answer, const struct error *err);
     void *context;
 };
 

@@ -1,11 +1,11 @@
 #include "operator/kube/kube_answer.h"
 
 #include "base/backoff.h"
+#include "base/json.h"
 #include "base/json_lenient.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <string.h>
 
 enum { RETRY_AFTER_MAX_MS = 60 * 1000, SHOWN_BYTES = 160 };
@@ -21,7 +21,7 @@ static const struct json_field status_fields[] = {
     JSON_END,
 };
 
-static struct status read_status(const json_t *object, struct arena *arena)
+static struct status read_status(const struct json *object, struct arena *arena)
 {
     struct status status = {0};
     struct lines ignored; /* what does not fit is as good as absent */
@@ -86,7 +86,7 @@ static int shown_bytes(const struct error *err, const char *what)
 }
 
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
-                                   const char *method, const char *path, struct json_t **ret_object,
+                                   const char *method, const char *path, struct json **ret_object,
                                    struct error *err)
 {
     *ret_object = NULL;
@@ -103,13 +103,13 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
     struct error unreadable;
-    json_t *object = json_parse_lenient(answer->body, answer->body_bytes, &unreadable);
+    struct json *object = json_parse_lenient(answer->body, answer->body_bytes, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
         return KUBE_DONE;
     }
     struct status status = read_status(object, arena);
-    json_decref(object);
+    json_free(object);
     if (is_good) {
         error_set(err, ERR_INPUT, "%.200s: the answer is no JSON object: %s", what,
                   beginning(answer, arena));

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 enum kube_verdict {
     KUBE_DONE,   /* final: an object, or an error */
@@ -21,7 +21,7 @@ enum kube_verdict {
  * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. A streamed answer
  * with status 2xx has neither. */
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
-                                   const char *method, const char *path, struct json_t **ret_object,
+                                   const char *method, const char *path, struct json **ret_object,
                                    struct error *err);
 
 /* How long to wait after the n-th failure (n >= 1): the server's Retry-After, a minute at most,

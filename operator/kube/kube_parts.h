@@ -27,7 +27,7 @@ struct kube_request {
     bool once, exact, unguarded, is_stream;
     int64_t timeout_ms, idle_timeout_ms;
     void (*line)(void *context, const char *line, size_t bytes);
-    void (*done)(void *context, const struct json_t *answer, const struct error *err);
+    void (*done)(void *context, const struct json *answer, const struct error *err);
     void (*ended)(void *context, const struct error *err);
     void *context;
 
@@ -62,7 +62,7 @@ struct kube {
 /* Sends the request, or sets the state that says why not. */
 void kube_request_try(struct kube_request *request, int64_t now_ms);
 /* Frees the request, then calls back: the callback may send, cancel and forget. */
-void kube_request_finish(struct kube_request *request, const struct json_t *answer,
+void kube_request_finish(struct kube_request *request, const struct json *answer,
                          const struct error *err);
 
 #ifdef __cplusplus

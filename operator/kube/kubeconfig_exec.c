@@ -1,11 +1,11 @@
 #include "operator/kube/kubeconfig_exec.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <openssl/evp.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ struct answer {
     struct exec_credential credential;
 };
 
-static void read_expiry(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_expiry(struct json_reader *reader, const struct json *value, void *field)
 {
     const char *text = json_read_text(reader, value);
     if (text && !clock_parse_rfc3339(text, field))
@@ -65,9 +65,9 @@ int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_versi
                            struct arena *arena, struct exec_credential *ret_credential,
                            struct error *err)
 {
-    json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+    struct json *json = json_parse(text, bytes, JSON_STRICT, NULL);
     if (!json_is_object(json)) {
-        json_decref(json);
+        json_free(json);
         /* what it is instead is not said: it may be the secret itself */
         return error_set(err, ERR_INPUT, "no JSON object");
     }
@@ -76,7 +76,7 @@ int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_versi
     struct json_reader reader = {.arena = arena, .problems = &problems};
     struct answer answer = {.credential = {.expires_ms = INT64_MAX}};
     json_read(&reader, json, answer_fields, &answer);
-    json_decref(json);
+    json_free(json);
     if (problems.count)
         return error_set(err, ERR_INPUT, "%s", lines_join(&problems));
     if (check(&answer, api_version, err))
@@ -85,15 +85,15 @@ int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_versi
     return 0;
 }
 
-static json_t *cluster_info(const struct kubeconfig_login *login, const char *ca)
+static struct json *cluster_info(const struct kubeconfig_login *login, const char *ca)
 {
-    json_t *cluster =
-        json_pack("{s:s,s:s*}", "server", login->server, "tls-server-name", login->server_name);
+    struct json *cluster =
+        json_texts_of("server", login->server, "tls-server-name", login->server_name, NULL);
     if (ca) {
         size_t bytes = strlen(ca);
         auto_free char *text = xmalloc(bytes / 3 * 4 + 8);
         EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)ca, (int)bytes);
-        json_object_set_new(cluster, "certificate-authority-data", json_string(text));
+        json_set(cluster, "certificate-authority-data", json_new_text(text));
     }
     return cluster;
 }
@@ -101,12 +101,14 @@ static json_t *cluster_info(const struct kubeconfig_login *login, const char *ca
 const char *kubeconfig_exec_info(const struct kubeconfig_login *login, const char *ca,
                                  struct arena *arena)
 {
-    json_t *info = json_pack("{s:s,s:s,s:{s:b}}", "apiVersion", login->exec->api_version, "kind",
-                             "ExecCredential", "spec", "interactive", 0);
+    struct json *info =
+        json_texts_of("apiVersion", login->exec->api_version, "kind", "ExecCredential", NULL);
+    struct json *spec = json_object_of("interactive", json_new_bool(false), NULL);
     if (login->exec->provide_cluster_info)
-        json_object_set_new(json_object_get(info, "spec"), "cluster", cluster_info(login, ca));
-    auto_free char *text = json_dumps(info, JSON_COMPACT);
-    json_decref(info);
+        json_set(spec, "cluster", cluster_info(login, ca));
+    json_set(info, "spec", spec);
+    auto_free char *text = json_print(info, JSON_COMPACT);
+    json_free(info);
     return arena_strdup(arena, text);
 }
 

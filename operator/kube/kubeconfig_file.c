@@ -1,12 +1,12 @@
 #include "operator/kube/kubeconfig_file.h"
 
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ struct kubeconfig_file {
 
 /* ---- tables ---- */
 
-static void read_base64(struct json_reader *reader, const struct json_t *value, void *field)
+static void read_base64(struct json_reader *reader, const struct json *value, void *field)
 {
     const char *text = json_read_text(reader, value);
     if (!text || !*text)
@@ -118,7 +118,7 @@ static const struct json_field exec_fields[] = {
     JSON_END,
 };
 
-static void read_exec(struct json_reader *reader, const struct json_t *value, void *user)
+static void read_exec(struct json_reader *reader, const struct json *value, void *user)
 {
     if (!json_is_object_here(reader, value))
         return;
@@ -126,7 +126,7 @@ static void read_exec(struct json_reader *reader, const struct json_t *value, vo
     json_read(reader, value, exec_fields, user);
 }
 
-static void read_unsupported(struct json_reader *reader, const struct json_t *value, void *user)
+static void read_unsupported(struct json_reader *reader, const struct json *value, void *user)
 {
     (void)value;
     struct user *out = user;
@@ -187,7 +187,7 @@ static const struct json_field file_fields[] = {
 int kubeconfig_file_add(struct kubeconfig_file **files, const char *text, size_t bytes,
                         const char *path, struct arena *arena, struct error *err)
 {
-    json_t *documents;
+    struct json *documents;
     if (yaml_parse(text, bytes, path, &documents, err))
         return -1;
     struct lines problems;
@@ -195,12 +195,12 @@ int kubeconfig_file_add(struct kubeconfig_file **files, const char *text, size_t
     struct json_reader reader = {.arena = arena, .problems = &problems};
     struct kubeconfig_file *file = arena_new(arena, struct kubeconfig_file);
     file->path = arena_strdup(arena, path);
-    if (json_array_size(documents) > 1)
+    if (json_array_count(documents) > 1)
         lines_add(&problems, "more than one document");
-    for (size_t i = 0; i < json_array_size(documents); i++)
-        if (json_is_object_here(&reader, json_array_get(documents, i)))
-            json_read(&reader, json_array_get(documents, i), file_fields, file);
-    json_decref(documents);
+    for (size_t i = 0; i < json_array_count(documents); i++)
+        if (json_is_object_here(&reader, json_at(documents, i)))
+            json_read(&reader, json_at(documents, i), file_fields, file);
+    json_free(documents);
     if (problems.count)
         return error_set(err, ERR_INPUT, "%s: %s", path, lines_join(&problems));
     while (*files)

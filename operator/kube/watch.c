@@ -1,12 +1,13 @@
 #include "operator/kube/watch.h"
 
 #include "base/backoff.h"
+#include "base/json.h"
 #include "base/json_lenient.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <assert.h>
-#include <jansson.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,9 +167,9 @@ static void stream_failed(struct watch *watch, const struct error *err, int64_t 
 /* ---- lists ---- */
 
 /* The text at `key`, NULL if there is none, it is empty or longer than `most` bytes. */
-static const char *text_at(const json_t *object, const char *key, size_t most)
+static const char *text_at(const struct json *object, const char *key, size_t most)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = json_as_text(json_get(object, key));
     return text && *text && strlen(text) <= most ? text : NULL;
 }
 
@@ -178,10 +179,10 @@ static void set_text(char **text, const char *value)
     *text = value ? xstrdup(value) : NULL;
 }
 
-static void put_items(struct watch *watch, const json_t *items)
+static void put_items(struct watch *watch, const struct json *items)
 {
-    for (size_t i = 0; i < json_array_size(items); i++) {
-        const json_t *item = json_array_get(items, i);
+    for (size_t i = 0; i < json_array_count(items); i++) {
+        const struct json *item = json_at(items, i);
         if (json_is_object(item))
             watch->options.put(watch->options.context, item);
         else
@@ -198,17 +199,17 @@ static void list_succeeded(struct watch *watch)
 }
 
 /* Go writes an empty list as [] or null; one that is not there at all is no list. */
-static bool is_page(const json_t *answer)
+static bool is_page(const struct json *answer)
 {
-    const json_t *items = json_object_get(answer, "items");
-    const json_t *metadata = json_object_get(answer, "metadata");
-    const char *token = json_string_value(json_object_get(metadata, "continue"));
+    const struct json *items = json_get(answer, "items");
+    const struct json *metadata = json_get(answer, "metadata");
+    const char *token = json_as_text(json_get(metadata, "continue"));
     return (json_is_array(items) || json_is_null(items)) &&
            text_at(metadata, "resourceVersion", MAX_VERSION) &&
            (!token || strlen(token) <= MAX_TOKEN);
 }
 
-void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
+void watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
                      int64_t now_ms)
 {
     assert(watch->state == LISTING);
@@ -225,8 +226,8 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
     }
     if (!watch->token)
         watch->options.begin_list(watch->options.context);
-    put_items(watch, json_object_get(answer, "items"));
-    const json_t *metadata = json_object_get(answer, "metadata");
+    put_items(watch, json_get(answer, "items"));
+    const struct json *metadata = json_get(answer, "metadata");
     set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
     watch->list_failures = watch->refusals = 0;
     list_succeeded(watch);
@@ -244,22 +245,21 @@ void watch_feed_list(struct watch *watch, const struct json_t *answer, const str
 /* ---- streams ---- */
 
 /* Takes one event; -1: the stream has failed with it. */
-static int take_event(struct watch *watch, const json_t *event, struct error *err)
+static int take_event(struct watch *watch, const struct json *event, struct error *err)
 {
-    const char *type = json_string_value(json_object_get(event, "type"));
-    const json_t *object = json_object_get(event, "object");
+    const char *type = json_as_text(json_get(event, "type"));
+    const struct json *object = json_get(event, "object");
     if (!type || !json_is_object(object))
         return error_set(err, ERR_INPUT, "watch of %s: an event without type or object",
                          watch->options.path);
     if (strcmp(type, "ERROR") == 0) {
-        json_int_t code = json_integer_value(json_object_get(object, "code"));
-        const char *message = json_string_value(json_object_get(object, "message"));
+        int64_t code = json_as_integer(json_get(object, "code"));
+        const char *message = json_as_text(json_get(object, "message"));
         return error_set(err, code == HTTP_STATUS_GONE ? ERR_GONE : ERR_IO,
-                         "watch of %s: %s (status %" JSON_INTEGER_FORMAT ")", watch->options.path,
+                         "watch of %s: %s (status %" PRId64 ")", watch->options.path,
                          message ? message : "an error without message", code);
     }
-    const char *version =
-        text_at(json_object_get(object, "metadata"), "resourceVersion", MAX_VERSION);
+    const char *version = text_at(json_get(object, "metadata"), "resourceVersion", MAX_VERSION);
     if (!version)
         return error_set(err, ERR_INPUT, "watch of %s: %.20s event without resourceVersion",
                          watch->options.path, type);
@@ -280,11 +280,11 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
         return false;
     watch->heard_ms = now_ms;
     struct error err = {0};
-    json_t *event = json_parse_lenient(line, bytes, &err);
+    struct json *event = json_parse_lenient(line, bytes, &err);
     int result =
         event ? take_event(watch, event, &err)
               : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);
-    json_decref(event);
+    json_free(event);
     if (result == 0) {
         stream_succeeded(watch);
         return true;

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 struct watch;
 
 struct watch_options {
@@ -33,8 +33,8 @@ struct watch_options {
     /* Called from within watch_feed_*. `object` is borrowed. */
     void (*begin_list)(
         void *context); /* a list begins: objects not put until end_list do not exist */
-    void (*put)(void *context, const struct json_t *object);
-    void (*remove)(void *context, const struct json_t *object);
+    void (*put)(void *context, const struct json *object);
+    void (*remove)(void *context, const struct json *object);
     void (*end_list)(void *context);
     /* A malformed object was skipped, or a page was too large. */
     void (*warn)(void *context, const char *message);
@@ -60,7 +60,7 @@ int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer chang
 /* The answer to WATCH_WANT_LIST; NULL: it failed with err. ERR_GONE: the continue token has
  * expired, so the list begins again. ERR_LIMIT: the page is requested again at once, with half as
  * many objects. */
-void watch_feed_list(struct watch *watch, const struct json_t *answer, const struct error *err,
+void watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
                      int64_t now_ms);
 /* One watch event as JSON text. Returns false if the caller must cancel the stream: an ERROR event,
  * or one that is malformed. watch_feed_end is then not called. */

@@ -16,7 +16,7 @@ struct watcher {
     struct kube_request *request; /* in flight, or NULL */
 };
 
-static void on_list(void *context, const struct json_t *answer, const struct error *err)
+static void on_list(void *context, const struct json *answer, const struct error *err)
 {
     struct watcher *w = context;
     w->request = NULL;

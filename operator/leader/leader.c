@@ -1,11 +1,11 @@
 #include "operator/leader/leader.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/job/resources.h"
 #include "operator/leader/lease_object.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct leader {
     char *namespace_, *name;
     int64_t timeout_ms; /* of a request: three fit into the time that a holder has to renew */
     struct lease lease;
-    struct json_t *seen; /* the object as last read or written; NULL: none */
+    struct json *seen; /* the object as last read or written; NULL: none */
     struct kube_request *request;
     bool is_over;
     bool went_well; /* the last request */
@@ -40,7 +40,7 @@ static enum lease_outcome outcome_of(enum error_code code)
     }
 }
 
-static void on_done(void *context, const struct json_t *answer, const struct error *err)
+static void on_done(void *context, const struct json *answer, const struct error *err)
 {
     struct leader *leader = context;
     struct lease_record stored;
@@ -52,8 +52,8 @@ static void on_done(void *context, const struct json_t *answer, const struct err
         outcome = LEASE_UNKNOWN;
     leader->went_well = outcome != LEASE_UNKNOWN;
     if (outcome == LEASE_STORED || outcome == LEASE_ABSENT) {
-        json_decref(leader->seen);
-        leader->seen = json_incref((json_t *)answer); /* NULL if absent */
+        json_free(leader->seen);
+        leader->seen = json_clone(answer); /* NULL if absent */
     }
     lease_feed(&leader->lease, outcome, &stored, leader->clocks->steady_ms());
 }
@@ -66,7 +66,7 @@ static void send(struct leader *leader, enum lease_want want, const struct lease
                           resource_lease.plural, leader->namespace_,
                           want == LEASE_CREATE ? NULL : leader->name, NULL);
     assert(fits);
-    struct json_t *body = NULL;
+    struct json *body = NULL;
     if (want != LEASE_READ)
         body = lease_object_write(want == LEASE_UPDATE ? leader->seen : NULL, leader->namespace_,
                                   leader->name, record);
@@ -81,7 +81,7 @@ static void send(struct leader *leader, enum lease_want want, const struct lease
                              .done = on_done,
                              .context = leader};
     leader->request = kube_send(leader->kube, &call, wall_ms);
-    json_decref(body);
+    json_free(body);
 }
 
 struct leader *leader_open(struct kube *kube, const struct leader_options *options,
@@ -102,7 +102,7 @@ void leader_close(struct leader *leader)
     if (!leader)
         return;
     kube_cancel(leader->kube, leader->request);
-    json_decref(leader->seen);
+    json_free(leader->seen);
     free(leader->namespace_);
     free(leader->name);
     free(leader);

@@ -1,10 +1,10 @@
 #include "operator/leader/lease_object.h"
 
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "operator/job/resources.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 /* What we read of it, as it stands. */
@@ -42,8 +42,7 @@ static void copy(char *out, size_t size, const char *text)
     snprintf(out, size, "%s", text ? text : "");
 }
 
-int lease_object_read(const struct json_t *object, struct lease_record *ret_record,
-                      struct error *err)
+int lease_object_read(const struct json *object, struct lease_record *ret_record, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct lines problems;
@@ -66,25 +65,26 @@ int lease_object_read(const struct json_t *object, struct lease_record *ret_reco
     return 0;
 }
 
-struct json_t *lease_object_write(const struct json_t *seen, const char *namespace_,
-                                  const char *name, const struct lease_record *record)
+struct json *lease_object_write(const struct json *seen, const char *namespace_, const char *name,
+                                const struct lease_record *record)
 {
-    json_t *object = seen ? json_deep_copy(seen)
-                          : json_pack("{s:s,s:s,s:{s:s,s:s},s:{}}", "apiVersion",
-                                      resource_lease.api_version, "kind", resource_lease.kind,
-                                      "metadata", "namespace", namespace_, "name", name, "spec");
-    if (seen)
-        json_object_set_new(json_object_get(object, "metadata"), "resourceVersion",
-                            json_string(record->version));
-    json_t *spec = json_object_get(object, "spec");
-    if (!json_is_object(spec)) {
-        spec = json_object();
-        json_object_set_new(object, "spec", spec);
+    struct json *object = json_clone(seen);
+    if (seen) {
+        json_set_text(json_get(object, "metadata"), "resourceVersion", record->version);
+    } else {
+        object = json_texts_of("apiVersion", resource_lease.api_version, "kind",
+                               resource_lease.kind, NULL);
+        json_set(object, "metadata", json_texts_of("namespace", namespace_, "name", name, NULL));
     }
-    json_object_set_new(spec, "holderIdentity", json_string(record->holder));
-    json_object_set_new(spec, "leaseDurationSeconds", json_integer(record->duration_s));
-    json_object_set_new(spec, "leaseTransitions", json_integer(record->transitions));
-    json_object_set_new(spec, "acquireTime", json_string(record->acquired));
-    json_object_set_new(spec, "renewTime", json_string(record->renewed));
+    struct json *spec = json_get(object, "spec");
+    if (!json_is_object(spec)) {
+        spec = json_new_object();
+        json_set(object, "spec", spec);
+    }
+    json_set(spec, "holderIdentity", json_new_text(record->holder));
+    json_set(spec, "leaseDurationSeconds", json_new_integer(record->duration_s));
+    json_set(spec, "leaseTransitions", json_new_integer(record->transitions));
+    json_set(spec, "acquireTime", json_new_text(record->acquired));
+    json_set(spec, "renewTime", json_new_text(record->renewed));
     return object;
 }

@@ -9,16 +9,16 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 /* ERR_INPUT names the malformed field. Absent fields are empty or 0. */
-int lease_object_read(const struct json_t *object, struct lease_record *ret_record,
+int lease_object_read(const struct json *object, struct lease_record *ret_record,
                       struct error *err);
 
 /* The object to write; the caller releases it. seen: the object that was read, whose labels, owners
  * and other fields are kept; NULL: a new one. */
-struct json_t *lease_object_write(const struct json_t *seen, const char *namespace_,
-                                  const char *name, const struct lease_record *record);
+struct json *lease_object_write(const struct json *seen, const char *namespace_, const char *name,
+                                const struct lease_record *record);
 
 #ifdef __cplusplus
 }

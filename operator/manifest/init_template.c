@@ -2,6 +2,7 @@
 
 #include "base/contract.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
@@ -9,7 +10,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,34 +92,34 @@ static int substitute(const struct init_template *template_, const char *master,
     return 0;
 }
 
-static bool is_text(const json_t *container, const char *key)
+static bool is_text(const struct json *container, const char *key)
 {
-    const char *text = json_string_value(json_object_get(container, key));
+    const char *text = json_as_text(json_get(container, key));
     return text && *text;
 }
 
 static int expand(const struct init_template *template_, const char *master,
-                  json_t **ret_containers, struct error *err)
+                  struct json **ret_containers, struct error *err)
 {
     auto_str struct str text;
     str_init(&text, INIT_TEMPLATE_MAX_BYTES);
-    json_t *documents, *list, *container;
+    struct json *documents, *list, *container;
     if (substitute(template_, master, &text, err) < 0 ||
         yaml_parse(str_text(&text), text.length, template_->source, &documents, err) < 0)
         return -1;
-    list = json_incref(json_array_get(documents, 0));
-    json_decref(documents);
-    size_t i;
+    list = json_take_at(documents, 0);
+    json_free(documents);
     bool good = !list || json_is_array(list);
-    json_array_foreach(list, i, container) good &=
-        is_text(container, "name") && is_text(container, "image");
+    json_each_item(container, list) {
+        good &= is_text(container, "name") && is_text(container, "image");
+    }
     if (!good) {
-        json_decref(list);
+        json_free(list);
         return error_set(err, ERR_CONFIG,
                          "%s: must be a list of containers, each with name and image",
                          template_->source);
     }
-    *ret_containers = list ? list : json_array();
+    *ret_containers = list ? list : json_new_array();
     return 0;
 }
 
@@ -145,12 +145,12 @@ int init_template_open(struct init_template **ret_template, const struct init_op
     template_->text = text ? text : built_in(options);
     template_->image = xstrdup(options->image);
     template_->max_tries = options->max_tries ? options->max_tries : INIT_TRIES;
-    json_t *containers;
+    struct json *containers;
     if (expand(template_, LONGEST_NAME, &containers, err) < 0) {
         init_template_close(template_);
         return -1;
     }
-    json_decref(containers);
+    json_free(containers);
     *ret_template = template_;
     return 0;
 }
@@ -165,9 +165,9 @@ void init_template_close(struct init_template *template_)
     free(template_);
 }
 
-struct json_t *init_template_expand(const struct init_template *template_, const char *master)
+struct json *init_template_expand(const struct init_template *template_, const char *master)
 {
-    json_t *containers = NULL;
+    struct json *containers = NULL;
     struct error err;
     int result = expand(template_, master, &containers, &err);
     assert(result == 0); /* it was tried with the longest name */

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 struct init_template;
 
 #define INIT_TEMPLATE_PATH      "/etc/config/initContainer.yaml"
@@ -37,9 +37,9 @@ int init_template_open(struct init_template **ret_template, const struct init_op
                        struct error *err);
 void init_template_close(struct init_template *template_); /* NULL-safe */
 
-/* The containers that wait for this name, an array that the caller owns (json_decref); empty if
+/* The containers that wait for this name, an array that the caller owns (json_free); empty if
  * workers do not wait. */
-struct json_t *init_template_expand(const struct init_template *template_, const char *master);
+struct json *init_template_expand(const struct init_template *template_, const char *master);
 
 #ifdef __cplusplus
 }

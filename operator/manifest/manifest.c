@@ -2,65 +2,70 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/json_read.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define MESSAGE_MAX_BYTES 1024 /* events.k8s.io/v1 Event.note */
 
-static json_t *texts(const struct pairs *pairs)
+static struct json *texts(const struct pairs *pairs)
 {
-    json_t *object = json_object();
+    struct json *object = json_new_object();
     for (size_t i = 0; i < pairs->count; i++)
-        json_object_set_new(object, pairs->items[i].key, json_string(pairs->items[i].value));
+        json_set(object, pairs->items[i].key, json_new_text(pairs->items[i].value));
     return object;
 }
 
-struct json_t *manifest_object(const char *version, const char *kind, const char *name,
-                               const struct job *job, const struct pairs *labels,
-                               const struct pairs *annotations)
+struct json *manifest_object(const char *version, const char *kind, const char *name,
+                             const struct job *job, const struct pairs *labels,
+                             const struct pairs *annotations)
 {
-    json_t *object =
-        json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b}]}}", "apiVersion",
-                  version, "kind", kind, "metadata", "name", name, "namespace", job->namespace_,
-                  "ownerReferences", "apiVersion", API_GROUP_VERSION, "kind", API_KIND, "name",
-                  job->name, "uid", job->uid, "controller", 1, "blockOwnerDeletion", 1);
-    json_t *metadata = json_object_get(object, "metadata");
+    struct json *owner = json_object_of(
+        "apiVersion", json_new_text(API_GROUP_VERSION), "kind", json_new_text(API_KIND), "name",
+        json_new_text(job->name), "uid", json_new_text(job->uid), "controller", json_new_bool(true),
+        "blockOwnerDeletion", json_new_bool(true), NULL);
+    struct json *metadata = json_texts_of("name", name, "namespace", job->namespace_, NULL);
+    json_set(metadata, "ownerReferences", json_array_of(owner, NULL));
     if (labels->count)
-        json_object_set_new(metadata, "labels", texts(labels));
+        json_set(metadata, "labels", texts(labels));
     if (annotations->count)
-        json_object_set_new(metadata, "annotations", texts(annotations));
+        json_set(metadata, "annotations", texts(annotations));
+    struct json *object = json_texts_of("apiVersion", version, "kind", kind, NULL);
+    json_set(object, "metadata", metadata);
     return object;
 }
 
-struct json_t *manifest_event(const struct job *job, const char *name, enum event_type type,
-                              const char *reason, const char *message, int64_t now_ms)
+struct json *manifest_event(const struct job *job, const char *name, enum event_type type,
+                            const char *reason, const char *message, int64_t now_ms)
 {
     char now[32];
     clock_format_rfc3339(now_ms, now, sizeof now);
-    return json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:{s:s}, s:s, "
-        "s:s, s:s, s:s, s:i}",
-        "apiVersion", "v1", "kind", "Event", "metadata", "name", name, "namespace", job->namespace_,
-        "involvedObject", "apiVersion", API_GROUP_VERSION, "kind", API_KIND, "namespace",
-        job->namespace_, "name", job->name, "uid", job->uid, "type",
-        type == EVENT_WARNING ? "Warning" : "Normal", "reason", reason, "message",
-        json_cut_text(message, MESSAGE_MAX_BYTES), "source", "component", OPERATOR_NAME,
-        "reportingComponent", OPERATOR_NAME, "reportingInstance", "", "firstTimestamp", now,
-        "lastTimestamp", now, "count", 1);
+    struct json *event = json_texts_of("apiVersion", "v1", "kind", "Event", NULL);
+    json_set(event, "metadata", json_texts_of("name", name, "namespace", job->namespace_, NULL));
+    json_set(event, "involvedObject",
+             json_texts_of("apiVersion", API_GROUP_VERSION, "kind", API_KIND, "namespace",
+                           job->namespace_, "name", job->name, "uid", job->uid, NULL));
+    json_set_text(event, "type", type == EVENT_WARNING ? "Warning" : "Normal");
+    json_set_text(event, "reason", reason);
+    json_set(event, "message", json_new_text_cut(message, MESSAGE_MAX_BYTES));
+    json_set(event, "source", json_texts_of("component", OPERATOR_NAME, NULL));
+    json_set_text(event, "reportingComponent", OPERATOR_NAME);
+    json_set_text(event, "reportingInstance", "");
+    json_set_text(event, "firstTimestamp", now);
+    json_set_text(event, "lastTimestamp", now);
+    json_set_integer(event, "count", 1);
+    return event;
 }
 
-struct json_t *manifest_delete(const struct manifest_delete *options)
+struct json *manifest_delete(const struct manifest_delete *options)
 {
-    json_t *object = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
-                               "preconditions", "uid", options->uid);
-    if (options->version)
-        json_object_set_new(json_object_get(object, "preconditions"), "resourceVersion",
-                            json_string(options->version));
+    struct json *object = json_texts_of("apiVersion", "v1", "kind", "DeleteOptions", NULL);
+    json_set(object, "preconditions",
+             json_texts_of("uid", options->uid, "resourceVersion", options->version, NULL));
     if (options->at_once)
-        json_object_set_new(object, "gracePeriodSeconds", json_integer(0));
+        json_set(object, "gracePeriodSeconds", json_new_integer(0));
     if (options->background)
-        json_object_set_new(object, "propagationPolicy", json_string("Background"));
+        json_set(object, "propagationPolicy", json_new_text("Background"));
     return object;
 }

@@ -1,5 +1,5 @@
 /* From types to JSON: the other direction of decode, for what the operator writes. Each function
- * gives a whole new value that the caller owns (json_decref) and that shares nothing with its
+ * gives a whole new value that the caller owns (json_free) and that shares nothing with its
  * sources. Knows no paths and no requests (request). */
 #ifndef SHOAL_OPERATOR_MANIFEST_MANIFEST_H
 #define SHOAL_OPERATOR_MANIFEST_MANIFEST_H
@@ -12,42 +12,42 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 /* The value of `.status`, which decode_status reads back. Counters that are 0 are left out, as
  * tools know it. Times are written in whole seconds, so who stores a status this way passes whole
  * seconds to reconcile, or each pass would find its status changed. */
-struct json_t *manifest_status(const struct job *job, const struct job_status *status);
+struct json *manifest_status(const struct job *job, const struct job_status *status);
 
 /* What is put to the job's subresource `status`. `object` is the job as the API server sent it: its
  * resourceVersion makes the write fail with a conflict if the job has changed since, its UID if it
  * is another job by now. Conditions in it of types that we do not know are written again. */
-struct json_t *manifest_status_update(const struct json_t *object, const struct job *job,
-                                      const struct job_status *status);
+struct json *manifest_status_update(const struct json *object, const struct job *job,
+                                    const struct job_status *status);
 
 /* The pod of a job that was decoded from a document: the template as it was written, all of it,
  * with what pod_build adds. `init_containers`: an array to be put behind the user's, or NULL; an
  * annotation names them unless the one is INIT_CONTAINER_NAME. */
-struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
-                            const struct json_t *init_containers);
+struct json *manifest_pod(const struct job *job, const struct pod_spec *pod,
+                          const struct json *init_containers);
 
 /* Headless, and its name resolves before the pod is ready: ranks meet while they start. An API
  * server refuses a service with two ports of one number and protocol, or with several of which one
  * has no name or two have the same: of the former one is kept (the rendezvous port if it is among
  * them), the latter get names. */
-struct json_t *manifest_service(const struct job *job, const struct service_spec *service);
+struct json *manifest_service(const struct job *job, const struct service_spec *service);
 
 /* For the scheduler of `gang`, which is not GANG_NONE. */
-struct json_t *manifest_pod_group(const struct job *job, const struct pod_group_spec *group,
-                                  enum gang_scheduler gang);
+struct json *manifest_pod_group(const struct job *job, const struct pod_group_spec *group,
+                                enum gang_scheduler gang);
 
 /* version: of the group autoscaling, "v2" or "v2beta2"; they agree in all that is written here. */
-struct json_t *manifest_autoscaler(const struct job *job, const struct autoscaler_spec *autoscaler,
-                                   const char *version);
+struct json *manifest_autoscaler(const struct job *job, const struct autoscaler_spec *autoscaler,
+                                 const char *version);
 
 /* An event about the job. `name` must be unique in the namespace. */
-struct json_t *manifest_event(const struct job *job, const char *name, enum event_type type,
-                              const char *reason, const char *message, int64_t now_ms);
+struct json *manifest_event(const struct job *job, const char *name, enum event_type type,
+                            const char *reason, const char *message, int64_t now_ms);
 
 struct manifest_delete {
     const char *uid;     /* only the object with this UID; another one of its name: a conflict */
@@ -57,13 +57,13 @@ struct manifest_delete {
 };
 
 /* The body of a DELETE. */
-struct json_t *manifest_delete(const struct manifest_delete *options);
+struct json *manifest_delete(const struct manifest_delete *options);
 
 /* For the other manifest_*.c. `version` is the apiVersion; the owner is the job. `labels` and
  * `annotations` may be empty. */
-struct json_t *manifest_object(const char *version, const char *kind, const char *name,
-                               const struct job *job, const struct pairs *labels,
-                               const struct pairs *annotations);
+struct json *manifest_object(const char *version, const char *kind, const char *name,
+                             const struct job *job, const struct pairs *labels,
+                             const struct pairs *annotations);
 
 #ifdef __cplusplus
 }

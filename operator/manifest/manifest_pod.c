@@ -1,42 +1,42 @@
 #include "operator/manifest/manifest.h"
 
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/job/resources.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <string.h>
 
 /* A template of init containers has 64 KiB with all else that is in it. */
 #define NAMES_MAX_BYTES (64 << 10)
 
 /* The array under `key`, made if it is not there. */
-static json_t *array_at(json_t *object, const char *key)
+static struct json *array_at(struct json *object, const char *key)
 {
-    json_t *array = json_object_get(object, key);
+    struct json *array = json_get(object, key);
     if (!json_is_array(array)) {
-        array = json_array();
-        json_object_set_new(object, key, array);
+        array = json_new_array();
+        json_set(object, key, array);
     }
     return array;
 }
 
 /* pod_build and defaults_apply add behind what the template has, so what the written container
  * lacks is at the end of each list. */
-static void add_to_container(json_t *written, const struct container *container)
+static void add_to_container(struct json *written, const struct container *container)
 {
-    json_t *env = array_at(written, "env");
-    for (size_t i = json_array_size(env); i < container->env_count; i++)
-        json_array_append_new(env, json_pack("{s:s, s:s}", "name", container->env[i].name, "value",
-                                             container->env[i].value));
-    for (size_t i = json_array_size(json_object_get(written, "ports")); i < container->port_count;
-         i++) {
+    struct json *env = array_at(written, "env");
+    for (size_t i = json_array_count(env); i < container->env_count; i++)
+        json_append(env, json_texts_of("name", container->env[i].name, "value",
+                                       container->env[i].value, NULL));
+    for (size_t i = json_array_count(json_get(written, "ports")); i < container->port_count; i++) {
         const struct port *port = &container->ports[i];
-        json_array_append_new(array_at(written, "ports"),
-                              json_pack("{s:s, s:i, s:s}", "name", port->name, "containerPort",
-                                        (int)port->number, "protocol", port->protocol));
+        json_append(array_at(written, "ports"),
+                    json_object_of("name", json_new_text(port->name), "containerPort",
+                                   json_new_integer(port->number), "protocol",
+                                   json_new_text(port->protocol), NULL));
     }
 }
 
@@ -51,13 +51,12 @@ static const char *restart_policy(enum pod_restart restart)
 }
 
 /* What of `all` a LimitRange or a QoS class goes by; devices are the user's containers' alone. */
-static json_t *sizes_of(const json_t *all)
+static struct json *sizes_of(const struct json *all)
 {
     static const char *const names[] = {"cpu", "memory", "ephemeral-storage"};
-    json_t *sizes = json_object();
+    struct json *sizes = json_new_object();
     for (size_t i = 0; i < array_length(names); i++)
-        if (json_object_get(all, names[i]))
-            json_object_set(sizes, names[i], json_object_get(all, names[i]));
+        json_set(sizes, names[i], json_clone(json_get(all, names[i])));
     return sizes;
 }
 
@@ -65,72 +64,73 @@ static json_t *sizes_of(const json_t *all)
  * a namespace allows to that one it allows to them, the pod's QoS class stays what the user made
  * it, and nothing more is reserved: of init containers only the most counts. But for a
  * sidecar (KEP-753), which asks beside the others all the time. */
-static void size_init_containers(json_t *init_containers, const json_t *containers)
+static void size_init_containers(struct json *init_containers, const struct json *containers)
 {
-    const json_t *main = NULL;
-    for (size_t i = 0; i < json_array_size(containers); i++) {
-        const json_t *container = json_array_get(containers, i);
-        const char *name = json_string_value(json_object_get(container, "name"));
+    const struct json *main = NULL;
+    for (size_t i = 0; i < json_array_count(containers); i++) {
+        const struct json *container = json_at(containers, i);
+        const char *name = json_as_text(json_get(container, "name"));
         if (name && strcmp(name, API_CONTAINER_NAME) == 0)
-            main = json_object_get(container, "resources");
+            main = json_get(container, "resources");
     }
-    for (size_t i = 0; i < json_array_size(init_containers) && main; i++) {
-        json_t *container = json_array_get(init_containers, i);
-        const char *restart = json_string_value(json_object_get(container, "restartPolicy"));
+    for (size_t i = 0; i < json_array_count(init_containers) && main; i++) {
+        struct json *container = json_at(init_containers, i);
+        const char *restart = json_as_text(json_get(container, "restartPolicy"));
         bool is_sidecar = restart && strcmp(restart, "Always") == 0;
-        if (!is_sidecar && !json_object_get(container, "resources"))
-            json_object_set_new(container, "resources",
-                                json_pack("{s:o, s:o}", "limits",
-                                          sizes_of(json_object_get(main, "limits")), "requests",
-                                          sizes_of(json_object_get(main, "requests"))));
+        if (!is_sidecar && !json_get(container, "resources"))
+            json_set(container, "resources",
+                     json_object_of("limits", sizes_of(json_get(main, "limits")), "requests",
+                                    sizes_of(json_get(main, "requests")), NULL));
     }
 }
 
-static json_t *pod_spec(const struct pod_spec *pod, const json_t *init_containers)
+static struct json *pod_spec(const struct pod_spec *pod, const struct json *init_containers)
 {
-    json_t *spec = json_deep_copy(json_object_get(pod->raw, "spec"));
-    json_t *containers = json_object_get(spec, "containers");
+    struct json *spec = json_clone(json_get(pod->raw, "spec"));
+    struct json *containers = json_get(spec, "containers");
     for (size_t i = 0; i < pod->container_count; i++)
-        add_to_container(json_array_get(containers, i), &pod->containers[i]);
-    if (json_array_size(init_containers)) {
-        json_t *copy = json_deep_copy(init_containers);
+        add_to_container(json_at(containers, i), &pod->containers[i]);
+    if (json_array_count(init_containers)) {
+        struct json *copy = json_clone(init_containers);
         size_init_containers(copy, containers);
-        json_array_extend(array_at(spec, "initContainers"), copy);
-        json_decref(copy);
+        while (json_array_count(copy))
+            json_append(array_at(spec, "initContainers"), json_take_at(copy, 0));
+        json_free(copy);
     }
-    json_object_set_new(spec, "restartPolicy", json_string(restart_policy(pod->restart)));
+    json_set(spec, "restartPolicy", json_new_text(restart_policy(pod->restart)));
     if (pod->scheduler_name)
-        json_object_set_new(spec, "schedulerName", json_string(pod->scheduler_name));
+        json_set(spec, "schedulerName", json_new_text(pod->scheduler_name));
     return spec;
 }
 
 /* By this the ends of our own containers are told from those of the user's. */
-static void annotate_init_containers(json_t *metadata, const json_t *init_containers)
+static void annotate_init_containers(struct json *metadata, const struct json *init_containers)
 {
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
-    for (size_t i = 0; i < json_array_size(init_containers); i++) {
-        const json_t *name = json_object_get(json_array_get(init_containers, i), "name");
-        str_printf(&names, "%s%s", i ? "," : "", json_string_value(name));
+    for (size_t i = 0; i < json_array_count(init_containers); i++) {
+        const struct json *name = json_get(json_at(init_containers, i), "name");
+        str_printf(&names, "%s%s", i ? "," : "", json_as_text(name));
     }
     if (!names.length || strcmp(str_text(&names), INIT_CONTAINER_NAME) == 0)
         return;
-    if (!json_object_get(metadata, "annotations"))
-        json_object_set_new(metadata, "annotations", json_object());
-    json_object_set_new(json_object_get(metadata, "annotations"), ANNOTATION_INIT_CONTAINERS,
-                        json_string(str_text(&names)));
+    if (!json_get(metadata, "annotations"))
+        json_set(metadata, "annotations", json_new_object());
+    json_set(json_get(metadata, "annotations"), ANNOTATION_INIT_CONTAINERS,
+             json_new_text(str_text(&names)));
 }
 
-struct json_t *manifest_pod(const struct job *job, const struct pod_spec *pod,
-                            const struct json_t *init_containers)
+struct json *manifest_pod(const struct job *job, const struct pod_spec *pod,
+                          const struct json *init_containers)
 {
     assert(pod->raw);
-    json_t *object = manifest_object("v1", "Pod", pod->name, job, &pod->labels, &pod->annotations);
-    json_t *metadata = json_object_get(object, "metadata");
-    const json_t *finalizers = json_object_get(json_object_get(pod->raw, "metadata"), "finalizers");
-    if (json_array_size(finalizers))
-        json_object_set_new(metadata, "finalizers", json_deep_copy(finalizers));
+    struct json *object =
+        manifest_object("v1", "Pod", pod->name, job, &pod->labels, &pod->annotations);
+    struct json *metadata = json_get(object, "metadata");
+    const struct json *finalizers = json_get(json_get(pod->raw, "metadata"), "finalizers");
+    if (json_array_count(finalizers))
+        json_set(metadata, "finalizers", json_clone(finalizers));
     annotate_init_containers(metadata, init_containers);
-    json_object_set_new(object, "spec", pod_spec(pod, init_containers));
+    json_set(object, "spec", pod_spec(pod, init_containers));
     return object;
 }

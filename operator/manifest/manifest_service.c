@@ -1,10 +1,10 @@
 #include "operator/manifest/manifest.h"
 
 #include "base/contract.h"
+#include "base/json.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,20 +31,19 @@ static bool is_double(const struct service_spec *service, size_t at)
     return false;
 }
 
-static bool is_taken(const json_t *ports, const char *name)
+static bool is_taken(const struct json *ports, const char *name)
 {
-    size_t i;
-    const json_t *port;
-    json_array_foreach(ports, i, port)
-    {
-        if (strcmp(json_string_value(json_object_get(port, "name")), name) == 0)
+    const struct json *port;
+    json_each_item(port, ports) {
+        if (strcmp(json_as_text(json_get(port, "name")), name) == 0)
             return true;
     }
     return false;
 }
 
 /* "tcp-23456", and with a number behind it if someone calls another port so. */
-static void name_port(const json_t *ports, const struct port *port, char *out, size_t out_bytes)
+static void name_port(const struct json *ports, const struct port *port, char *out,
+                      size_t out_bytes)
 {
     int length = snprintf(out, out_bytes, "%s-%" PRId32, port->protocol, port->number);
     for (char *c = out; *c; c++)
@@ -53,9 +52,9 @@ static void name_port(const json_t *ports, const struct port *port, char *out, s
         snprintf(out + length, out_bytes - (size_t)length, "-%d", i);
 }
 
-static json_t *service_ports(const struct service_spec *service)
+static struct json *service_ports(const struct service_spec *service)
 {
-    json_t *ports = json_array();
+    struct json *ports = json_new_array();
     for (size_t i = 0; i < service->port_count; i++) {
         const struct port *port = &service->ports[i];
         char name[NAME_MAX_BYTES];
@@ -65,20 +64,22 @@ static json_t *service_ports(const struct service_spec *service)
             snprintf(name, sizeof name, "%s", port->name);
         else
             name_port(ports, port, name, sizeof name);
-        json_array_append_new(ports, json_pack("{s:s, s:i, s:s}", "name", name, "port",
-                                               (int)port->number, "protocol", port->protocol));
+        json_append(ports, json_object_of("name", json_new_text(name), "port",
+                                          json_new_integer(port->number), "protocol",
+                                          json_new_text(port->protocol), NULL));
     }
     return ports;
 }
 
-struct json_t *manifest_service(const struct job *job, const struct service_spec *service)
+struct json *manifest_service(const struct job *job, const struct service_spec *service)
 {
     const struct pairs none = {.count = 0};
-    json_t *object = manifest_object("v1", "Service", service->name, job, &service->labels, &none);
-    json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    json_object_set_new(object, "spec",
-                        json_pack("{s:s, s:b, s:o, s:o}", "clusterIP", "None",
-                                  "publishNotReadyAddresses", 1, "selector", json_deep_copy(labels),
-                                  "ports", service_ports(service)));
+    struct json *object =
+        manifest_object("v1", "Service", service->name, job, &service->labels, &none);
+    struct json *labels = json_get(json_get(object, "metadata"), "labels");
+    json_set(object, "spec",
+             json_object_of("clusterIP", json_new_text("None"), "publishNotReadyAddresses",
+                            json_new_bool(true), "selector", json_clone(labels), "ports",
+                            service_ports(service), NULL));
     return object;
 }

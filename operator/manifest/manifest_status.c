@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -10,70 +11,69 @@
 #include "operator/job/names.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #define MESSAGE_MAX_BYTES (32 << 10)  /* metav1.Condition.message */
 #define RANGES_MAX_BYTES  (128 << 10) /* 10000 indices with their commas */
 
-static void set_count(json_t *object, const char *key, int32_t count)
+static void set_count(struct json *object, const char *key, int32_t count)
 {
     if (count)
-        json_object_set_new(object, key, json_integer(count));
+        json_set(object, key, json_new_integer(count));
 }
 
-static void set_time(json_t *object, const char *key, int64_t wall_ms)
+static void set_time(struct json *object, const char *key, int64_t wall_ms)
 {
     char text[32];
     if (!wall_ms)
         return;
     clock_format_rfc3339(wall_ms, text, sizeof text);
-    json_object_set_new(object, key, json_string(text));
+    json_set(object, key, json_new_text(text));
 }
 
-static json_t *conditions(const struct job_status *status)
+static struct json *conditions(const struct job_status *status)
 {
-    json_t *list = json_array();
+    struct json *list = json_new_array();
     for (size_t i = 0; i < status->condition_count; i++) {
         const struct condition *condition = &status->conditions[i];
-        json_t *item = json_object();
-        json_object_set_new(item, "type", json_string(names_condition(condition->type)));
-        json_object_set_new(item, "status", json_string(condition->status ? "True" : "False"));
-        json_object_set_new(item, "reason", json_string(condition->reason));
-        json_object_set_new(item, "message", json_cut_text(condition->message, MESSAGE_MAX_BYTES));
+        struct json *item = json_new_object();
+        json_set(item, "type", json_new_text(names_condition(condition->type)));
+        json_set(item, "status", json_new_text(condition->status ? "True" : "False"));
+        json_set(item, "reason", json_new_text(condition->reason));
+        json_set(item, "message", json_new_text_cut(condition->message, MESSAGE_MAX_BYTES));
         set_time(item, "lastUpdateTime", condition->update_ms);
         set_time(item, "lastTransitionTime", condition->transition_ms);
-        json_array_append_new(list, item);
+        json_append(list, item);
     }
     return list;
 }
 
 /* Keys sorted: the scale subresource hands this text on as it is. */
-static json_t *selector(const struct job *job, enum replica_type type)
+static struct json *selector(const struct job *job, enum replica_type type)
 {
-    return json_sprintf("%s=%s,%s=%s,%s=%s", LABEL_JOB_NAME, job->name, LABEL_OPERATOR_NAME,
-                        OPERATOR_NAME, LABEL_REPLICA_TYPE, names_replica_label(type));
+    return json_new_textf("%s=%s,%s=%s,%s=%s", LABEL_JOB_NAME, job->name, LABEL_OPERATOR_NAME,
+                          OPERATOR_NAME, LABEL_REPLICA_TYPE, names_replica_label(type));
 }
 
-static json_t *replica_statuses(const struct job *job, const struct job_status *status)
+static struct json *replica_statuses(const struct job *job, const struct job_status *status)
 {
-    json_t *all = json_object();
+    struct json *all = json_new_object();
     for (int type = 0; type < REPLICA_TYPES; type++) {
         const struct replica_status *replica = &status->replicas[type];
         if (!replica->present)
             continue;
-        json_t *item = json_object();
+        struct json *item = json_new_object();
         set_count(item, "active", replica->active);
         set_count(item, "succeeded", replica->succeeded);
         set_count(item, "failed", replica->failed);
-        json_object_set_new(item, "selector", selector(job, type));
-        json_object_set_new(all, names_replica_type(type), item);
+        json_set(item, "selector", selector(job, type));
+        json_set(all, names_replica_type(type), item);
     }
     return all;
 }
 
 /* The completed indices as "0-2,5", the form of batch/v1 Job. */
-static json_t *completed(const struct history *history, enum replica_type type)
+static struct json *completed(const struct history *history, enum replica_type type)
 {
     auto_str struct str text;
     str_init(&text, RANGES_MAX_BYTES);
@@ -88,47 +88,48 @@ static json_t *completed(const struct history *history, enum replica_type type)
             str_printf(&text, "-%" PRId32, last);
         i = last;
     }
-    return text.length ? json_string(str_text(&text)) : NULL;
+    return text.length ? json_new_text(str_text(&text)) : NULL;
 }
 
-static json_t *indices_by_type(const struct history *history)
+static struct json *indices_by_type(const struct history *history)
 {
-    json_t *object = json_object();
+    struct json *object = json_new_object();
     for (int type = 0; type < REPLICA_TYPES; type++) {
-        json_t *ranges = completed(history, type);
+        struct json *ranges = completed(history, type);
         if (ranges)
-            json_object_set_new(object, names_replica_type(type), ranges);
+            json_set(object, names_replica_type(type), ranges);
     }
     return object;
 }
 
-static json_t *counts_by_type(const int32_t counts[REPLICA_TYPES])
+static struct json *counts_by_type(const int32_t counts[REPLICA_TYPES])
 {
-    json_t *object = json_object();
+    struct json *object = json_new_object();
     for (int type = 0; type < REPLICA_TYPES; type++)
         set_count(object, names_replica_type(type), counts[type]);
     return object;
 }
 
-static json_t *history_object(const struct history_field *fields, const void *owner);
+static struct json *history_object(const struct history_field *fields, const void *owner);
 
-static json_t *records(const struct history *history)
+static struct json *records(const struct history *history)
 {
-    json_t *list = json_array();
+    struct json *list = json_new_array();
     for (size_t i = 0; i < history->replica_count; i++)
-        json_array_append_new(list, history_object(replica_history_fields, &history->replicas[i]));
+        json_append(list, history_object(replica_history_fields, &history->replicas[i]));
     return list;
 }
 
-/* An empty object or array is left out. */
-static void set_unless_empty(json_t *object, const char *key, json_t *value)
+/* An empty object or array is left out. Takes the value. */
+static void set_unless_empty(struct json *object, const char *key, struct json *value)
 {
-    if (json_object_size(value) || json_array_size(value))
-        json_object_set(object, key, value);
-    json_decref(value);
+    if (json_object_count(value) || json_array_count(value))
+        json_set(object, key, value);
+    else
+        json_free(value);
 }
 
-static void set_field(json_t *object, const struct history_field *field, const void *owner)
+static void set_field(struct json *object, const struct history_field *field, const void *owner)
 {
     const void *value = (const char *)owner + field->offset;
     switch (field->kind) {
@@ -136,21 +137,21 @@ static void set_field(json_t *object, const struct history_field *field, const v
         break;
     case HISTORY_FLAG:
         if (*(const bool *)value)
-            json_object_set_new(object, field->name, json_true());
+            json_set(object, field->name, json_new_bool(true));
         break;
     case HISTORY_COUNT:
         if (*(const int32_t *)value || field->always)
-            json_object_set_new(object, field->name, json_integer(*(const int32_t *)value));
+            json_set(object, field->name, json_new_integer(*(const int32_t *)value));
         break;
     case HISTORY_TIME:
         set_time(object, field->name, *(const int64_t *)value);
         break;
     case HISTORY_TEXT:
-        json_object_set_new(object, field->name, json_string(*(const char *const *)value));
+        json_set(object, field->name, json_new_text(*(const char *const *)value));
         break;
     case HISTORY_TYPE:
-        json_object_set_new(object, field->name,
-                            json_string(names_replica_type(*(const enum replica_type *)value)));
+        json_set(object, field->name,
+                 json_new_text(names_replica_type(*(const enum replica_type *)value)));
         break;
     case HISTORY_COUNTS:
         set_unless_empty(object, field->name, counts_by_type(value));
@@ -165,29 +166,29 @@ static void set_field(json_t *object, const struct history_field *field, const v
 }
 
 /* By the rows of history_fields.h. */
-static json_t *history_object(const struct history_field *fields, const void *owner)
+static struct json *history_object(const struct history_field *fields, const void *owner)
 {
-    json_t *object = json_object();
+    struct json *object = json_new_object();
     for (const struct history_field *field = fields; field->member; field++)
         set_field(object, field, owner);
     return object;
 }
 
-struct json_t *manifest_status(const struct job *job, const struct job_status *status)
+struct json *manifest_status(const struct job *job, const struct job_status *status)
 {
-    json_t *object = json_object();
-    json_object_set_new(object, "conditions", conditions(status));
-    json_object_set_new(object, "replicaStatuses", replica_statuses(job, status));
+    struct json *object = json_new_object();
+    json_set(object, "conditions", conditions(status));
+    json_set(object, "replicaStatuses", replica_statuses(job, status));
     set_time(object, "startTime", status->start_ms);
     set_time(object, "completionTime", status->completion_ms);
     if (status->history.known)
-        json_object_set_new(object, "history", history_object(history_fields, &status->history));
+        json_set(object, "history", history_object(history_fields, &status->history));
     return object;
 }
 
-static bool is_ours(const json_t *condition)
+static bool is_ours(const struct json *condition)
 {
-    const char *type = json_string_value(json_object_get(condition, "type"));
+    const char *type = json_as_text(json_get(condition, "type"));
     for (int i = 0; i < CONDITION_TYPES && type; i++)
         if (strcmp(type, names_condition((enum condition_type)i)) == 0)
             return true;
@@ -196,24 +197,31 @@ static bool is_ours(const json_t *condition)
 
 /* Conditions that others keep in the status of `object` stay: behind the first, as the last tells
  * the state. */
-static void keep_foreign_conditions(json_t *status, const json_t *object)
+static void keep_foreign_conditions(struct json *status, const struct json *object)
 {
-    json_t *list = json_object_get(status, "conditions");
-    const json_t *old = json_object_get(json_object_get(object, "status"), "conditions");
-    size_t at = json_array_size(list) > 0 ? 1 : 0;
-    for (size_t i = 0; i < json_array_size(old); i++)
-        if (!is_ours(json_array_get(old, i)))
-            json_array_insert_new(list, at++, json_deep_copy(json_array_get(old, i)));
+    struct json *ours = json_get(status, "conditions"), *all = json_new_array();
+    const struct json *old = json_get(json_get(object, "status"), "conditions"), *condition;
+    json_append(all, json_take_at(ours, 0));
+    json_each_item(condition, old) {
+        if (!is_ours(condition))
+            json_append(all, json_clone(condition));
+    }
+    while (json_array_count(ours) > 0)
+        json_append(all, json_take_at(ours, 0));
+    json_set(status, "conditions", all);
 }
 
-struct json_t *manifest_status_update(const struct json_t *object, const struct job *job,
-                                      const struct job_status *status)
+struct json *manifest_status_update(const struct json *object, const struct job *job,
+                                    const struct job_status *status)
 {
-    const json_t *metadata = json_object_get(object, "metadata");
-    json_t *written = manifest_status(job, status);
+    const struct json *metadata = json_get(object, "metadata");
+    struct json *written = manifest_status(job, status);
     keep_foreign_conditions(written, object);
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:O*}, s:o}", "apiVersion", API_GROUP_VERSION,
-                     "kind", API_KIND, "metadata", "name", job->name, "namespace", job->namespace_,
-                     "uid", job->uid, "resourceVersion",
-                     json_object_get(metadata, "resourceVersion"), "status", written);
+    struct json *update = json_texts_of("apiVersion", API_GROUP_VERSION, "kind", API_KIND, NULL);
+    json_set(update, "metadata",
+             json_texts_of("name", job->name, "namespace", job->namespace_, "uid", job->uid,
+                           "resourceVersion", json_as_text(json_get(metadata, "resourceVersion")),
+                           NULL));
+    json_set(update, "status", written);
+    return update;
 }

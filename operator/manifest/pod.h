@@ -41,7 +41,7 @@ struct pod_spec {
                              by an init container of ours behind the user's), or NULL: the master's,
                              as a worker that starts earlier would only fail to connect */
     int64_t grace_period_s;
-    const struct json_t *raw; /* the template; borrowed */
+    const struct json *raw; /* the template; borrowed */
 };
 
 /* A headless service: one for each pod. */

@@ -242,7 +242,8 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
         {"{\"model_type\": \"mistral\", \"rope_parameters\": {\"partial_rotary_factor\": 2}}",
          "config.json: rope_parameters.partial_rotary_factor: 2 is not supported: only 1 is"},
         {"[]", "config.json: must be a mapping, not a list"},
-        {"{\"model_type\": \"llama\"", "config.json: line 1: '}' expected near end of file"},
+        {"{\"model_type\": \"llama\"",
+         "config.json: line 1, column 22: '}' expected near end of file"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();

@@ -5,10 +5,10 @@
 #include "agent/text/spec.h"
 #include "agent/text/splitter.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <string.h>
 
 enum { MAX_TEXT_BYTES = 1 << 16 };
@@ -16,25 +16,25 @@ enum { MAX_TEXT_BYTES = 1 << 16 };
 static int take_piece(void *ctx, const char *word, size_t bytes, struct error *err)
 {
     (void)err;
-    json_array_append_new(ctx, json_stringn(word, bytes));
+    json_append(ctx, json_new_text_bytes(word, bytes));
     return 0;
 }
 
 /* The pieces that a Split by this expression makes of a text; the caller's. */
-static json_t *split(const json_t *row)
+static struct json *split(const struct json *row)
 {
     const struct spec_part part = {
         .type = "Split",
         .where = "pre_tokenizer",
-        .behavior = json_string_value(json_object_get(row, "behavior")),
-        .invert = json_is_true(json_object_get(row, "invert")),
-        .pattern = {.expression = json_string_value(json_object_get(row, "expression"))},
+        .behavior = json_as_text(json_get(row, "behavior")),
+        .invert = json_is_true(json_get(row, "invert")),
+        .pattern = {.expression = json_as_text(json_get(row, "expression"))},
     };
-    const char *text = json_string_value(json_object_get(row, "text"));
+    const char *text = json_as_text(json_get(row, "text"));
     struct splitter splitter = {0};
     struct splitter_work work;
     struct error err;
-    json_t *pieces = json_array();
+    struct json *pieces = json_new_array();
     struct pattern_work *pattern = pattern_work_open();
     splitter_work_init(&work, pattern, MAX_TEXT_BYTES);
     assert_ok(splitter_open(&part, &splitter, &err), &err);
@@ -56,14 +56,14 @@ static void pieces_are_the_librarys(void **state)
     assert_ok(file_read("tests/data/tokenizers/patterns.jsonl", 1 << 20, &text, &bytes, &err),
               &err);
     for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line; rows++) {
-        json_t *row = json_loads(line, 0, NULL), *pieces = split(row);
-        if (!json_equal(pieces, json_object_get(row, "pieces"))) {
-            auto_free char *got = json_dumps(pieces, 0);
+        struct json *row = json_parse_text(line, JSON_STRICT, NULL), *pieces = split(row);
+        if (!json_is_equal(pieces, json_get(row, "pieces"))) {
+            auto_free char *got = json_print(pieces, JSON_COMPACT);
             print_message("# %s: got %s\n", line, got);
             differ++;
         }
-        json_decref(pieces);
-        json_decref(row);
+        json_free(pieces);
+        json_free(row);
     }
     assert_true(rows > 100);
     assert_int_equal(differ, 0);

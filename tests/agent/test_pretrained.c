@@ -294,7 +294,7 @@ static void broken_directories_are_refused(void **state)
         {"{\"weight_map\": {\"a\": \"none.safetensors\"}}",
          "none.safetensors is missing: model.safetensors.index.json says that tensor "},
         {"{\"weight_map\": {\"a\": \"text\"}}", "text: "},
-        {"{\"weight_map\"", "line 1: "},
+        {"{\"weight_map\"", "line 1, column "},
     };
     static const char *const unread[] = {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin",
                                          "model.pt", "consolidated.00.pth",

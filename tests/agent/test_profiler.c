@@ -5,8 +5,8 @@
 
 #include "agent/telemetry/profiler.h"
 #include "base/file.h"
+#include "base/json.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum {
 };
 
 /* A file of the test's folder; gzip or not. */
-static json_t *read_trace(const char *dir, const char *name)
+static struct json *read_trace(const char *dir, const char *name)
 {
     auto_free char *path = xasprintf("%s/%s", dir, name);
     auto_free char *text = xmalloc(TEXT_BYTES);
@@ -34,58 +34,57 @@ static json_t *read_trace(const char *dir, const char *name)
     assert_true(bytes > 0);
     text[bytes] = '\0';
     gzclose(file);
-    json_error_t error;
-    json_t *trace = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    struct error err;
+    struct json *trace = json_parse_text(text, JSON_STRICT, &err);
     if (!trace)
-        fail_msg("%s: %s", path, error.text);
+        fail_msg("%s: %s", path, err.msg);
     return trace;
 }
 
-static const char *text_of(const json_t *event, const char *name)
+static const char *text_of(const struct json *event, const char *name)
 {
-    const char *text = json_string_value(json_object_get(event, name));
+    const char *text = json_as_text(json_get(event, name));
     return text ? text : "";
 }
 
-static double number_of(const json_t *event, const char *name)
+static double number_of(const struct json *event, const char *name)
 {
-    return json_number_value(json_object_get(event, name));
+    return json_as_number(json_get(event, name));
 }
 
-static int64_t arg_of(const json_t *event, const char *name)
+static int64_t arg_of(const struct json *event, const char *name)
 {
-    return json_integer_value(json_object_get(json_object_get(event, "args"), name));
+    return json_as_integer(json_get(json_get(event, "args"), name));
 }
 
-static bool same_row(const json_t *a, const json_t *b)
+static bool same_row(const struct json *a, const struct json *b)
 {
     return number_of(a, "pid") == number_of(b, "pid") && number_of(a, "tid") == number_of(b, "tid");
 }
 
-static double end_of(const json_t *event)
+static double end_of(const struct json *event)
 {
     return number_of(event, "ts") + number_of(event, "dur");
 }
 
-static bool is_span(const json_t *event)
+static bool is_span(const struct json *event)
 {
     return strcmp(text_of(event, "ph"), "X") == 0;
 }
 
 /* Two events of a row are apart or one is within the other. The file has each row's in the order of
  * their begins, the outer first. The allowance is for what doubles cannot say. */
-static void assert_nests(json_t *trace)
+static void assert_nests(struct json *trace)
 {
-    json_t *events = json_object_get(trace, "traceEvents"), *each, *other;
+    struct json *events = json_get(trace, "traceEvents"), *each, *other;
     const double allowed_us = 1e-4;
-    size_t i, j;
-    json_array_foreach(events, i, each)
-    {
+    for (size_t i = 0; i < json_array_count(events); i++) {
+        each = json_at(events, i);
         if (!is_span(each))
             continue;
         assert_true(number_of(each, "dur") >= 0);
-        for (j = i + 1; j < json_array_size(events) && j < i + 200; j++) {
-            other = json_array_get(events, j);
+        for (size_t j = i + 1; j < json_array_count(events) && j < i + 200; j++) {
+            other = json_at(events, j);
             if (!is_span(other) || !same_row(each, other))
                 continue;
             assert_true(number_of(other, "ts") >= number_of(each, "ts"));
@@ -97,19 +96,19 @@ static void assert_nests(json_t *trace)
 }
 
 /* How many events there are of that name and category ("": any). */
-static int count(const json_t *trace, const char *category, const char *name)
+static int count(const struct json *trace, const char *category, const char *name)
 {
-    json_t *event;
-    size_t i;
+    const struct json *event;
     int found = 0;
-    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) found +=
-        strcmp(text_of(event, "name"), name) == 0 &&
-        (!category[0] || strcmp(text_of(event, "cat"), category) == 0);
+    json_each_item(event, json_get(trace, "traceEvents")) {
+        found += strcmp(text_of(event, "name"), name) == 0 &&
+                 (!category[0] || strcmp(text_of(event, "cat"), category) == 0);
+    }
     return found;
 }
 
 /* Steps `first` to `last`, once in the row of the trainer and once in that of the device. */
-static void assert_steps(const json_t *trace, int first, int last)
+static void assert_steps(const struct json *trace, int first, int last)
 {
     for (int step = 1; step <= RUNS_MAX_STEPS; step++) {
         char name[32];
@@ -118,7 +117,7 @@ static void assert_steps(const json_t *trace, int first, int last)
     }
 }
 
-static void assert_units(const json_t *trace, int steps, bool recomputes)
+static void assert_units(const struct json *trace, int steps, bool recomputes)
 {
     for (int unit = 0; unit <= LAYERS; unit++) {
         char of[64], name[96];
@@ -142,14 +141,12 @@ static void assert_units(const json_t *trace, int steps, bool recomputes)
 }
 
 /* Every collective with its bytes, its ranks, and a number above that of the one before. */
-static void assert_collectives(const json_t *trace, int steps)
+static void assert_collectives(const struct json *trace, int steps)
 {
-    json_t *event;
-    size_t i;
+    const struct json *event;
     int layers = 0, roots = 0, scatters = 0;
     int64_t last = 0;
-    json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
-    {
+    json_each_item(event, json_get(trace, "traceEvents")) {
         if (strcmp(text_of(event, "cat"), "collective") != 0)
             continue;
         assert_int_equal(arg_of(event, "ranks"), 2);
@@ -197,9 +194,9 @@ static void a_run_is_traced_as_asked(void **state)
     assert_int_equal(support_count_entries(dir), 4);
     for (int rank = 0; rank < 2; rank++)
         for (int last = 4; last <= 8; last += 4) {
-            json_t *trace = read_trace(dir, arena_printf(arena, "t%d-%d.json", rank, last));
-            json_t *where = json_object_get(trace, "distributedInfo");
-            assert_int_equal(json_integer_value(json_object_get(where, "rank")), rank);
+            struct json *trace = read_trace(dir, arena_printf(arena, "t%d-%d.json", rank, last));
+            struct json *where = json_get(trace, "distributedInfo");
+            assert_int_equal(json_as_integer(json_get(where, "rank")), rank);
             assert_nests(trace);
             assert_steps(trace, last - 1, last);
             assert_units(trace, 2, true);
@@ -209,7 +206,7 @@ static void a_run_is_traced_as_asked(void **state)
             assert_true(count(trace, "cpu_op", "attention_forward") == 4 * LAYERS);
             assert_true(count(trace, "copy", "copy") > 0);
             assert_true(count(trace, "", "memory: activation") > 2);
-            json_decref(trace);
+            json_free(trace);
         }
 }
 
@@ -222,11 +219,11 @@ static void one_rank_can_be_traced_and_compressed(void **state)
                  "--profiler.warmup_steps 0 --profiler.ranks 1 --profiler.gzip "
                  "--profiler.memory=off");
     assert_int_equal(support_count_entries(dir), 1);
-    json_t *trace = read_trace(dir, "trace.json.gz");
+    struct json *trace = read_trace(dir, "trace.json.gz");
     assert_steps(trace, 1, 1);
     assert_units(trace, 1, false);
     assert_int_equal(count(trace, "", "memory: total"), 0);
-    json_decref(trace);
+    json_free(trace);
     auto_free char *other = xasprintf("%s/one", data);
     assert_int_equal(support_count_entries(other), 1);
 }
@@ -238,10 +235,10 @@ static void a_run_that_stops_leaves_what_it_has(void **state)
     const char *data = *state, *dir = arena_printf(arena, "%s/short", data);
     struct run run = {0};
     run_language(&run, arena, data, "short", "--profiler.active_steps 100 --max_steps 5");
-    json_t *trace = read_trace(dir, "trace.json");
+    struct json *trace = read_trace(dir, "trace.json");
     assert_nests(trace);
     assert_steps(trace, 4, 5);
-    json_decref(trace);
+    json_free(trace);
 }
 
 static void what_cannot_be_is_told_at_the_start(void **state)
@@ -301,11 +298,11 @@ static void a_trace_has_a_most(void **state)
         profiler_step_ends(p, true);
     }
     assert_ok(profiler_write(p, path, false, &err), &err);
-    json_t *trace = read_trace(*state, "most.json");
+    struct json *trace = read_trace(*state, "most.json");
     assert_int_equal(count(trace, "", "work#10"), 1);
     assert_int_equal(count(trace, "", "work#11"), 0);
     assert_int_equal(count(trace, "", "ProfilerStep#11"), 0);
-    json_decref(trace);
+    json_free(trace);
     profiler_begin(p);
     assert_fails(profiler_write(p, "/proc/no/trace", false, &err), &err, ERR_NOT_FOUND, "/proc/no");
     assert_false(profiler_has_begun(p));

@@ -5,9 +5,9 @@
 #include "agent/telemetry/csv.h"
 #include "agent/telemetry/json_row.h"
 #include "agent/telemetry/tensorboard.h"
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void the_fabric_scripts_have_their_names(void **state)
         column(names, names, count, expected[i]);
 }
 
-/* Read back by jansson, which wrote none of it. */
+/* Read back by base/json.h, which wrote none of it. */
 static void json_rows_are_json(void **state)
 {
     (void)state;
@@ -108,22 +108,22 @@ static void json_rows_are_json(void **state)
     auto_str struct str text;
     str_init(&text, TEXT_BYTES);
     json_row(FIELD_STEP, WORDS_HF, &s, &text);
-    json_t *row = json_loads(str_text(&text), JSON_REJECT_DUPLICATES, NULL);
+    struct json *row = json_parse_text(str_text(&text), JSON_STRICT, NULL);
     assert_non_null(row);
-    assert_int_equal(json_integer_value(json_object_get(row, "step")), 3);
-    assert_true(json_real_value(json_object_get(row, "learning_rate")) == 1e-4);
-    assert_true(json_is_null(json_object_get(row, "grad_norm")));
-    assert_true(json_is_null(json_object_get(row, "loss")));
-    assert_int_equal(json_integer_value(json_object_get(row, "num_input_tokens_seen")), 3 * 4096);
-    assert_null(json_object_get(row, "eval_loss"));
-    json_decref(row);
+    assert_int_equal(json_as_integer(json_get(row, "step")), 3);
+    assert_true(json_as_number(json_get(row, "learning_rate")) == 1e-4);
+    assert_true(json_is_null(json_get(row, "grad_norm")));
+    assert_true(json_is_null(json_get(row, "loss")));
+    assert_int_equal(json_as_integer(json_get(row, "num_input_tokens_seen")), 3 * 4096);
+    assert_null(json_get(row, "eval_loss"));
+    json_free(row);
 
     str_clear(&text);
     json_row(FIELD_EVAL, WORDS_FABRIC, &s, &text);
-    row = json_loads(str_text(&text), JSON_REJECT_DUPLICATES, NULL);
-    assert_true(json_real_value(json_object_get(row, "metric/val_loss")) == 2.25);
-    assert_int_equal(json_integer_value(json_object_get(row, "step")), 3);
-    json_decref(row);
+    row = json_parse_text(str_text(&text), JSON_STRICT, NULL);
+    assert_true(json_as_number(json_get(row, "metric/val_loss")) == 2.25);
+    assert_int_equal(json_as_integer(json_get(row, "step")), 3);
+    json_free(row);
 }
 
 static void json_texts_are_json(void **state)
@@ -133,9 +133,9 @@ static void json_texts_are_json(void **state)
     auto_str struct str text;
     str_init(&text, TEXT_BYTES);
     json_text(odd, &text);
-    json_t *value = json_loads(str_text(&text), JSON_DECODE_ANY, NULL);
-    assert_string_equal(json_string_value(value), odd);
-    json_decref(value);
+    struct json *value = json_parse_text(str_text(&text), JSON_ALLOW_SCALAR, NULL);
+    assert_string_equal(json_as_text(value), odd);
+    json_free(value);
 }
 
 static void tensorboard_gets_what_is_known(void **state)

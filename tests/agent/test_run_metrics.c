@@ -4,9 +4,9 @@
 
 #include "agent/telemetry/run_metrics.h"
 #include "agent/telemetry/status_json.h"
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,29 +148,28 @@ static void the_status_is_json(void **state)
     auto_str struct str text;
     str_init(&text, PAGE_BYTES);
     status_json(&s, &text);
-    json_t *status = json_loads(str_text(&text), JSON_REJECT_DUPLICATES, NULL);
+    struct json *status = json_parse_text(str_text(&text), JSON_STRICT, NULL);
     assert_non_null(status);
-    assert_string_equal(json_string_value(json_object_get(status, "model")), "llama3.2-1b");
-    assert_string_equal(json_string_value(json_object_get(status, "started")),
-                        "2025-06-17T16:24:52Z");
-    const json_t *step = json_object_get(status, "last_step");
-    assert_true(json_real_value(json_object_get(step, "loss")) == 2.5);
-    const json_t *eval = json_object_get(status, "last_eval");
-    assert_true(json_real_value(json_object_get(eval, "eval_loss")) == 2.25);
-    const json_t *unit = json_object_get(json_object_get(status, "memory_bytes"), "unit");
-    assert_int_equal(json_integer_value(json_object_get(unit, "peak")), 1 << 20);
-    const json_t *checkpoint = json_object_get(status, "checkpoint");
-    assert_int_equal(json_integer_value(json_object_get(checkpoint, "last_step")), 3);
-    json_decref(status);
+    assert_string_equal(json_as_text(json_get(status, "model")), "llama3.2-1b");
+    assert_string_equal(json_as_text(json_get(status, "started")), "2025-06-17T16:24:52Z");
+    const struct json *step = json_get(status, "last_step");
+    assert_true(json_as_number(json_get(step, "loss")) == 2.5);
+    const struct json *eval = json_get(status, "last_eval");
+    assert_true(json_as_number(json_get(eval, "eval_loss")) == 2.25);
+    const struct json *unit = json_get(json_get(status, "memory_bytes"), "unit");
+    assert_int_equal(json_as_integer(json_get(unit, "peak")), 1 << 20);
+    const struct json *checkpoint = json_get(status, "checkpoint");
+    assert_int_equal(json_as_integer(json_get(checkpoint, "last_step")), 3);
+    json_free(status);
 
     const struct run_facts facts = run_fixture_facts();
     run_state_init(&s, &facts, RUN_FIXTURE_WALL_US);
     str_clear(&text);
     status_json(&s, &text);
-    status = json_loads(str_text(&text), JSON_REJECT_DUPLICATES, NULL);
+    status = json_parse_text(str_text(&text), JSON_STRICT, NULL);
     assert_non_null(status);
-    assert_null(json_object_get(status, "last_step"));
-    json_decref(status);
+    assert_null(json_get(status, "last_step"));
+    json_free(status);
 }
 
 int main(void)

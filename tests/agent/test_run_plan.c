@@ -1,9 +1,9 @@
 #include "tests/support.h"
 
 #include "agent/plan/run_plan.h"
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,16 +347,15 @@ static void it_is_told_as_text_and_as_json(void **state)
     assert_non_null(strstr(str_text(&text), "8 ranks, HYBRID_SHARD in groups of 8: about "));
     assert_non_null(
         strstr(str_text(&text), "\nGB: shards 0.927, optimizer 1.236, gradients 0.618"));
-    json_t *json = json_loads(str_text(&object), JSON_REJECT_DUPLICATES, NULL);
+    struct json *json = json_parse_text(str_text(&object), JSON_STRICT, NULL);
     assert_non_null(json);
-    assert_int_equal(json_integer_value(json_object_get(json, "parameters")), 1235814400);
-    const json_t *strategies = json_object_get(json, "strategies");
-    assert_int_equal(json_array_size(strategies), RUN_PLAN_STRATEGIES);
-    const json_t *full = json_array_get(strategies, 0);
-    assert_true(json_is_true(json_object_get(full, "configured")));
-    assert_int_equal(json_integer_value(json_object_get(full, "optimizer_bytes")),
-                     plan.strategies[0].states);
-    json_decref(json);
+    assert_int_equal(json_as_integer(json_get(json, "parameters")), 1235814400);
+    const struct json *strategies = json_get(json, "strategies");
+    assert_int_equal(json_array_count(strategies), RUN_PLAN_STRATEGIES);
+    const struct json *full = json_at(strategies, 0);
+    assert_true(json_is_true(json_get(full, "configured")));
+    assert_int_equal(json_as_integer(json_get(full, "optimizer_bytes")), plan.strategies[0].states);
+    json_free(json);
 }
 
 /* t5-small in bf16, 4 samples of 512 tokens to 128. A token of the encoder keeps 2 (4 * 512 + 3 *

@@ -6,11 +6,11 @@
 
 #include "agent/telemetry/telemetry.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
 #include <glob.h>
-#include <jansson.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +123,9 @@ static void files_go_on_after_a_restart(void **state)
     static const int64_t steps[] = {1, 2, 3, 3, 3, 4, 4, 4};
     char *rest = objects;
     for (size_t i = 0; i < array_length(steps); i++) {
-        json_t *object = json_loads(strsep(&rest, "\n"), 0, NULL);
-        assert_int_equal(json_integer_value(json_object_get(object, "step")), steps[i]);
-        json_decref(object);
+        struct json *object = json_parse_text(strsep(&rest, "\n"), JSON_STRICT, NULL);
+        assert_int_equal(json_as_integer(json_get(object, "step")), steps[i]);
+        json_free(object);
     }
 }
 
@@ -279,10 +279,9 @@ static void the_run_is_served(void **state)
                    *health = get(port, "/healthz");
     exposition_check(metrics);
     assert_true(exposition_check_value(metrics, "fsdp_train_step{job_name=\"llama\"}") == 3);
-    json_t *object = json_loads(status, JSON_REJECT_DUPLICATES, NULL);
-    assert_int_equal(
-        json_integer_value(json_object_get(json_object_get(object, "last_step"), "step")), 3);
-    json_decref(object);
+    struct json *object = json_parse_text(status, JSON_STRICT, NULL);
+    assert_int_equal(json_as_integer(json_get(json_get(object, "last_step"), "step")), 3);
+    json_free(object);
     assert_string_equal(health, "ok\n");
     telemetry_close(t);
 }
@@ -348,7 +347,7 @@ static uint8_t read_byte(int fd)
 }
 
 /* A text frame of RFC 6455, whole and not masked, as JSON. */
-static json_t *read_frame(int fd)
+static struct json *read_frame(int fd)
 {
     assert_int_equal(read_byte(fd), 0x81);
     size_t bytes = read_byte(fd);
@@ -358,7 +357,7 @@ static json_t *read_frame(int fd)
     }
     auto_free char *text = xcalloc(1, bytes + 1);
     assert_int_equal(recv(fd, text, bytes, MSG_WAITALL), bytes);
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    struct json *object = json_parse_text(text, JSON_STRICT, NULL);
     assert_non_null(object);
     return object;
 }
@@ -378,16 +377,16 @@ static void steps_are_streamed(void **state)
     auto_close int fd = dial(setting.http_port, request);
     for (const char *end = "\r\n\r\n"; *end;) /* of the answer's head */
         end = (char)read_byte(fd) == *end ? end + 1 : "\r\n\r\n";
-    json_t *object = read_frame(fd);
-    assert_int_equal(json_integer_value(json_object_get(object, "step")), 1);
-    json_decref(object);
+    struct json *object = read_frame(fd);
+    assert_int_equal(json_as_integer(json_get(object, "step")), 1);
+    json_free(object);
     run(t, 2, 3);
     for (int i = 2; i <= 5; i++) { /* steps 2 and 3, evaluation, save */
         object = read_frame(fd);
-        assert_int_equal(json_integer_value(json_object_get(object, "step")), i < 3 ? i : 3);
-        assert_int_equal(json_object_get(object, "loss") != NULL, i <= 3);
-        assert_int_equal(json_object_get(object, "eval_loss") != NULL, i == 4);
-        json_decref(object);
+        assert_int_equal(json_as_integer(json_get(object, "step")), i < 3 ? i : 3);
+        assert_int_equal(json_get(object, "loss") != NULL, i <= 3);
+        assert_int_equal(json_get(object, "eval_loss") != NULL, i == 4);
+        json_free(object);
     }
     telemetry_close(t);
 }

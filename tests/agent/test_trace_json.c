@@ -2,10 +2,10 @@
 #include "agent/telemetry/trace_file.h"
 #include "agent/telemetry/trace_json.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -14,22 +14,22 @@ enum { TEXT_BYTES = 64 * 1024 };
 
 #define BASE INT64_C(1795305600000000000)
 
-static json_t *event_at(json_t *trace, size_t i)
+static struct json *event_at(struct json *trace, size_t i)
 {
-    json_t *event = json_array_get(json_object_get(trace, "traceEvents"), i);
+    struct json *event = json_at(json_get(trace, "traceEvents"), i);
     assert_non_null(event);
     return event;
 }
 
-static void assert_text(const json_t *event, const char *name, const char *text)
+static void assert_text(const struct json *event, const char *name, const char *text)
 {
-    assert_string_equal(json_string_value(json_object_get(event, name)), text);
+    assert_string_equal(json_as_text(json_get(event, name)), text);
 }
 
 /* Microseconds with three decimals, as nanoseconds. */
-static int64_t ns_of(const json_t *event, const char *name)
+static int64_t ns_of(const struct json *event, const char *name)
 {
-    return (int64_t)(json_number_value(json_object_get(event, name)) * 1000 + 0.5);
+    return (int64_t)(json_as_number(json_get(event, name)) * 1000 + 0.5);
 }
 
 static void a_trace_is_what_was_told(void **state)
@@ -58,38 +58,37 @@ static void a_trace_is_what_was_told(void **state)
     trace_json_process(&t, 10, "rank 1: cuda");
     trace_json_end(&t);
     assert_false(text.truncated);
-    json_error_t error;
-    json_t *trace = json_loads(str_text(&text), JSON_REJECT_DUPLICATES, &error);
+    struct error err;
+    struct json *trace = json_parse_text(str_text(&text), JSON_STRICT, &err);
     if (!trace)
-        fail_msg("%s: %s", error.text, str_text(&text));
-    json_t *ranks = json_object_get(trace, "distributedInfo");
-    assert_int_equal(json_integer_value(json_object_get(ranks, "rank")), 1);
-    assert_int_equal(json_integer_value(json_object_get(ranks, "world_size")), 4);
-    assert_int_equal(json_integer_value(json_object_get(trace, "baseTimeNanoseconds")), BASE);
+        fail_msg("%s: %s", err.msg, str_text(&text));
+    struct json *ranks = json_get(trace, "distributedInfo");
+    assert_int_equal(json_as_integer(json_get(ranks, "rank")), 1);
+    assert_int_equal(json_as_integer(json_get(ranks, "world_size")), 4);
+    assert_int_equal(json_as_integer(json_get(trace, "baseTimeNanoseconds")), BASE);
 
     assert_text(event_at(trace, 0), "name", "process_name");
-    assert_text(json_object_get(event_at(trace, 0), "args"), "name", "rank 1: host");
+    assert_text(json_get(event_at(trace, 0), "args"), "name", "rank 1: host");
     assert_text(event_at(trace, 2), "name", "thread_name");
-    json_t *event = event_at(trace, 4), *args = json_object_get(event, "args");
+    struct json *event = event_at(trace, 4), *args = json_get(event, "args");
     assert_text(event, "ph", "X");
     assert_text(event, "cat", "collective");
     assert_text(event, "name", "a \"quoted\"\n\x01name");
     assert_int_equal(ns_of(event, "ts"), INT64_C(86399123456789));
     assert_int_equal(ns_of(event, "dur"), 1234567);
-    assert_int_equal(json_integer_value(json_object_get(event, "tid")), 2);
-    assert_int_equal(json_integer_value(json_object_get(args, "bytes")), INT64_C(5000000000));
-    assert_int_equal(json_integer_value(json_object_get(args, "number")), 3);
-    assert_int_equal(json_integer_value(json_object_get(args, "ranks")), 2);
+    assert_int_equal(json_as_integer(json_get(event, "tid")), 2);
+    assert_int_equal(json_as_integer(json_get(args, "bytes")), INT64_C(5000000000));
+    assert_int_equal(json_as_integer(json_get(args, "number")), 3);
+    assert_int_equal(json_as_integer(json_get(args, "ranks")), 2);
     event = event_at(trace, 5);
     assert_text(event, "name", "void add<float>(float*, float*, int)");
     assert_int_equal(ns_of(event, "ts"), 7);
-    assert_int_equal(json_object_size(json_object_get(event, "args")), 0);
+    assert_int_equal(json_object_count(json_get(event, "args")), 0);
     event = event_at(trace, 6);
     assert_text(event, "ph", "C");
     assert_int_equal(ns_of(event, "ts"), 1500);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(event, "args"), "bytes")),
-                     4096);
-    json_decref(trace);
+    assert_int_equal(json_as_integer(json_get(json_get(event, "args"), "bytes")), 4096);
+    json_free(trace);
 }
 
 /* ---- files ---- */

@@ -96,10 +96,10 @@ static void what_is_wrong_is_told_with_its_place(void **state)
          "line 1, column 3: half of a surrogate pair near '\"\\ud800\\u0041\"'"},
         {"[\"a\\u0000\"]", "line 1, column 4: \\u0000 is not allowed near '\"a\\u0000\"'"},
         {"{\"a\\u0000\":1}", "line 1, column 4: \\u0000 in a key near '\"a\\u0000\"'"},
-        {"[\"\xff\"]", "line 1, column 3: a byte that is not UTF-8 near '\"?\"'"},
-        {"[\"\xc0\x80\"]", "line 1, column 3: a byte that is not UTF-8 near '\"??\"'"},
-        {"[\"\xed\xa0\x80\"]", "line 1, column 3: a byte that is not UTF-8 near '\"???\"'"},
-        {"[\"\xe2\x82", "line 1, column 3: a byte that is not UTF-8 near '\"?"
+        {"[\"\xff\"]", "line 1, column 3: byte 0xff is not UTF-8 near '\"?\"'"},
+        {"[\"\xc0\x80\"]", "line 1, column 3: byte 0xc0 is not UTF-8 near '\"??\"'"},
+        {"[\"\xed\xa0\x80\"]", "line 1, column 3: byte 0xed is not UTF-8 near '\"???\"'"},
+        {"[\"\xe2\x82", "line 1, column 3: byte 0xe2 is not UTF-8 near '\"?"
                         "?'"},
         {"[\"\u00e9\u20ac\", x]", "line 1, column 8: invalid token near 'x'"},
         {"[\u00e9]", "line 1, column 2: a character that is not JSON near '\u00e9'"},

@@ -1,10 +1,10 @@
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/json_lenient.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@ static char *parsed(const char *text)
     /* a block of the exact size, so that a read beyond it is seen */
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    json_t *value = json_parse_lenient(exact, strlen(text), &err);
+    struct json *value = json_parse_lenient(exact, strlen(text), &err);
     assert_non_null(value);
-    char *printed = json_dumps(value, JSON_COMPACT);
-    json_decref(value);
+    char *printed = json_print(value, JSON_COMPACT);
+    json_free(value);
     return printed;
 }
 
@@ -109,7 +109,7 @@ static void what_is_no_json_is_told(void **state)
                                         "[\"\\u00", "]]", "[1]]", "{]"};
     for (size_t i = 0; i < array_length(texts); i++) {
         struct error err = {0};
-        json_t *value = json_parse_lenient(texts[i], strlen(texts[i]), &err);
+        struct json *value = json_parse_lenient(texts[i], strlen(texts[i]), &err);
         assert_null(value);
         assert_fails(-1, &err, ERR_INPUT, "line 1, column ");
     }

@@ -1,11 +1,11 @@
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "base/yaml_place.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,12 +46,12 @@ static void texts_become_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < array_length(good); i++) {
-        json_t *documents = NULL;
+        struct json *documents = NULL;
         struct error err;
         assert_ok(yaml_parse(good[i].yaml, strlen(good[i].yaml), "t.yaml", &documents, &err), &err);
-        auto_free char *json = json_dumps(documents, JSON_COMPACT);
+        auto_free char *json = json_print(documents, JSON_COMPACT);
         assert_string_equal(json, good[i].json);
-        json_decref(documents);
+        json_free(documents);
     }
 }
 
@@ -86,7 +86,7 @@ static void faults_name_line_and_column(void **state)
 {
     (void)state;
     for (size_t i = 0; i < array_length(bad); i++) {
-        json_t *documents = NULL;
+        struct json *documents = NULL;
         struct error err;
         int result = yaml_parse(bad[i].yaml, strlen(bad[i].yaml), "t.yaml", &documents, &err);
         assert_fails(result, &err, ERR_INPUT, bad[i].message);
@@ -131,7 +131,7 @@ static void what_is_no_text_is_named(void **state)
          "t.yaml: byte 0: not text in UTF-8: control characters are not allowed"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        json_t *documents = NULL;
+        struct json *documents = NULL;
         struct error err = {0};
         int result = yaml_parse(rows[i].bytes, rows[i].count, "t.yaml", &documents, &err);
         assert_fails(result, &err, ERR_INPUT, rows[i].message);
@@ -202,7 +202,7 @@ static void paths_lead_to_lines(void **state)
 
 static void assert_too_much(struct str *text, const char *message)
 {
-    json_t *documents = NULL;
+    struct json *documents = NULL;
     struct error err;
     int result = yaml_parse(str_text(text), text->length, "t", &documents, &err);
     assert_fails(result, &err, ERR_INPUT, message);

@@ -7,13 +7,13 @@
 #include "agent/telemetry/run_metrics.h"
 #include "base/contract.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "operator/metrics.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,25 +236,32 @@ static void expressions_are_read(void **state)
 /* ---- files ---- */
 
 /* The first document of a file; the caller owns it. JSON is YAML, too. */
-static json_t *document(const char *path)
+static struct json *document(const char *path)
 {
     struct error err;
     auto_free char *text = NULL;
     size_t bytes;
-    json_t *list;
+    struct json *list;
     assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
     assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
-    json_t *first = json_incref(json_array_get(list, 0));
-    json_decref(list);
+    struct json *first = json_take_at(list, 0);
+    json_free(list);
     return first;
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *text_of(const struct json *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = json_as_text(json_get(object, key));
     if (!text)
         fail_msg("no %s", key);
     return text;
+}
+
+static int64_t whole(const struct json *object, const char *key)
+{
+    if (!json_is_integer(json_get(object, key)))
+        fail_msg("no %s", key);
+    return json_as_integer(json_get(object, key));
 }
 
 /* label_values(METRIC{...}, LABEL) */
@@ -277,17 +284,17 @@ static void dashboards_ask_for_what_is_served(void **state)
     auto_str struct str page;
     print_pages(&page);
     for (size_t d = 0; d < array_length(dashboards); d++) {
-        json_t *dashboard = document(dashboards[d]), *panel, *target, *variable;
-        size_t i, k;
-        json_array_foreach(json_object_get(dashboard, "panels"), i, panel)
-        {
-            json_array_foreach(json_object_get(panel, "targets"), k, target)
+        struct json *dashboard = document(dashboards[d]), *panel, *target, *variable;
+        json_each_item(panel, json_get(dashboard, "panels")) {
+            json_each_item(target, json_get(panel, "targets")) {
                 check_expression(str_text(&page), text_of(target, "expr"));
+            }
         }
-        json_array_foreach(json_object_get(json_object_get(dashboard, "templating"), "list"), i,
-                           variable) if (strcmp(text_of(variable, "type"), "query") == 0)
-            check_variable(str_text(&page), text_of(variable, "query"));
-        json_decref(dashboard);
+        json_each_item(variable, json_get(json_get(dashboard, "templating"), "list")) {
+            if (strcmp(text_of(variable, "type"), "query") == 0)
+                check_variable(str_text(&page), text_of(variable, "query"));
+        }
+        json_free(dashboard);
     }
 }
 
@@ -296,15 +303,12 @@ static void panels_have_places_of_their_own(void **state)
 {
     (void)state;
     for (size_t d = 0; d < array_length(dashboards); d++) {
-        json_t *dashboard = document(dashboards[d]), *panel;
+        struct json *dashboard = document(dashboards[d]), *panel;
         bool taken[256][24] = {{false}}, ids[256] = {false};
-        size_t i;
-        json_array_foreach(json_object_get(dashboard, "panels"), i, panel)
-        {
-            int64_t x, y, w, h, id;
-            assert_int_equal(json_unpack(panel, "{s:I, s:{s:I, s:I, s:I, s:I}}", "id", &id,
-                                         "gridPos", "x", &x, "y", &y, "w", &w, "h", &h),
-                             0);
+        json_each_item(panel, json_get(dashboard, "panels")) {
+            const struct json *place = json_get(panel, "gridPos");
+            int64_t x = whole(place, "x"), y = whole(place, "y");
+            int64_t w = whole(place, "w"), h = whole(place, "h"), id = whole(panel, "id");
             assert_true(id > 0 && id < 256 && !ids[id] && x + w <= 24 && y + h <= 256);
             ids[id] = true;
             for (int64_t row = y; row < y + h; row++)
@@ -314,9 +318,9 @@ static void panels_have_places_of_their_own(void **state)
                     taken[row][column] = true;
                 }
             if (strcmp(text_of(panel, "type"), "row") != 0)
-                assert_true(json_array_size(json_object_get(panel, "targets")) > 0);
+                assert_true(json_array_count(json_get(panel, "targets")) > 0);
         }
-        json_decref(dashboard);
+        json_free(dashboard);
     }
 }
 
@@ -325,16 +329,16 @@ static void alerts_ask_for_what_is_served(void **state)
     (void)state;
     auto_str struct str page;
     print_pages(&page);
-    json_t *rules = document(FOLDER "rules.yaml"), *group, *rule;
-    size_t g, r, count = 0;
-    json_array_foreach(json_object_get(json_object_get(rules, "spec"), "groups"), g, group)
-        json_array_foreach(json_object_get(group, "rules"), r, rule)
-    {
-        check_expression(str_text(&page), text_of(rule, "expr"));
-        count++;
+    struct json *rules = document(FOLDER "rules.yaml"), *group, *rule;
+    size_t count = 0;
+    json_each_item(group, json_get(json_get(rules, "spec"), "groups")) {
+        json_each_item(rule, json_get(group, "rules")) {
+            check_expression(str_text(&page), text_of(rule, "expr"));
+            count++;
+        }
     }
     assert_true(count > 0);
-    json_decref(rules);
+    json_free(rules);
 }
 
 static const char *no_variable(void *context, const char *name)
@@ -349,19 +353,19 @@ static void jobs_are_looked_for_where_they_are(void **state)
     (void)state;
     struct error err;
     auto_free char *port = NULL;
-    json_t *monitor = document(FOLDER "job_monitor.yaml");
-    const json_t *spec = json_object_get(monitor, "spec");
-    const json_t *labels = json_object_get(json_object_get(spec, "selector"), "matchLabels");
+    struct json *monitor = document(FOLDER "job_monitor.yaml");
+    const struct json *spec = json_get(monitor, "spec");
+    const struct json *labels = json_get(json_get(spec, "selector"), "matchLabels");
     assert_string_equal(text_of(labels, LABEL_OPERATOR_NAME), OPERATOR_NAME);
-    const json_t *endpoint = json_array_get(json_object_get(spec, "podMetricsEndpoints"), 0);
+    const struct json *endpoint = json_at(json_get(spec, "podMetricsEndpoints"), 0);
     assert_string_equal(text_of(endpoint, "port"), API_PORT_NAME);
     auto_arena struct arena *arena = arena_open();
     struct config config;
     assert_ok(config_parse(0, NULL, no_variable, NULL, arena, &config, &err), &err);
     port = xasprintf("$1:%" PRId64, config.value.logging.http_port);
-    const json_t *address = json_array_get(json_object_get(endpoint, "relabelings"), 0);
+    const struct json *address = json_at(json_get(endpoint, "relabelings"), 0);
     assert_string_equal(text_of(address, "replacement"), port);
-    json_decref(monitor);
+    json_free(monitor);
 }
 
 int main(void)

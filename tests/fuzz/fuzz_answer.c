@@ -2,13 +2,13 @@
  * byte), leases, credentials. Whatever the bytes, there is a message or a value. */
 #include "tests/fuzz/fuzz.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/kube/kube_answer.h"
 #include "operator/kube/kubeconfig_exec.h"
 #include "operator/leader/lease_object.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -27,14 +27,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .retry_after_ms = -1,
     };
     struct error err = {0};
-    json_t *object = NULL;
+    struct json *object = NULL;
     bool is_stream = data[0] & 16;
     kube_answer_read(&answer, is_stream, "GET", "/x?y", &object, &err);
     assert(object || err.msg[0] || is_stream);
     if (object) {
         struct lease_record record;
         lease_object_read(object, &record, &err);
-        json_decref(object);
+        json_free(object);
     }
     struct exec_credential credential = {0};
     if (kubeconfig_exec_decode(body, strlen(body), version, arena, &credential, &err) < 0)

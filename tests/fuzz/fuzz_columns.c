@@ -28,7 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     columns.count = columns.format == TOKENS_TEXT ? 1 : 2;
     const char *at = (const char *)data + 1, *end = (const char *)data + size;
     bool is_names = columns.format == TOKENS_TSV || columns.format == TOKENS_CSV;
-    json_line_prepare();
     while (at < end) {
         const char *lf = memchr(at, '\n', (size_t)(end - at));
         size_t bytes = (size_t)((lf ? lf : end) - at);

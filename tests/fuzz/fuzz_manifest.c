@@ -2,6 +2,7 @@
  * a valid job can be planned. */
 #include "tests/fuzz/fuzz.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode.h"
 #include "operator/decode/decode_status.h"
@@ -9,7 +10,6 @@
 #include "operator/reconcile/reconcile.h"
 
 #include <assert.h>
-#include <jansson.h>
 
 static void plan(const struct job *job, const struct job_status *status, struct arena *arena)
 {
@@ -29,9 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(result != 0 || manifest->job_count > 0);
     struct job_status nothing = {0};
     for (size_t i = 0; i < manifest->job_count; i++) {
-        const json_t *document = json_array_get(manifest->documents, i);
-        struct job_status claimed =
-            decode_status(json_object_get(document, "status"), manifest->arena);
+        const struct json *document = json_at(manifest->documents, i);
+        struct job_status claimed = decode_status(json_get(document, "status"), manifest->arena);
         plan(manifest->jobs[i], &nothing, manifest->arena);
         plan(manifest->jobs[i], &claimed, manifest->arena);
     }

@@ -5,13 +5,13 @@
  * a list that holds nothing empties it. */
 #include "tests/fuzz/fuzz.h"
 
+#include "base/json.h"
 #include "base/json_lenient.h"
 #include "base/mem.h"
 #include "operator/cache/cache.h"
 #include "operator/kube/watch.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,13 +30,13 @@ static void begin_list(void *context)
     cache_begin_list(f->cache, f->kind);
 }
 
-static void put(void *context, const json_t *object)
+static void put(void *context, const struct json *object)
 {
     struct fixture *f = context;
     cache_put(f->cache, f->kind, object);
 }
 
-static void gone(void *context, const json_t *object)
+static void gone(void *context, const struct json *object)
 {
     struct fixture *f = context;
     cache_delete(f->cache, f->kind, object);
@@ -79,11 +79,11 @@ static void changed(void *context, const char *key, bool finished)
 static void feed_list(struct fixture *f, const char *line, size_t bytes)
 {
     struct error err = {0};
-    json_t *answer = json_parse_lenient(line, bytes, &err);
+    struct json *answer = json_parse_lenient(line, bytes, &err);
     if (!answer && bytes % 2)
         error_set(&err, ERR_GONE, "no JSON");
     watch_feed_list(f->watch, answer, &err, f->now_ms);
-    json_decref(answer);
+    json_free(answer);
 }
 
 /* Returns whether the stream goes on. */
@@ -138,12 +138,12 @@ static void put_known(struct fixture *f)
     static const char pod[] =
         "{\"metadata\":{\"name\":\"j-worker-0\",\"namespace\":\"ns\",\"uid\":\"p\","
         "\"resourceVersion\":\"2\"}}";
-    json_t *object = json_loads(job, 0, NULL);
+    struct json *object = json_parse_text(job, JSON_STRICT, NULL);
     cache_put(f->cache, CACHE_JOBS, object);
-    json_decref(object);
-    object = json_loads(pod, 0, NULL);
+    json_free(object);
+    object = json_parse_text(pod, JSON_STRICT, NULL);
     cache_put(f->cache, CACHE_PODS, object);
-    json_decref(object);
+    json_free(object);
 }
 
 static enum cache_kind kind_of(uint8_t byte)

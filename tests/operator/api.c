@@ -2,9 +2,9 @@
 
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,13 +72,13 @@ void api_close(struct api *api)
     free(api->directory);
 }
 
-static void on_done(void *context, const struct json_t *answer, const struct error *err)
+static void on_done(void *context, const struct json *answer, const struct error *err)
 {
     struct api_result *result = context;
     assert_false(result->is_done);
     result->is_done = true;
     result->err = *err;
-    result->answer = answer ? json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    result->answer = answer ? json_print(answer, JSON_SORTED) : NULL;
 }
 
 struct kube_request *api_send(struct api *api, const struct kube_call *call,

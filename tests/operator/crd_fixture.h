@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 #define CRD "deploy/crd/pytorchjobs.yaml"
 
@@ -23,7 +23,7 @@ struct json_t;
 
 struct crd_fixture {
     struct arena *arena;
-    struct json_t *crd;
+    struct json *crd;
     struct lines by_schema, by_code; /* what is wrong */
     struct lines notes;
 };
@@ -32,16 +32,16 @@ struct crd_fixture {
 int crd_fixture_open(void **state);
 int crd_fixture_close(void **state);
 
-/* The first document. The caller owns it (json_decref), as what follows. */
-struct json_t *crd_fixture_parse(const char *text);
+/* The first document. The caller owns it (json_free), as what follows. */
+struct json *crd_fixture_parse(const char *text);
 /* spec: the inside of a flow mapping. */
-struct json_t *crd_fixture_job(struct crd_fixture *fixture, const char *name, const char *spec);
+struct json *crd_fixture_job(struct crd_fixture *fixture, const char *name, const char *spec);
 
 /* Both sides look at an object. */
-void crd_fixture_look(struct crd_fixture *fixture, const struct json_t *object);
+void crd_fixture_look(struct crd_fixture *fixture, const struct json *object);
 
 /* The schema of a field such as "spec.runPolicy.suspend"; borrowed. */
-struct json_t *crd_fixture_schema_at(struct crd_fixture *fixture, const char *path);
+struct json *crd_fixture_schema_at(struct crd_fixture *fixture, const char *path);
 
 /* REFUSED_BY_CODE: OpenAPI cannot say it. REFUSED_BY_SCHEMA: it is about a pod, which an API server
  * knows better than the code, whatever that says. */

@@ -1,11 +1,11 @@
 #include "tests/operator/schema.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,26 +14,25 @@
 #define CRD_MAX_BYTES (256 << 10) /* what kubectl apply can keep in an annotation */
 #define PATH_BYTES    512
 
-struct json_t *schema_of_crd(const char *path)
+struct json *schema_of_crd(const char *path)
 {
     struct error err;
     auto_free char *text = NULL;
     size_t bytes;
     assert_ok(file_read(path, CRD_MAX_BYTES, &text, &bytes, &err), &err);
-    json_t *documents;
+    struct json *documents;
     assert_ok(yaml_parse(text, bytes, path, &documents, &err), &err);
-    assert_int_equal(json_array_size(documents), 1);
-    const json_t *spec = json_object_get(json_array_get(documents, 0), "spec");
-    const json_t *versions = json_object_get(spec, "versions");
-    assert_int_equal(json_array_size(versions), 1);
-    const json_t *schema = json_object_get(json_array_get(versions, 0), "schema");
-    json_t *root = json_incref(json_object_get(schema, "openAPIV3Schema"));
+    assert_int_equal(json_array_count(documents), 1);
+    const struct json *spec = json_get(json_at(documents, 0), "spec");
+    const struct json *versions = json_get(spec, "versions");
+    assert_int_equal(json_array_count(versions), 1);
+    struct json *root = json_take(json_get(json_at(versions, 0), "schema"), "openAPIV3Schema");
     assert_non_null(root);
-    json_decref(documents);
+    json_free(documents);
     return root;
 }
 
-static bool has_type(const char *type, const json_t *value)
+static bool has_type(const char *type, const struct json *value)
 {
     return (strcmp(type, "object") == 0 && json_is_object(value)) ||
            (strcmp(type, "array") == 0 && json_is_array(value)) ||
@@ -51,63 +50,67 @@ static bool matches(const char *pattern, const char *text)
     return result;
 }
 
-static bool is_one_of(const json_t *words, const json_t *value)
+static bool is_one_of(const struct json *words, const struct json *value)
 {
-    for (size_t i = 0; i < json_array_size(words); i++)
-        if (json_equal(json_array_get(words, i), value))
+    for (size_t i = 0; i < json_array_count(words); i++)
+        if (json_is_equal(json_at(words, i), value))
             return true;
     return false;
 }
 
-/* A keyword that limits a value that has the right type. */
-static bool fits(const char *keyword, const json_t *limit, const json_t *value)
+/* In bytes; -1: not a string. */
+static int64_t length_of(const struct json *value)
 {
-    json_int_t number = json_integer_value(limit);
+    return json_is_string(value) ? (int64_t)strlen(json_as_text(value)) : -1;
+}
+
+/* A keyword that limits a value that has the right type. */
+static bool fits(const char *keyword, const struct json *limit, const struct json *value)
+{
+    int64_t number = json_as_integer(limit);
     if (strcmp(keyword, "enum") == 0)
         return is_one_of(limit, value);
     if (strcmp(keyword, "pattern") == 0)
-        return !json_is_string(value) ||
-               matches(json_string_value(limit), json_string_value(value));
+        return !json_is_string(value) || matches(json_as_text(limit), json_as_text(value));
     if (strcmp(keyword, "minimum") == 0)
-        return json_integer_value(value) >= number;
+        return json_as_integer(value) >= number;
     if (strcmp(keyword, "maximum") == 0)
-        return json_integer_value(value) <= number;
+        return json_as_integer(value) <= number;
     if (strcmp(keyword, "minLength") == 0)
-        return (json_int_t)json_string_length(value) >= number;
+        return length_of(value) >= number;
     if (strcmp(keyword, "maxLength") == 0)
-        return (json_int_t)json_string_length(value) <= number;
+        return length_of(value) <= number;
     if (strcmp(keyword, "minItems") == 0)
-        return (json_int_t)json_array_size(value) >= number;
+        return (int64_t)json_array_count(value) >= number;
     if (strcmp(keyword, "minProperties") == 0)
-        return (json_int_t)json_object_size(value) >= number;
+        return (int64_t)json_object_count(value) >= number;
     fail_msg("the schema has %s: teach it to tests/operator/schema.c", keyword);
     return false;
 }
 
-static void check_required(const json_t *required, const json_t *value, const char *path,
+static void check_required(const struct json *required, const struct json *value, const char *path,
                            struct lines *problems)
 {
-    for (size_t i = 0; i < json_array_size(required); i++) {
-        const char *name = json_string_value(json_array_get(required, i));
-        if (!json_object_get(value, name))
+    for (size_t i = 0; i < json_array_count(required); i++) {
+        const char *name = json_as_text(json_at(required, i));
+        if (!json_get(value, name))
             lines_add(problems, "%s.%s: required", path, name);
     }
 }
 
-static void check_fields(const json_t *schema, const json_t *value, const char *path,
+static void check_fields(const struct json *schema, const struct json *value, const char *path,
                          struct lines *problems)
 {
-    const char *name;
-    json_t *field;
-    const json_t *properties = json_object_get(schema, "properties");
-    const json_t *others = json_object_get(schema, "additionalProperties");
-    bool any = json_is_true(json_object_get(schema, "x-kubernetes-preserve-unknown-fields")) ||
+    struct json *field;
+    const struct json *properties = json_get(schema, "properties");
+    const struct json *others = json_get(schema, "additionalProperties");
+    bool any = json_is_true(json_get(schema, "x-kubernetes-preserve-unknown-fields")) ||
                strcmp(path, ".metadata") == 0;
-    json_object_foreach((json_t *)value, name, field)
-    {
+    json_each_member(field, value) {
+        const char *name = json_key(field);
         char field_path[PATH_BYTES];
         snprintf(field_path, sizeof field_path, "%s.%s", path, name);
-        const json_t *of = json_object_get(properties, name);
+        const struct json *of = json_get(properties, name);
         of = of ? of : others;
         if (of)
             schema_check(of, field, field_path, problems);
@@ -116,18 +119,17 @@ static void check_fields(const json_t *schema, const json_t *value, const char *
     }
 }
 
-static void check_items(const json_t *schema, const json_t *value, const char *path,
+static void check_items(const struct json *schema, const struct json *value, const char *path,
                         struct lines *problems)
 {
-    for (size_t i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_count(value); i++) {
         char item_path[PATH_BYTES];
         snprintf(item_path, sizeof item_path, "%s[%zu]", path, i);
-        schema_check(json_object_get(schema, "items"), json_array_get(value, i), item_path,
-                     problems);
+        schema_check(json_get(schema, "items"), json_at(value, i), item_path, problems);
     }
 }
 
-void schema_check(const struct json_t *schema, const struct json_t *value, const char *path,
+void schema_check(const struct json *schema, const struct json *value, const char *path,
                   struct lines *problems)
 {
     static const char *const elsewhere[] = {"type",
@@ -146,24 +148,23 @@ void schema_check(const struct json_t *schema, const struct json_t *value, const
                                             "x-kubernetes-list-map-keys",
                                             "x-kubernetes-map-type",
                                             "x-kubernetes-validations"};
-    const char *type = json_string_value(json_object_get(schema, "type"));
-    if (json_is_null(value) && json_is_true(json_object_get(schema, "nullable")))
+    const char *type = json_as_text(json_get(schema, "type"));
+    if (json_is_null(value) && json_is_true(json_get(schema, "nullable")))
         return;
     if (type && !has_type(type, value)) {
         lines_add(problems, "%s: must be %s", path, type);
         return;
     }
-    const char *keyword;
-    json_t *limit;
-    json_object_foreach((json_t *)schema, keyword, limit)
-    {
+    struct json *limit;
+    json_each_member(limit, schema) {
+        const char *keyword = json_key(limit);
         bool known = false;
         for (size_t i = 0; i < array_length(elsewhere); i++)
             known |= strcmp(keyword, elsewhere[i]) == 0;
         if (!known && !fits(keyword, limit, value))
             lines_add(problems, "%s: breaks %s", path, keyword);
     }
-    check_required(json_object_get(schema, "required"), value, path, problems);
+    check_required(json_get(schema, "required"), value, path, problems);
     if (json_is_object(value))
         check_fields(schema, value, path, problems);
     check_items(schema, value, path, problems);

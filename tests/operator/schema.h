@@ -10,14 +10,14 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
-/* The schema of the only version of the CRD in the file; the caller owns it (json_decref). */
-struct json_t *schema_of_crd(const char *path);
+/* The schema of the only version of the CRD in the file; the caller owns it (json_free). */
+struct json *schema_of_crd(const char *path);
 
 /* Adds "PATH: why" for all that does not fit, unknown fields (which an API server drops)
  * included. `path` names the value; "" is the object itself. */
-void schema_check(const struct json_t *schema, const struct json_t *value, const char *path,
+void schema_check(const struct json *schema, const struct json *value, const char *path,
                   struct lines *problems);
 
 #ifdef __cplusplus

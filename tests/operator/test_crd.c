@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "operator/decode/decode.h"
@@ -13,7 +14,6 @@
 #include "operator/manifest/manifest.h"
 #include "tests/operator/crd_fixture.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +25,18 @@
 
 /* The whole object around one value: a path such as "spec.runPolicy.suspend" is laid over a job
  * that is right. */
-static json_t *job_with(struct crd_fixture *f, const char *path, json_t *value)
+static struct json *job_with(struct crd_fixture *f, const char *path, struct json *value)
 {
-    json_t *object = crd_fixture_job(f, "j", BOTH), *at = object;
+    struct json *object = crd_fixture_job(f, "j", BOTH), *at = object;
     char *copy = arena_strdup(f->arena, path), *save = NULL;
     char *key = strtok_r(copy, ".", &save), *next;
     while ((next = strtok_r(NULL, ".", &save))) {
-        if (!json_object_get(at, key))
-            json_object_set_new(at, key, json_object());
-        at = json_object_get(at, key);
+        if (!json_get(at, key))
+            json_set(at, key, json_new_object());
+        at = json_get(at, key);
         key = next;
     }
-    json_object_set_new(at, key, value);
+    json_set(at, key, value);
     return object;
 }
 
@@ -53,78 +53,80 @@ static bool is_named(const struct lines *lines, const char *path)
     return false;
 }
 
-static void code_says(struct crd_fixture *f, const char *path, json_t *value, bool right)
+static void code_says(struct crd_fixture *f, const char *path, struct json *value, bool right)
 {
-    auto_free char *text = json_dumps(value, JSON_ENCODE_ANY);
-    json_t *object = job_with(f, path, value);
+    auto_free char *text = json_print(value, JSON_COMPACT);
+    struct json *object = job_with(f, path, value);
     crd_fixture_look(f, object);
     if (is_named(&f->by_code, path) == right)
         fail_msg("%s: %s: the schema %s it, the code says: %s", path, text,
                  right ? "takes" : "refuses", f->by_code.count ? f->by_code.items[0] : "nothing");
-    json_decref(object);
+    json_free(object);
 }
 
-static bool has_unset(const json_t *words)
+static bool has_unset(const struct json *words)
 {
-    return json_string_length(json_array_get(words, json_array_size(words) - 1)) == 0;
+    const char *last = json_as_text(json_at(words, json_array_count(words) - 1));
+    return last && !*last;
 }
 
 /* The code names the words it knows; the schema has as many, but for the "" at its end, which typed
  * clients write for what is not set, and the code knows each. */
-static void compare_words(struct crd_fixture *f, const char *path, const json_t *words)
+static void compare_words(struct crd_fixture *f, const char *path, const struct json *words)
 {
-    code_says(f, path, json_string("Odd"), false);
+    code_says(f, path, json_new_text("Odd"), false);
     size_t quotes = 0;
     for (const char *c = strstr(f->by_code.items[0], "values: "); *c; c++)
         quotes += *c == '"';
-    assert_int_equal(json_array_size(words), quotes / 2 + (has_unset(words) ? 1 : 0));
-    for (size_t i = 0; i < json_array_size(words); i++)
-        code_says(f, path, json_incref(json_array_get(words, i)), true);
+    assert_int_equal(json_array_count(words), quotes / 2 + (has_unset(words) ? 1 : 0));
+    for (size_t i = 0; i < json_array_count(words); i++)
+        code_says(f, path, json_clone(json_at(words, i)), true);
 }
 
-static bool is_integer(const json_t *schema)
+static bool is_integer(const struct json *schema)
 {
-    const char *type = json_string_value(json_object_get(schema, "type"));
+    const char *type = json_as_text(json_get(schema, "type"));
     return type && strcmp(type, "integer") == 0;
 }
 
 /* Where the schema has a limit the code has the same, and where it has none neither
  * has the code. */
-static void compare_limits(struct crd_fixture *f, const char *path, const json_t *schema)
+static void compare_limits(struct crd_fixture *f, const char *path, const struct json *schema)
 {
-    const json_t *least = json_object_get(schema, "minimum");
-    const json_t *most = json_object_get(schema, "maximum");
-    json_int_t low = least ? json_integer_value(least) : -1000000;
-    json_int_t high = most ? json_integer_value(most) : INT32_MAX;
-    code_says(f, path, json_integer(low), true);
-    code_says(f, path, json_integer(high), true);
+    const struct json *least = json_get(schema, "minimum");
+    const struct json *most = json_get(schema, "maximum");
+    int64_t low = least ? json_as_integer(least) : -1000000;
+    int64_t high = most ? json_as_integer(most) : INT32_MAX;
+    code_says(f, path, json_new_integer(low), true);
+    code_says(f, path, json_new_integer(high), true);
     if (least)
-        code_says(f, path, json_integer(low - 1), false);
+        code_says(f, path, json_new_integer(low - 1), false);
     if (most)
-        code_says(f, path, json_integer(high + 1), false);
+        code_says(f, path, json_new_integer(high + 1), false);
 }
 
 /* Walks down to each field of the spec; pod templates are core/v1's. Counts them. */
-static int compare(struct crd_fixture *f, const char *path, const json_t *schema)
+static int compare(struct crd_fixture *f, const char *path, const struct json *schema)
 {
-    const char *name;
-    json_t *field;
+    const struct json *field;
     int count = 1;
-    if (json_object_get(schema, "enum"))
-        compare_words(f, path, json_object_get(schema, "enum"));
+    if (json_get(schema, "enum"))
+        compare_words(f, path, json_get(schema, "enum"));
     if (is_integer(schema))
         compare_limits(f, path, schema);
-    json_object_foreach(json_object_get(schema, "properties"), name,
-                        field) if (strcmp(name, "template") != 0) count +=
-        compare(f, arena_printf(f->arena, "%s.%s", path, name), field);
+    json_each_member(field, json_get(schema, "properties")) {
+        const char *name = json_key(field);
+        if (strcmp(name, "template") != 0)
+            count += compare(f, arena_printf(f->arena, "%s.%s", path, name), field);
+    }
     return count;
 }
 
 static void words_and_limits_are_those_of_the_code(void **state)
 {
     struct crd_fixture *f = *state;
-    const json_t *properties = json_object_get(f->crd, "properties");
-    assert_true(compare(f, "spec", json_object_get(properties, "spec")) > 30);
+    const struct json *properties = json_get(f->crd, "properties");
+    assert_true(compare(f, "spec", json_get(properties, "spec")) > 30);
 }
 
 /* ---- whole objects ---- */
@@ -214,11 +216,11 @@ static void every_field_that_is_read_is_kept(void **state)
         auto_free char *text = NULL;
         size_t bytes;
         assert_ok(file_read(paths[i], MAX_BYTES, &text, &bytes, &err), &err);
-        json_t *object = crd_fixture_parse(text);
-        const json_t *items = json_object_get(object, "items"); /* of a List */
-        crd_fixture_look(f, items ? json_array_get(items, 0) : object);
+        struct json *object = crd_fixture_parse(text);
+        const struct json *items = json_get(object, "items"); /* of a List */
+        crd_fixture_look(f, items ? json_at(items, 0) : object);
         assert_string_equal(lines_join(&f->by_schema), "");
-        json_decref(object);
+        json_free(object);
     }
 }
 
@@ -257,15 +259,15 @@ static struct job_status full_status(struct arena *arena)
 static void every_field_that_is_written_is_kept(void **state)
 {
     struct crd_fixture *f = *state;
-    json_t *object = crd_fixture_job(f, "j", BOTH);
+    struct json *object = crd_fixture_job(f, "j", BOTH);
     struct lines none;
     lines_init(&none, f->arena);
     const struct job *decoded = decode_job(object, 6, f->arena, &none, &none);
     struct job_status status = full_status(f->arena);
-    json_object_set_new(object, "status", manifest_status(decoded, &status));
+    json_set(object, "status", manifest_status(decoded, &status));
     crd_fixture_look(f, object);
     assert_string_equal(lines_join(&f->by_schema), "");
-    json_decref(object);
+    json_free(object);
 }
 
 /* ---- what is written twice ---- */
@@ -287,30 +289,31 @@ static void copies_are_alike(void **state)
     struct crd_fixture *f = *state;
     for (size_t i = 0; i < array_length(copies); i++) {
         const struct copy *copy = &copies[i];
-        json_t *one = crd_fixture_schema_at(f, copy->one),
-               *other = json_copy(crd_fixture_schema_at(f, copy->other));
+        struct json *one = crd_fixture_schema_at(f, copy->one),
+                    *other = json_clone(crd_fixture_schema_at(f, copy->other));
         if (copy->more)
-            assert_int_equal(json_object_del(other, copy->more), 0);
-        if (!json_equal(one, other))
+            json_remove(other, copy->more);
+        if (!json_is_equal(one, other))
             fail_msg("%s and %s differ", copy->one, copy->other);
-        json_decref(other);
+        json_free(other);
     }
 }
 
 /* ---- servers that know no rules ---- */
 
 /* The JSON pointers to all rules. */
-static void find_rules(const json_t *at, const char *path, struct lines *found)
+static void find_rules(const struct json *at, const char *path, struct lines *found)
 {
-    const char *name;
-    size_t i;
-    json_t *value;
-    if (json_object_get(at, "x-kubernetes-validations"))
+    const struct json *value;
+    size_t i = 0;
+    if (json_get(at, "x-kubernetes-validations"))
         lines_add(found, "%s/x-kubernetes-validations", path);
-    json_object_foreach((json_t *)at, name, value)
-        find_rules(value, arena_printf(found->arena, "%s/%s", path, name), found);
-    json_array_foreach(at, i, value)
-        find_rules(value, arena_printf(found->arena, "%s/%zu", path, i), found);
+    json_each_member(value, at) {
+        find_rules(value, arena_printf(found->arena, "%s/%s", path, json_key(value)), found);
+    }
+    json_each_item(value, at) {
+        find_rules(value, arena_printf(found->arena, "%s/%zu", path, i++), found);
+    }
 }
 
 static int by_text(const void *a, const void *b)
@@ -324,19 +327,18 @@ static void the_overlay_takes_every_rule_away(void **state)
     struct lines rules, removed;
     struct error err;
     auto_free char *text = NULL;
-    size_t bytes, i;
-    json_t *documents, *step;
+    size_t bytes;
+    struct json *documents, *step;
     lines_init(&rules, f->arena);
     lines_init(&removed, f->arena);
     find_rules(f->crd, "/spec/versions/0/schema/openAPIV3Schema", &rules);
     assert_ok(file_read(WITHOUT_RULES, MAX_BYTES, &text, &bytes, &err), &err);
     assert_ok(yaml_parse(text, bytes, WITHOUT_RULES, &documents, &err), &err);
-    json_array_foreach(json_array_get(documents, 0), i, step)
-    {
-        assert_string_equal(json_string_value(json_object_get(step, "op")), "remove");
-        lines_add(&removed, "%s", json_string_value(json_object_get(step, "path")));
+    json_each_item(step, json_at(documents, 0)) {
+        assert_string_equal(json_as_text(json_get(step, "op")), "remove");
+        lines_add(&removed, "%s", json_as_text(json_get(step, "path")));
     }
-    json_decref(documents);
+    json_free(documents);
     qsort(rules.items, rules.count, sizeof *rules.items, by_text);
     qsort(removed.items, removed.count, sizeof *removed.items, by_text);
     assert_true(rules.count > 0);

@@ -3,9 +3,9 @@
 #include "tests/operator/crd_fixture.h"
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define WORKER_WITH(pod, container)                                                                \
@@ -54,39 +54,39 @@ static void slips_are_refused(void **state)
 }
 
 /* An empty value of the schema's type; whether it is a right one is not asked here. */
-static json_t *empty_value(const json_t *schema)
+static struct json *empty_value(const struct json *schema)
 {
-    const char *type = json_string_value(json_object_get(schema, "type"));
-    return strcmp(type, "object") == 0    ? json_object()
-           : strcmp(type, "array") == 0   ? json_array()
-           : strcmp(type, "string") == 0  ? json_string("")
-           : strcmp(type, "boolean") == 0 ? json_true()
-                                          : json_integer(1);
+    const char *type = json_as_text(json_get(schema, "type"));
+    return strcmp(type, "object") == 0    ? json_new_object()
+           : strcmp(type, "array") == 0   ? json_new_array()
+           : strcmp(type, "string") == 0  ? json_new_text("")
+           : strcmp(type, "boolean") == 0 ? json_new_bool(true)
+                                          : json_new_integer(1);
 }
 
 /* A template of which `at` is a part, with all fields that the schema has there. */
-static json_t *template_with(struct crd_fixture *f, const char *at)
+static struct json *template_with(struct crd_fixture *f, const char *at)
 {
-    json_t *template =
+    struct json *template =
         crd_fixture_parse("{metadata: {}, spec: {containers: [{name: pytorch, image: i}]}}");
-    json_t *part = template;
-    const json_t *schema = crd_fixture_schema_at(f, REPLICAS "Worker.template"), *field;
+    struct json *part = template;
+    const struct json *schema = crd_fixture_schema_at(f, REPLICAS "Worker.template"), *field;
     auto_free char *copy = xstrdup(at);
     char *rest = copy, *step;
     while (*rest && (step = strsep(&rest, ".")) && *step) {
-        part = json_object_get(part, step);
-        schema = json_object_get(json_object_get(schema, "properties"), step);
+        part = json_get(part, step);
+        schema = json_get(json_get(schema, "properties"), step);
         if (json_is_array(part)) {
-            part = json_array_get(part, 0);
-            schema = json_object_get(schema, "items");
+            part = json_at(part, 0);
+            schema = json_get(schema, "items");
         }
         if (!rest)
             break;
     }
-    const char *name;
-    json_object_foreach(json_object_get(schema, "properties"), name,
-                        field) if (!json_object_get(part, name))
-        json_object_set_new(part, name, empty_value(field));
+    json_each_member(field, json_get(schema, "properties")) {
+        if (!json_get(part, json_key(field)))
+            json_set(part, json_key(field), empty_value(field));
+    }
     return template;
 }
 
@@ -96,39 +96,37 @@ static void the_code_knows_every_field_of_a_pod(void **state)
     struct crd_fixture *f = *state;
     static const char *const parts[] = {"", "metadata", "spec", "spec.containers"};
     for (size_t i = 0; i < array_length(parts); i++) {
-        json_t *object = crd_fixture_job(f, "j", BOTH);
-        json_t *replicas = json_object_get(json_object_get(object, "spec"), "pytorchReplicaSpecs");
-        json_object_set_new(json_object_get(replicas, "Worker"), "template",
-                            template_with(f, parts[i]));
+        struct json *object = crd_fixture_job(f, "j", BOTH);
+        struct json *replicas = json_get(json_get(object, "spec"), "pytorchReplicaSpecs");
+        json_set(json_get(replicas, "Worker"), "template", template_with(f, parts[i]));
         crd_fixture_look(f, object);
         for (size_t k = 0; k < f->notes.count; k++)
             if (strstr(f->notes.items[k], "unknown field"))
                 fail_msg("%s", f->notes.items[k]);
-        json_decref(object);
+        json_free(object);
     }
 }
 
 /* The API server's own demand: entries of a list are told apart by keys that each has. */
-static void check_keys(const json_t *schema, const char *path)
+static void check_keys(const struct json *schema, const char *path)
 {
-    const char *name;
-    json_t *part;
-    size_t i, k;
-    const json_t *keys = json_object_get(schema, "x-kubernetes-list-map-keys"), *items;
-    items = json_object_get(schema, "items");
-    json_array_foreach(keys, i, part)
-    {
-        const json_t *required = json_object_get(items, "required"), *one;
-        bool has = json_object_get(
-            json_object_get(json_object_get(items, "properties"), json_string_value(part)),
-            "default");
-        json_array_foreach(required, k, one) has |= json_equal(one, part);
+    const struct json *part;
+    const struct json *keys = json_get(schema, "x-kubernetes-list-map-keys"), *items;
+    items = json_get(schema, "items");
+    json_each_item(part, keys) {
+        const struct json *required = json_get(items, "required"), *one;
+        bool has = json_get(json_get(json_get(items, "properties"), json_as_text(part)), "default");
+        json_each_item(one, required) {
+            has |= json_is_equal(one, part);
+        }
         if (!has)
             fail_msg("%s: the key %s is neither required nor has a default", path,
-                     json_string_value(part));
+                     json_as_text(part));
     }
-    json_object_foreach((json_t *)schema, name, part) if (json_is_object(part))
-        check_keys(part, name);
+    json_each_member(part, schema) {
+        if (json_is_object(part))
+            check_keys(part, json_key(part));
+    }
 }
 
 static void entries_of_lists_have_their_keys(void **state)
@@ -141,7 +139,8 @@ static void entries_of_lists_have_their_keys(void **state)
 static void it_is_half_of_what_kubectl_can_keep(void **state)
 {
     struct crd_fixture *f = *state;
-    assert_in_range(json_dumpb(f->crd, NULL, 0, JSON_COMPACT), 64 << 10, 128 << 10);
+    auto_free char *text = json_print(f->crd, JSON_COMPACT);
+    assert_in_range(strlen(text), 64 << 10, 128 << 10);
 }
 
 int main(void)

@@ -4,13 +4,13 @@
 
 #include "base/contract.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "operator/config.h"
 #include "operator/decode/decode.h"
 #include "tests/operator/schema.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,63 +19,62 @@
 #define ROLES     "deploy/operator/rbac.yaml"
 
 /* All documents of a file; the caller owns them. */
-static json_t *documents(const char *path)
+static struct json *documents(const char *path)
 {
     struct error err;
     auto_free char *text = NULL;
     size_t bytes;
-    json_t *list;
+    struct json *list;
     assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
     assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
     return list;
 }
 
 /* "0.spec.ports.0.name" from there; it must be there. */
-static json_t *at(const json_t *from, const char *path)
+static struct json *at(const struct json *from, const char *path)
 {
     auto_free char *copy = xstrdup(path);
     char *save = NULL;
-    const json_t *value = from;
+    const struct json *value = from;
     for (char *key = strtok_r(copy, ".", &save); key; key = strtok_r(NULL, ".", &save))
-        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(key))
-                                     : json_object_get(value, key);
+        value = json_is_array(value) ? json_at(value, (size_t)atoi(key)) : json_get(value, key);
     if (!value)
         fail_msg("nothing at %s", path);
-    return (json_t *)value;
+    return (struct json *)value;
 }
 
-static const char *text_at(const json_t *from, const char *path)
+static const char *text_at(const struct json *from, const char *path)
 {
-    return json_string_value(at(from, path));
+    return json_as_text(at(from, path));
 }
 
-static const json_t *container(const json_t *deployment)
+static const struct json *container(const struct json *deployment)
 {
     return at(deployment, "0.spec.template.spec.containers.0");
 }
 
-static const json_t *env_of; /* the container whose environment getenv_of reads */
+static const struct json *env_of; /* the container whose environment getenv_of reads */
 
 static const char *getenv_of(const char *name)
 {
-    size_t i;
-    const json_t *var;
-    json_array_foreach(at(env_of, "env"), i,
-                       var) if (strcmp(text_at(var, "name"), name) ==
-                                0) return json_string_value(json_object_get(var, "value"));
+    const struct json *var;
+    json_each_item(var, at(env_of, "env")) {
+        if (strcmp(text_at(var, "name"), name) == 0)
+            return json_as_text(json_get(var, "value"));
+    }
     return NULL;
 }
 
 /* What the program understands when it is started as the Deployment says. */
-static struct operator_config started(const json_t *deployment)
+static struct operator_config started(const struct json *deployment)
 {
     char *argv[MAX_ARGS];
     int argc = 0;
-    size_t i;
-    const json_t *arg;
+    const struct json *arg;
     assert_string_equal(text_at(container(deployment), "command.0"), "shoal-operator");
-    json_array_foreach(at(container(deployment), "args"), i, arg) argv[argc++] =
-        (char *)json_string_value(arg);
+    json_each_item(arg, at(container(deployment), "args")) {
+        argv[argc++] = (char *)json_as_text(arg);
+    }
     struct operator_config config;
     struct error err;
     env_of = container(deployment);
@@ -86,25 +85,26 @@ static struct operator_config started(const json_t *deployment)
 static void the_operator_takes_its_flags(void **state)
 {
     (void)state;
-    json_t *deployment = documents("deploy/operator/deployment.yaml"), *roles = documents(ROLES);
+    struct json *deployment = documents("deploy/operator/deployment.yaml"),
+                *roles = documents(ROLES);
     struct operator_config config = started(deployment);
     assert_true(config.leader_elect);
     assert_string_equal(config.leader_election_id, text_at(roles, "2.rules.1.resourceNames.0"));
     assert_string_equal(config.own_namespace, text_at(deployment, "0.metadata.namespace"));
     assert_string_equal(text_at(container(deployment), "image"), "shoal-operator:" SHOAL_VERSION);
     assert_string_equal(text_at(container(deployment), "image"), config.init_image);
-    json_decref(deployment);
-    json_decref(roles);
+    json_free(deployment);
+    json_free(roles);
 }
 
 /* The number behind a port's name. */
-static json_int_t port_of(const json_t *deployment, const char *name)
+static int64_t port_of(const struct json *deployment, const char *name)
 {
-    size_t i;
-    const json_t *port;
-    json_array_foreach(at(container(deployment), "ports"), i,
-                       port) if (strcmp(text_at(port, "name"), name) ==
-                                 0) return json_integer_value(at(port, "containerPort"));
+    const struct json *port;
+    json_each_item(port, at(container(deployment), "ports")) {
+        if (strcmp(text_at(port, "name"), name) == 0)
+            return json_as_integer(at(port, "containerPort"));
+    }
     fail_msg("the container has no port %s", name);
     return 0;
 }
@@ -112,9 +112,9 @@ static json_int_t port_of(const json_t *deployment, const char *name)
 static void ports_are_where_the_operator_listens(void **state)
 {
     (void)state;
-    json_t *deployment = documents("deploy/operator/deployment.yaml");
-    json_t *service = documents("deploy/operator/service.yaml");
-    json_t *policy = documents("deploy/operator/network_policy.yaml");
+    struct json *deployment = documents("deploy/operator/deployment.yaml");
+    struct json *service = documents("deploy/operator/service.yaml");
+    struct json *policy = documents("deploy/operator/network_policy.yaml");
     struct operator_config config = started(deployment);
     struct error err;
     char host[64];
@@ -130,77 +130,77 @@ static void ports_are_where_the_operator_listens(void **state)
     assert_string_equal(text_at(container(deployment), "livenessProbe.httpGet.port"), "health");
     assert_string_equal(text_at(container(deployment), "readinessProbe.httpGet.port"), "health");
     assert_int_equal(port_of(deployment, text_at(service, "0.spec.ports.0.targetPort")), metrics);
-    const json_t *annotations = at(service, "0.metadata.annotations");
-    assert_int_equal(atoi(json_string_value(json_object_get(annotations, "prometheus.io/port"))),
-                     metrics);
+    const struct json *annotations = at(service, "0.metadata.annotations");
+    assert_int_equal(atoi(json_as_text(json_get(annotations, "prometheus.io/port"))), metrics);
     assert_int_equal(port_of(deployment, text_at(policy, "0.spec.ingress.0.ports.0.port")),
                      metrics);
     /* the kubelet's probes come in all the same, and nobody else asks for health */
-    assert_int_equal(json_array_size(at(policy, "0.spec.ingress")), 1);
-    assert_int_equal(json_array_size(at(policy, "0.spec.ingress.0.ports")), 1);
-    assert_int_equal(json_array_size(at(policy, "0.spec.ingress.0.from")), 2);
-    json_decref(deployment);
-    json_decref(service);
-    json_decref(policy);
+    assert_int_equal(json_array_count(at(policy, "0.spec.ingress")), 1);
+    assert_int_equal(json_array_count(at(policy, "0.spec.ingress.0.ports")), 1);
+    assert_int_equal(json_array_count(at(policy, "0.spec.ingress.0.from")), 2);
+    json_free(deployment);
+    json_free(service);
+    json_free(policy);
 }
 
 static void everything_selects_the_pods(void **state)
 {
     (void)state;
-    json_t *deployment = documents("deploy/operator/deployment.yaml");
-    json_t *service = documents("deploy/operator/service.yaml");
-    json_t *policy = documents("deploy/operator/network_policy.yaml");
-    const json_t *labels = at(deployment, "0.spec.template.metadata.labels");
-    assert_true(json_equal(at(deployment, "0.spec.selector.matchLabels"), labels));
-    assert_true(json_equal(at(service, "0.spec.selector"), labels));
-    assert_true(json_equal(at(policy, "0.spec.podSelector.matchLabels"), labels));
-    json_decref(deployment);
-    json_decref(service);
-    json_decref(policy);
+    struct json *deployment = documents("deploy/operator/deployment.yaml");
+    struct json *service = documents("deploy/operator/service.yaml");
+    struct json *policy = documents("deploy/operator/network_policy.yaml");
+    const struct json *labels = at(deployment, "0.spec.template.metadata.labels");
+    assert_true(json_is_equal(at(deployment, "0.spec.selector.matchLabels"), labels));
+    assert_true(json_is_equal(at(service, "0.spec.selector"), labels));
+    assert_true(json_is_equal(at(policy, "0.spec.podSelector.matchLabels"), labels));
+    json_free(deployment);
+    json_free(service);
+    json_free(policy);
 }
 
 static void roles_are_bound_to_the_pods(void **state)
 {
     (void)state;
-    json_t *deployment = documents("deploy/operator/deployment.yaml"), *roles = documents(ROLES);
-    json_t *account = documents("deploy/operator/service_account.yaml");
-    json_t *namespace_ = documents("deploy/operator/namespace.yaml");
+    struct json *deployment = documents("deploy/operator/deployment.yaml"),
+                *roles = documents(ROLES);
+    struct json *account = documents("deploy/operator/service_account.yaml");
+    struct json *namespace_ = documents("deploy/operator/namespace.yaml");
     const char *name = text_at(deployment, "0.spec.template.spec.serviceAccountName");
     assert_string_equal(text_at(account, "0.metadata.name"), name);
     assert_string_equal(text_at(account, "0.metadata.namespace"),
                         text_at(namespace_, "0.metadata.name"));
     for (size_t binding = 1; binding <= 3; binding += 2) {
-        const json_t *object = json_array_get(roles, binding);
-        const json_t *role = json_array_get(roles, binding - 1);
+        const struct json *object = json_at(roles, binding);
+        const struct json *role = json_at(roles, binding - 1);
         assert_string_equal(text_at(object, "roleRef.name"), text_at(role, "metadata.name"));
         assert_string_equal(text_at(object, "roleRef.kind"), text_at(role, "kind"));
         assert_string_equal(text_at(object, "subjects.0.name"), name);
         assert_string_equal(text_at(object, "subjects.0.namespace"),
                             text_at(namespace_, "0.metadata.name"));
     }
-    json_decref(deployment);
-    json_decref(roles);
-    json_decref(account);
-    json_decref(namespace_);
+    json_free(deployment);
+    json_free(roles);
+    json_free(account);
+    json_free(namespace_);
 }
 
 /* Who may ask the operator for its metrics may ask the jobs for theirs; jobs reach each other. */
 static void jobs_are_shut_in(void **state)
 {
     (void)state;
-    json_t *jobs = documents("deploy/jobs/network_policy.yaml");
-    json_t *policy = documents("deploy/operator/network_policy.yaml");
-    const json_t *pods = at(jobs, "0.spec.podSelector"), *labels = at(pods, "matchLabels");
-    assert_int_equal(json_object_size(labels), 1);
-    assert_string_equal(json_string_value(json_object_get(labels, LABEL_OPERATOR_NAME)),
-                        OPERATOR_NAME);
-    assert_int_equal(json_array_size(at(jobs, "0.spec.ingress")), 2);
-    assert_true(json_equal(at(jobs, "0.spec.ingress.0.from.0.podSelector"), pods));
-    assert_true(json_equal(at(jobs, "0.spec.ingress.1.from"), at(policy, "0.spec.ingress.0.from")));
-    assert_int_equal(json_integer_value(at(jobs, "0.spec.ingress.1.ports.0.port")),
+    struct json *jobs = documents("deploy/jobs/network_policy.yaml");
+    struct json *policy = documents("deploy/operator/network_policy.yaml");
+    const struct json *pods = at(jobs, "0.spec.podSelector"), *labels = at(pods, "matchLabels");
+    assert_int_equal(json_object_count(labels), 1);
+    assert_string_equal(json_as_text(json_get(labels, LABEL_OPERATOR_NAME)), OPERATOR_NAME);
+    assert_int_equal(json_array_count(at(jobs, "0.spec.ingress")), 2);
+    assert_true(json_is_equal(at(jobs, "0.spec.ingress.0.from.0.podSelector"), pods));
+    assert_true(
+        json_is_equal(at(jobs, "0.spec.ingress.1.from"), at(policy, "0.spec.ingress.0.from")));
+    assert_int_equal(json_as_integer(at(jobs, "0.spec.ingress.1.ports.0.port")),
                      9401); /* agent/telemetry/telemetry.h */
-    json_decref(jobs);
-    json_decref(policy);
+    json_free(jobs);
+    json_free(policy);
 }
 
 static void the_overlays_are_jobs(void **state)
@@ -221,15 +221,15 @@ static void the_overlays_are_jobs(void **state)
         assert_ok(file_read(paths[i], MAX_BYTES, &text, &bytes, &err), &err);
         assert_ok(decode_manifest(text, bytes, paths[i], 6, &manifest, &err), &err);
         assert_int_equal(manifest->job_count, 1);
-        json_t *crd = schema_of_crd("deploy/crd/pytorchjobs.yaml");
-        schema_check(crd, json_array_get(manifest->documents, 0), "", &manifest->problems);
+        struct json *crd = schema_of_crd("deploy/crd/pytorchjobs.yaml");
+        schema_check(crd, json_at(manifest->documents, 0), "", &manifest->problems);
         assert_string_equal(lines_join(&manifest->problems), "");
         for (int type = 0; type < REPLICA_TYPES; type++) {
             const struct pod_template *pod = &manifest->jobs[0]->replicas[type].template_;
             if (pod->containers)
                 assert_string_equal(pod->containers[0].image, AGENT_PROGRAM ":" SHOAL_VERSION);
         }
-        json_decref(crd);
+        json_free(crd);
         decode_close(manifest);
     }
 }

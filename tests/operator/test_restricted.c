@@ -4,29 +4,29 @@
 #include "tests/support.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 
 #include <glob.h>
-#include <jansson.h>
 #include <string.h>
 
 #define MAX_BYTES (256 << 10)
 #define USER      65532
 
 /* The value at "a.b" of an object, NULL if there is none. */
-static const json_t *get(const json_t *from, const char *path)
+static const struct json *get(const struct json *from, const char *path)
 {
     auto_free char *copy = xstrdup(path);
     char *rest = copy, *key;
     while ((key = strsep(&rest, ".")))
-        from = json_object_get(from, key);
+        from = json_get(from, key);
     return from;
 }
 
-static bool is_text(const json_t *value, const char *text)
+static bool is_text(const struct json *value, const char *text)
 {
-    return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
+    return json_is_string(value) && strcmp(json_as_text(value), text) == 0;
 }
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -38,75 +38,77 @@ static bool is_one_of(const char *word, const char *const *words)
 }
 
 /* What is wrong with it; NULL: nothing. */
-static const char *container_problem(const json_t *container)
+static const char *container_problem(const struct json *container)
 {
-    const json_t *rights = get(container, "securityContext"), *port;
-    const json_t *drop = get(rights, "capabilities.drop");
-    size_t i;
+    const struct json *rights = get(container, "securityContext"), *port;
+    const struct json *drop = get(rights, "capabilities.drop");
     if (!json_is_false(get(rights, "allowPrivilegeEscalation")))
         return "allowPrivilegeEscalation is not false";
-    if (json_array_size(drop) != 1 || !is_text(json_array_get(drop, 0), "ALL"))
+    if (json_array_count(drop) != 1 || !is_text(json_at(drop, 0), "ALL"))
         return "not all capabilities are dropped";
-    if (json_array_size(get(rights, "capabilities.add")))
+    if (json_array_count(get(rights, "capabilities.add")))
         return "capabilities are added";
     if (json_is_true(get(rights, "privileged")) || get(rights, "procMount"))
         return "privileged";
     if (get(rights, "runAsUser") || get(rights, "seccompProfile"))
         return "the pod says whose it is, a container does not";
-    json_array_foreach(get(container, "ports"), i,
-                       port) if (json_object_get(port, "hostPort")) return "hostPort";
+    json_each_item(port, get(container, "ports")) {
+        if (json_get(port, "hostPort"))
+            return "hostPort";
+    }
     return NULL;
 }
 
-static const char *volume_problem(const json_t *volume)
+static const char *volume_problem(const struct json *volume)
 {
     static const char *const taken[] = {
         "name",      "configMap", "csi",    "downwardAPI",           "emptyDir",
         "ephemeral", "projected", "secret", "persistentVolumeClaim", NULL};
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)volume, key, value) if (!is_one_of(key, taken)) return key;
+    const struct json *value;
+    json_each_member(value, volume) {
+        if (!is_one_of(json_key(value), taken))
+            return json_key(value);
+    }
     return NULL;
 }
 
-static const char *pod_problem(const json_t *pod)
+static const char *pod_problem(const struct json *pod)
 {
     static const char *const lists[] = {"initContainers", "containers"};
-    const json_t *rights = get(pod, "securityContext"), *entry;
+    const struct json *rights = get(pod, "securityContext"), *entry;
     const char *problem = NULL;
-    size_t i;
     if (get(pod, "hostNetwork") || get(pod, "hostPID") || get(pod, "hostIPC"))
         return "a namespace of the host";
     if (!json_is_true(get(rights, "runAsNonRoot")) ||
-        json_integer_value(get(rights, "runAsUser")) != USER)
+        json_as_integer(get(rights, "runAsUser")) != USER)
         return "its user is not the image's";
     if (!is_text(get(rights, "seccompProfile.type"), "RuntimeDefault"))
         return "seccompProfile is not RuntimeDefault";
     if (get(rights, "sysctls") || get(rights, "supplementalGroups"))
         return "sysctls or supplementalGroups";
-    json_array_foreach(get(pod, "volumes"), i, entry)
-    {
+    json_each_item(entry, get(pod, "volumes")) {
         if ((problem = volume_problem(entry)))
             return problem;
-        if (get(entry, "persistentVolumeClaim") &&
-            json_integer_value(get(rights, "fsGroup")) != USER)
+        if (get(entry, "persistentVolumeClaim") && json_as_integer(get(rights, "fsGroup")) != USER)
             return "its user may not write into its claim: no fsGroup";
     }
     for (size_t k = 0; k < array_length(lists); k++)
-        json_array_foreach(get(pod, lists[k]), i,
-                           entry) if ((problem = container_problem(entry))) return problem;
-    return json_array_size(get(pod, "containers")) ? NULL : "no containers";
+        json_each_item(entry, get(pod, lists[k])) {
+            if ((problem = container_problem(entry)))
+                return problem;
+        }
+    return json_array_count(get(pod, "containers")) ? NULL : "no containers";
 }
 
 /* Checks each pod of a document; returns how many it has. */
-static int check_document(const char *path, const json_t *document)
+static int check_document(const char *path, const struct json *document)
 {
-    const json_t *replicas = get(document, "spec.pytorchReplicaSpecs"), *pod;
-    const char *role, *problem;
-    json_t *replica;
+    const struct json *replicas = get(document, "spec.pytorchReplicaSpecs"), *pod;
+    const char *problem;
+    struct json *replica;
     int pods = 0;
-    json_object_foreach((json_t *)replicas, role, replica)
-    {
+    json_each_member(replica, replicas) {
+        const char *role = json_key(replica);
         if ((problem = pod_problem(get(replica, "template.spec"))))
             fail_msg("%s: %s: %s", path, role, problem);
         pods++;
@@ -132,18 +134,17 @@ static int check_file(const char *path)
 {
     struct error err;
     auto_free char *text = NULL;
-    size_t bytes, i;
-    json_t *list, *document;
+    size_t bytes;
+    struct json *list, *document;
     int pods = 0;
     assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
     assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
-    json_array_foreach(list, i, document)
-    {
+    json_each_item(document, list) {
         if (json_is_array(document))
             check_patch(path, text);
         pods += check_document(path, document);
     }
-    json_decref(list);
+    json_free(list);
     return pods;
 }
 

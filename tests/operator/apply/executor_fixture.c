@@ -1,9 +1,9 @@
 #include "tests/operator/apply/executor_fixture.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 int64_t executor_fixture_now_ms;
@@ -50,7 +50,7 @@ struct executor_fixture *executor_fixture_open(int workers)
                                              .context = f};
     f->executor = executor_open(&f->kube, &options);
     f->cluster = cluster_open(1, workers, "OnFailure", "activeDeadlineSeconds: 9", "");
-    f->object = json_pack("{s:{s:s}}", "metadata", "resourceVersion", "1");
+    f->object = json_object_of("metadata", json_texts_of("resourceVersion", "1", NULL), NULL);
     return f;
 }
 
@@ -59,7 +59,7 @@ void executor_fixture_close(struct executor_fixture *f)
     executor_close(f->executor);
     late_api_close(&f->kube);
     str_free(&f->asked);
-    json_decref(f->object);
+    json_free(f->object);
     cluster_close(f->cluster);
     free(f);
 }

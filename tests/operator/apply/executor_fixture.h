@@ -15,7 +15,7 @@ struct executor_fixture {
     struct kube kube;
     struct executor *executor;
     struct cluster *cluster;
-    struct json_t *object;
+    struct json *object;
     int overs;
     struct error failure; /* of the last one that was over, like the rest */
     bool is_new, written, job_deleted;

@@ -1,9 +1,9 @@
 #include "tests/operator/apply/late_api.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 struct kube_request {
     char *line;
     bool event;
-    void (*done)(void *context, const struct json_t *answer, const struct error *err);
+    void (*done)(void *context, const struct json *answer, const struct error *err);
     void *context;
 };
 
@@ -33,9 +33,8 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
     (void)wall_ms;
     assert_true(kube->count < LATE_API_MAX);
     struct kube_request *request = xcalloc(1, sizeof *request);
-    const char *reason = json_string_value(json_object_get(call->body, "reason"));
-    const char *name =
-        json_string_value(json_object_get(json_object_get(call->body, "metadata"), "name"));
+    const char *reason = json_as_text(json_get(call->body, "reason"));
+    const char *name = json_as_text(json_get(json_get(call->body, "metadata"), "name"));
     const char *end = strrchr(call->path, '/') + 1;
     request->event = reason != NULL;
     request->line = reason ? xasprintf("(%s)", reason)
@@ -76,10 +75,10 @@ static size_t body_bytes(const struct kube *kube)
 
 const struct executor_transport late_api_transport = {on_send, on_cancel, body_bytes};
 
-static void answer(struct kube *kube, struct kube_request *request, const json_t *object,
+static void answer(struct kube *kube, struct kube_request *request, const struct json *object,
                    const struct error *err)
 {
-    void (*done)(void *, const struct json_t *, const struct error *) = request->done;
+    void (*done)(void *, const struct json *, const struct error *) = request->done;
     void *context = request->context;
     remove_request(kube, request);
     done(context, object, err);
@@ -90,17 +89,18 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
     struct error err = {.code = ERR_NONE};
     char uid[32];
     snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
-    json_t *object = json_pack("{s:{s:s, s:s}}", "metadata", "uid", uid, "resourceVersion", "2");
-    json_t *status = json_object();
+    struct json *metadata = json_texts_of("uid", uid, "resourceVersion", "2", NULL);
+    struct json *object = json_object_of("metadata", metadata, NULL);
+    struct json *status = json_new_object();
     if (kube->keeps != LATE_API_KEEPS_NOTHING)
-        json_object_set_new(status, "history", json_pack("{s:i}", "restarts", 0));
+        json_set(status, "history", json_object_of("restarts", json_new_integer(0), NULL));
     if (kube->keeps == LATE_API_KEEPS_ALL)
-        json_object_set_new(json_object_get(status, "history"), "incidents", json_integer(0));
-    json_object_set_new(object, "status", status);
+        json_set(json_get(status, "history"), "incidents", json_new_integer(0));
+    json_set(object, "status", status);
     if (code)
         error_set(&err, code, "no luck");
     answer(kube, request, code ? NULL : object, &err);
-    json_decref(object);
+    json_free(object);
 }
 
 void late_api_confirm(struct kube *kube, struct kube_request *request)

@@ -2,10 +2,10 @@
  * on the same view. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/operator/apply/executor_fixture.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /* C35: a service and a pod are expected, and one of them seen, then both. */
@@ -25,7 +25,7 @@ static void a_view_without_our_own_writes_is_too_early(void **state)
     cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "uid3"};
     cluster->pod_count = 1;
     assert_int_equal(executor_fixture_early_ms(f), 4999); /* the job is still the old one */
-    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "3"));
+    json_set(f->object, "metadata", json_texts_of("resourceVersion", "3", NULL));
     assert_int_equal(executor_fixture_early_ms(f), 0);
     executor_fixture_close(f);
 }
@@ -36,7 +36,7 @@ static void a_create_whose_answer_was_lost_is_awaited_by_name(void **state)
     (void)state;
     struct executor_fixture *f = executor_fixture_open(0);
     struct cluster *cluster = f->cluster;
-    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "2"));
+    json_set(f->object, "metadata", json_texts_of("resourceVersion", "2", NULL));
     executor_fixture_start(f, "ns/j");
     late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_NONE);
     late_api_confirm(&f->kube, late_api_find(&f->kube, "POST services j-master-0"));
@@ -69,7 +69,7 @@ static void a_status_found_invalid_waits_for_another_version(void **state)
         assert_int_equal(executor_fixture_early_ms(f), 1000);
         executor_fixture_now_ms += mended ? 0 : 1000;
         if (mended)
-            json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "9"));
+            json_set(f->object, "metadata", json_texts_of("resourceVersion", "9", NULL));
         assert_int_equal(executor_fixture_early_ms(f), 0);
         assert_string_equal(str_text(&f->asked), ""); /* the watch is not to blame */
 
@@ -88,7 +88,7 @@ static void a_write_that_changes_nothing_is_not_awaited(void **state)
     struct executor_fixture *f = executor_fixture_open(0);
     struct plan *plan = plan_open(f->cluster->arena);
     plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &f->cluster->status});
-    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "2"));
+    json_set(f->object, "metadata", json_texts_of("resourceVersion", "2", NULL));
     executor_fixture_start_plan(f, "ns/j", plan);
     late_api_answer_all(&f->kube);
     assert_int_equal(executor_fixture_early_ms(f), 0);
@@ -127,7 +127,7 @@ static void what_is_never_seen_may_be_read_anew(void **state)
         late_api_answer_all(&f->kube); /* uid2: the service, uid3: the pod */
         cluster->pods[0] = (struct pod){.name = "j-master-0", .uid = "uid3"};
         cluster->pod_count = 1;
-        json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "3"));
+        json_set(f->object, "metadata", json_texts_of("resourceVersion", "3", NULL));
         executor_fixture_now_ms += 4999;
         assert_int_equal(executor_fixture_early_ms(f), 1);
         assert_string_equal(str_text(&f->asked), "");
@@ -148,7 +148,7 @@ static void after_a_conflict_a_newer_job_is_awaited(void **state)
     executor_fixture_start(f, "ns/j");
     late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_CONFLICT);
     assert_int_equal(executor_fixture_early_ms(f), 5000);
-    json_object_set_new(f->object, "metadata", json_pack("{s:s}", "resourceVersion", "9"));
+    json_set(f->object, "metadata", json_texts_of("resourceVersion", "9", NULL));
     assert_int_equal(executor_fixture_early_ms(f), 0);
     executor_fixture_close(f);
 }

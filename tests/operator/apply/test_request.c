@@ -1,12 +1,12 @@
 /* What is asked of the API server for each kind of action. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/apply/request.h"
 #include "operator/manifest/init_template.h"
 #include "tests/operator/cluster.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +92,8 @@ static struct request_source source_of(const struct cluster *cluster, const stru
 
 static char *body_of(struct request *request)
 {
-    char *text = json_dumps(request->body, JSON_COMPACT);
-    json_decref(request->body);
+    char *text = json_print(request->body, JSON_COMPACT);
+    json_free(request->body);
     return text;
 }
 
@@ -123,7 +123,7 @@ static void each_action_is_one_request(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
-    json_t *annotations = json_pack("{s:s}", "team", "a");
+    struct json *annotations = json_texts_of("team", "a", NULL);
     cluster->job->annotations = annotations;
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct pod_options pod = {.gang = {rows[i].gang, "scheduler"}};
@@ -141,7 +141,7 @@ static void each_action_is_one_request(void **state)
         else
             assert_null(request.content_type);
     }
-    json_decref(annotations);
+    json_free(annotations);
     cluster_close(cluster);
 }
 
@@ -149,7 +149,8 @@ static void the_status_goes_to_its_subresource(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
-    json_t *object = json_loads("{\"metadata\":{\"resourceVersion\":\"77\"}}", 0, NULL);
+    struct json *object =
+        json_parse_text("{\"metadata\":{\"resourceVersion\":\"77\"}}", JSON_STRICT, NULL);
     const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
     struct request_source source = source_of(cluster, &pod);
     source.object = object;
@@ -159,7 +160,7 @@ static void the_status_goes_to_its_subresource(void **state)
     assert_string_equal(request.path, "/apis/kubeflow.org/v1" NS "/pytorchjobs/j/status");
     auto_free char *body = body_of(&request);
     assert_non_null(strstr(body, "\"resourceVersion\":\"77\""));
-    json_decref(object);
+    json_free(object);
     cluster_close(cluster);
 }
 

@@ -1,10 +1,10 @@
 #include "tests/operator/cache/cache_fixture.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/operator/cache/objects.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,16 +45,16 @@ int fixture_close(void **state)
     return 0;
 }
 
-void feed_put(struct fixture *f, enum cache_kind kind, json_t *object)
+void feed_put(struct fixture *f, enum cache_kind kind, struct json *object)
 {
     cache_put(f->cache, kind, object);
-    json_decref(object);
+    json_free(object);
 }
 
-void feed_gone(struct fixture *f, enum cache_kind kind, json_t *object)
+void feed_gone(struct fixture *f, enum cache_kind kind, struct json *object)
 {
     cache_delete(f->cache, kind, object);
-    json_decref(object);
+    json_free(object);
 }
 
 static int compare_texts(const void *a, const void *b)

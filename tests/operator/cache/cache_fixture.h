@@ -24,8 +24,8 @@ int fixture_close(void **state);
 #define test(function) cmocka_unit_test_setup_teardown(function, fixture_open, fixture_close)
 
 /* Feed an object and let go of it, as a watch does. */
-void feed_put(struct fixture *f, enum cache_kind kind, struct json_t *object);
-void feed_gone(struct fixture *f, enum cache_kind kind, struct json_t *object);
+void feed_put(struct fixture *f, enum cache_kind kind, struct json *object);
+void feed_gone(struct fixture *f, enum cache_kind kind, struct json *object);
 
 #define put_job(f, ...)     feed_put((f), CACHE_JOBS, object_job(__VA_ARGS__))
 #define put_pod(f, ...)     feed_put((f), CACHE_PODS, object_pod(__VA_ARGS__))

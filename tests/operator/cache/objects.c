@@ -1,33 +1,33 @@
 #include "tests/operator/cache/objects.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "operator/job/names.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-json_t *object_from(const char *format, ...)
+struct json *object_from(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     char *text = NULL;
     int bytes = vasprintf(&text, format, args);
     va_end(args);
-    json_t *documents = NULL;
+    struct json *documents = NULL;
     struct error err;
     assert_ok(yaml_parse(text, (size_t)bytes, "test", &documents, &err), &err);
-    json_t *object = json_incref(json_array_get(documents, 0));
-    json_decref(documents);
+    struct json *object = json_take_at(documents, 0);
+    json_free(documents);
     free(text);
     return object;
 }
 
-json_t *object_job(const char *name, const char *uid, int version, int workers)
+struct json *object_job(const char *name, const char *uid, int version, int workers)
 {
     return object_from(
         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: %s, "
@@ -52,14 +52,14 @@ static char *metadata(const char *name, const char *uid, const char *owner_uid, 
         owner_uid);
 }
 
-json_t *object_pod(const char *name, const char *uid, const char *owner_uid, int version,
-                   const char *phase)
+struct json *object_pod(const char *name, const char *uid, const char *owner_uid, int version,
+                        const char *phase)
 {
     auto_free char *common = metadata(name, uid, owner_uid, version);
     return object_from("{metadata: %s, status: {phase: %s}}", common, phase);
 }
 
-json_t *object_service(const char *name, const char *uid, const char *owner_uid, int version)
+struct json *object_service(const char *name, const char *uid, const char *owner_uid, int version)
 {
     auto_free char *common = metadata(name, uid, owner_uid, version);
     return object_from("{metadata: %s}", common);

@@ -9,18 +9,17 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 /* From YAML; fails the test if it is none. */
-struct json_t *object_from(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct json *object_from(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* In namespace "ns". A job with one master and `workers` workers. */
-struct json_t *object_job(const char *name, const char *uid, int version, int workers);
+struct json *object_job(const char *name, const char *uid, int version, int workers);
 /* NAME is JOB-TYPE-INDEX; labelled so, and controlled by the job of that UID. */
-struct json_t *object_pod(const char *name, const char *uid, const char *owner_uid, int version,
-                          const char *phase);
-struct json_t *object_service(const char *name, const char *uid, const char *owner_uid,
-                              int version);
+struct json *object_pod(const char *name, const char *uid, const char *owner_uid, int version,
+                        const char *phase);
+struct json *object_service(const char *name, const char *uid, const char *owner_uid, int version);
 
 /* The API's word for it: "Pending", ... */
 const char *object_phase(enum pod_phase phase);

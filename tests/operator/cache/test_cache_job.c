@@ -1,10 +1,10 @@
 /* Jobs in the caches, and what cannot be read. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/operator/cache/cache_fixture.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /* ---- jobs ---- */
@@ -46,18 +46,17 @@ static void a_job_is_decoded_whole(void **state)
     assert_int_equal(job->job->run_policy.backoff_limit.value, 6);
     assert_int_equal(job->status->history.failures, 3);
     assert_int_equal(job->status->start_ms, 5000);
-    json_t *expected = object_from("{name: j, namespace: ns, uid: o, resourceVersion: '8', "
-                                   "annotations: {a: b}}");
-    assert_true(json_equal(json_object_get(job->object, "metadata"), expected));
-    json_decref(expected);
-    json_t *raw = (json_t *)job->job->replicas[REPLICA_MASTER].template_.raw;
-    assert_string_equal(
-        json_string_value(json_object_get(json_object_get(raw, "spec"), "nodeName")), "node-1");
+    struct json *expected = object_from("{name: j, namespace: ns, uid: o, resourceVersion: '8', "
+                                        "annotations: {a: b}}");
+    assert_true(json_is_equal(json_get(job->object, "metadata"), expected));
+    json_free(expected);
+    struct json *raw = (struct json *)job->job->replicas[REPLICA_MASTER].template_.raw;
+    assert_string_equal(json_as_text(json_get(json_get(raw, "spec"), "nodeName")), "node-1");
     cache_release_job(job);
 }
 
 /* A job of 100 KB of environment, a third of it that of an init container. */
-static json_t *large_job(int version, const char *run_policy, const char *conditions)
+static struct json *large_job(int version, const char *run_policy, const char *conditions)
 {
     enum { BYTES = 33 * 1000 };
     static char text[BYTES + 1];
@@ -96,7 +95,7 @@ static void a_large_job_is_kept_as_far_as_it_is_needed(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         feed_put(f, CACHE_JOBS, large_job((int)i + 1, rows[i].run_policy, rows[i].conditions));
         struct cached_job *job = cache_acquire_job(f->cache, "ns/j");
-        auto_free char *text = json_dumps(job->object, JSON_COMPACT);
+        auto_free char *text = json_print(job->object, JSON_COMPACT);
         if ((strlen(text) > 99000) != rows[i].whole)
             fail_msg("row %zu: %zu bytes are kept", i, strlen(text));
         assert_true(job->bytes > 99000); /* what it was */

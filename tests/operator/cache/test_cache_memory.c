@@ -3,11 +3,11 @@
  * what is gone costs nothing. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
-#include <jansson.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static struct cache *open_cache(void)
     "pytorchjob-controller, training.kubeflow.org/replica-type: worker, "                             \
     "training.kubeflow.org/replica-index: '%d'}"
 
-static json_t *make_job(int job)
+static struct json *make_job(int job)
 {
     return object_from(
         "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
@@ -121,7 +121,7 @@ static json_t *make_job(int job)
         job, job, job);
 }
 
-static json_t *make_pod(int job, int pod, int version)
+static struct json *make_pod(int job, int pod, int version)
 {
     return object_from(
         "metadata: {name: training-job-%d-worker-%d, namespace: team-a, uid: " UID
@@ -135,7 +135,7 @@ static json_t *make_pod(int job, int pod, int version)
         job, pod, pod, version, job, pod, job, job, job, pod);
 }
 
-static json_t *make_service(int job, int index)
+static struct json *make_service(int job, int index)
 {
     return object_from(
         "metadata: {name: training-job-%d-worker-%d, namespace: team-a, uid: " UID
@@ -146,10 +146,10 @@ static json_t *make_service(int job, int index)
 
 /* ---- the cache ---- */
 
-static void feed(struct cache *cache, enum cache_kind kind, json_t *object)
+static void feed(struct cache *cache, enum cache_kind kind, struct json *object)
 {
     cache_put(cache, kind, object);
-    json_decref(object);
+    json_free(object);
 }
 
 static void feed_all(struct cache *cache)
@@ -236,15 +236,15 @@ static void large_jobs_at_rest_cost_little(void **state)
     memset(value, 'x', BYTES);
     value[BYTES] = '\0';
     for (int job = 0; job < LARGE_JOBS; job++) {
-        json_t *object = make_job(job), *at = object;
+        struct json *object = make_job(job), *at = object;
         static const char *const path[] = {"spec", "pytorchReplicaSpecs", "Worker", "template",
                                            "spec", "containers"};
         for (size_t i = 0; i < array_length(path); i++)
-            at = json_object_get(at, path[i]);
-        at = json_array_get(json_object_get(json_array_get(at, 0), "env"), 0);
-        json_object_set_new(at, "value", json_string(value));
-        at = json_object_get(json_object_get(object, "spec"), "runPolicy");
-        json_object_set_new(at, "suspend", json_true());
+            at = json_get(at, path[i]);
+        at = json_at(json_get(json_at(at, 0), "env"), 0);
+        json_set(at, "value", json_new_text(value));
+        at = json_get(json_get(object, "spec"), "runPolicy");
+        json_set(at, "suspend", json_new_bool(true));
         feed(cache, CACHE_JOBS, object);
     }
     free(value);

@@ -1,12 +1,12 @@
 /* PodGroups and autoscalers in the caches: found by the name of the job, whoever owns them. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +22,10 @@ static void on_warn(void *context, const char *message)
     fail_msg("%s", message);
 }
 
-static void put(struct cache *cache, enum cache_kind kind, json_t *object)
+static void put(struct cache *cache, enum cache_kind kind, struct json *object)
 {
     cache_put(cache, kind, object);
-    json_decref(object);
+    json_free(object);
 }
 
 static struct snapshot look(struct cache *cache, const char *key, struct arena *arena)
@@ -86,10 +86,10 @@ static void they_are_found_by_the_jobs_name(void **state)
     check_both(&snapshot);
     assert_int_equal(cache_count(cache, CACHE_POD_GROUPS), 2);
     str_clear(&changed);
-    json_t *group =
+    struct json *group =
         object_from("{metadata: {name: j, namespace: ns, uid: g, resourceVersion: '5'}}");
     cache_delete(cache, CACHE_POD_GROUPS, group);
-    json_decref(group);
+    json_free(group);
     cache_begin_list(cache, CACHE_AUTOSCALERS);
     cache_end_list(cache, CACHE_AUTOSCALERS);
     assert_string_equal(str_text(&changed), " ns/j ns/j");

@@ -6,13 +6,13 @@
  * alone. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/kube/watch.h"
 #include "tests/operator/cache/objects.h"
 #include "tests/operator/cache/watch_server.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,9 +75,9 @@ static void answer_list(struct feed *feed)
 {
     struct simulation *s = feed->simulation;
     struct error err;
-    json_t *answer = watch_server_list(&s->server, feed->kind, feed->path, &err);
+    struct json *answer = watch_server_list(&s->server, feed->kind, feed->path, &err);
     watch_feed_list(feed->watch, answer, &err, s->now_ms);
-    json_decref(answer);
+    json_free(answer);
 }
 
 static void end_stream(struct feed *feed)
@@ -127,13 +127,13 @@ static void on_begin(void *context)
     cache_begin_list(feed->simulation->cache, feed->kind);
 }
 
-static void on_put(void *context, const json_t *object)
+static void on_put(void *context, const struct json *object)
 {
     struct feed *feed = context;
     cache_put(feed->simulation->cache, feed->kind, object);
 }
 
-static void on_remove(void *context, const json_t *object)
+static void on_remove(void *context, const struct json *object)
 {
     struct feed *feed = context;
     cache_delete(feed->simulation->cache, feed->kind, object);
@@ -172,10 +172,10 @@ static char *seen_world(struct simulation *s, int job)
     auto_arena struct arena *arena = arena_open();
     struct snapshot snapshot;
     cache_snapshot(s->cache, taken, s->now_ms, arena, &snapshot);
-    const json_t *metadata = json_object_get(taken->object, "metadata");
+    const struct json *metadata = json_get(taken->object, "metadata");
     auto_str struct str text;
     str_init(&text, 1 << 14);
-    str_add(&text, json_string_value(json_object_get(metadata, "resourceVersion")));
+    str_add(&text, json_as_text(json_get(metadata, "resourceVersion")));
     for (int slot = 0; slot < SERVER_SLOTS; slot++) {
         char name[64];
         watch_server_child_name(slot, name, sizeof name);

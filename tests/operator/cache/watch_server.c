@@ -1,11 +1,11 @@
 #include "tests/operator/cache/watch_server.h"
 
 #include "base/backoff.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/support.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,8 +142,8 @@ static int parameter(const char *path, const char *name)
 }
 
 /* The state at one version, from a slot on; the token is "VERSION.SLOT". */
-json_t *watch_server_list(struct watch_server *server, enum cache_kind kind, const char *path,
-                          struct error *err)
+struct json *watch_server_list(struct watch_server *server, enum cache_kind kind, const char *path,
+                               struct error *err)
 {
     const struct server_collection *c = &server->of[kind];
     const char *token = strstr(path, "continue=");
@@ -153,19 +153,20 @@ json_t *watch_server_list(struct watch_server *server, enum cache_kind kind, con
         error_set(err, version < server->compacted ? ERR_GONE : ERR_TIMEOUT, "a fault");
         return NULL;
     }
-    json_t *items = json_array();
+    struct json *items = json_new_array();
     for (int room = parameter(path, "limit="); slot < c->slot_count && room > 0; slot++) {
         struct server_object object = at_version(c, slot, version);
         if (!object.present)
             continue;
         auto_free char *text = object_text(kind, slot, &object);
-        json_array_append_new(items, json_loads(text, 0, NULL));
+        json_append(items, json_parse_text(text, JSON_STRICT, NULL));
         room--;
     }
     auto_free char *next = xasprintf("%d.%d", version, slot);
     auto_free char *version_text = xasprintf("%d", version);
-    return json_pack("{s:{s:s,s:s},s:o}", "metadata", "resourceVersion", version_text, "continue",
-                     slot < c->slot_count ? next : "", "items", items);
+    struct json *metadata = json_texts_of("resourceVersion", version_text, "continue",
+                                          slot < c->slot_count ? next : "", NULL);
+    return json_object_of("metadata", metadata, "items", items, NULL);
 }
 
 /* ---- streams ---- */

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-struct json_t;
+struct json;
 
 #define SERVER_JOBS     3
 #define SERVER_REPLICAS 4 /* the master, then workers */
@@ -61,8 +61,8 @@ bool watch_server_chance(struct watch_server *server, int percent);
 void watch_server_change(struct watch_server *server);
 
 /* A page, by the path's limit and continue (the caller frees it), or NULL with err set. */
-struct json_t *watch_server_list(struct watch_server *server, enum cache_kind kind,
-                                 const char *path, struct error *err);
+struct json *watch_server_list(struct watch_server *server, enum cache_kind kind, const char *path,
+                               struct error *err);
 
 /* The resourceVersion in a watch's path. */
 int watch_server_position(const char *path);

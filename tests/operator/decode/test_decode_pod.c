@@ -1,6 +1,7 @@
 /* Pods and services as an API server sends them, and what is left of them. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -9,13 +10,12 @@
 #include "operator/job/names.h"
 #include "tests/operator/cache/objects.h"
 
-#include <jansson.h>
 #include <string.h>
 
 struct reading {
     struct arena *arena;
-    json_t *documents;
-    const json_t *object;
+    struct json *documents;
+    const struct json *object;
     struct identity identity;
     struct lines problems;
     int result;
@@ -28,7 +28,7 @@ static void open_reading(struct reading *reading, const char *text)
     *reading = (struct reading){.arena = arena_open()};
     struct error err;
     assert_ok(yaml_parse(text, strlen(text), "test", &reading->documents, &err), &err);
-    reading->object = json_array_get(reading->documents, 0);
+    reading->object = json_at(reading->documents, 0);
     lines_init(&reading->problems, reading->arena);
     reading->result = decode_identity(reading->object, reading->arena, &reading->problems,
                                       &reading->identity, &reading->err);
@@ -36,7 +36,7 @@ static void open_reading(struct reading *reading, const char *text)
 
 static void close_reading(struct reading *reading)
 {
-    json_decref(reading->documents);
+    json_free(reading->documents);
     arena_close(reading->arena);
 }
 

@@ -2,13 +2,13 @@
  * what an API server makes of them is understood. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "operator/decode/decode_podgroup_hpa.h"
 #include "operator/manifest/manifest.h"
 #include "tests/operator/cluster.h"
 
-#include <jansson.h>
 #include <string.h>
 
 struct reading {
@@ -17,7 +17,7 @@ struct reading {
     struct identity identity;
 };
 
-static struct reading read_identity(const json_t *object)
+static struct reading read_identity(const struct json *object)
 {
     struct reading r = {.arena = arena_open()};
     lines_init(&r.problems, r.arena);
@@ -26,9 +26,9 @@ static struct reading read_identity(const json_t *object)
     return r;
 }
 
-static json_t *json(const char *text)
+static struct json *json(const char *text)
 {
-    json_t *object = json_loads(text, 0, NULL);
+    struct json *object = json_parse_text(text, JSON_STRICT, NULL);
     assert_non_null(object);
     return object;
 }
@@ -47,7 +47,7 @@ static void groups_are_read_back(void **state)
         const struct action *action = &cluster->plan->actions[cluster->plan->count - 1];
         while (action->kind != ACTION_CREATE_POD_GROUP)
             action--;
-        json_t *object =
+        struct json *object =
             manifest_pod_group(cluster->job, action->pod_group, gangs[i % 2].scheduler);
         struct reading r = read_identity(object);
         cluster->pod_group = decode_pod_group(object, &r.identity, r.arena, &r.problems);
@@ -56,7 +56,7 @@ static void groups_are_read_back(void **state)
         cluster_do(cluster, "settle; pass"); /* comes to rest only if nothing differs */
         assert_int_equal(cluster->plan->count, 0);
         arena_close(r.arena);
-        json_decref(object);
+        json_free(object);
         cluster_close(cluster);
     }
 }
@@ -79,7 +79,7 @@ static void a_schedulers_words_are_heard(void **state)
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_free char *text = xasprintf("{\"status\":%s}", rows[i].status);
-        json_t *object = json(text);
+        struct json *object = json(text);
         struct reading r = read_identity(object);
         r.identity.deleted_ms = 5;
         struct pod_group group = decode_pod_group(object, &r.identity, r.arena, &r.problems);
@@ -90,7 +90,7 @@ static void a_schedulers_words_are_heard(void **state)
                             rows[i].message ? rows[i].message : "");
         assert_string_equal(group.spec.queue, "");
         arena_close(r.arena);
-        json_decref(object);
+        json_free(object);
     }
 }
 
@@ -101,7 +101,7 @@ static void autoscalers_are_read_back(void **state)
         0, 1, "OnFailure", "",
         "elasticPolicy: {minReplicas: 1, maxReplicas: 3, metrics: [{type: Resource}]}");
     cluster_do(cluster, "autoscale; settle");
-    json_t *object = manifest_autoscaler(cluster->job, &cluster->autoscaler.spec, "v2");
+    struct json *object = manifest_autoscaler(cluster->job, &cluster->autoscaler.spec, "v2");
     struct reading r = read_identity(object);
     struct autoscaler autoscaler = decode_autoscaler(object, &r.identity, r.arena, &r.problems);
     assert_int_equal(r.problems.count, 0);
@@ -113,7 +113,7 @@ static void autoscalers_are_read_back(void **state)
     cluster_plan(cluster);
     assert_int_equal(cluster->plan->count, 0);
     arena_close(r.arena);
-    json_decref(object);
+    json_free(object);
     cluster_close(cluster);
 }
 
@@ -127,7 +127,7 @@ static void odd_objects_are_survived(void **state)
         "\"minResources\":{\"cpu\":\"much\"}},\"status\":{\"conditions\":[7]}}",
     };
     for (size_t i = 0; i < array_length(texts); i++) {
-        json_t *object = json(texts[i]);
+        struct json *object = json(texts[i]);
         struct reading r = read_identity(object);
         struct pod_group group = decode_pod_group(object, &r.identity, r.arena, &r.problems);
         struct autoscaler autoscaler = decode_autoscaler(object, &r.identity, r.arena, &r.problems);
@@ -138,7 +138,7 @@ static void odd_objects_are_survived(void **state)
         assert_string_equal(autoscaler.owner_uid, "job");
         assert_int_equal(r.problems.count > 0, i > 0);
         arena_close(r.arena);
-        json_decref(object);
+        json_free(object);
     }
 }
 

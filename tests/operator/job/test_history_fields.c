@@ -4,13 +4,14 @@
 #include "tests/support.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode_status.h"
 #include "operator/job/history.h"
 #include "operator/manifest/manifest.h"
 #include "tests/operator/crd_fixture.h"
 
-#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TYPES_PATH "operator/job/types.h"
@@ -116,9 +117,9 @@ static struct history written_and_read(const struct history *history, struct are
 {
     const struct job job = {.name = "j", .namespace_ = "ns"};
     const struct job_status status = {.history = *history};
-    json_t *object = manifest_status(&job, &status);
+    struct json *object = manifest_status(&job, &status);
     struct job_status read = decode_status(object, arena);
-    json_decref(object);
+    json_free(object);
     return read.history;
 }
 
@@ -169,14 +170,14 @@ static void the_texts_of_a_copy_are_its_own(void **state)
 static void each_row_is_a_property_of_the_definition(void **state)
 {
     struct crd_fixture *f = *state;
-    const json_t *record = json_object_get(crd_fixture_schema_at(f, HISTORY ".replicas"), "items");
+    const struct json *record = json_get(crd_fixture_schema_at(f, HISTORY ".replicas"), "items");
     for (const struct history_field *field = history_fields; field->member; field++) {
         const char *path = arena_printf(f->arena, HISTORY ".%s", field->name ? field->name : "");
         if (field->name && !crd_fixture_schema_at(f, path))
             fail_msg("%s is not in the CustomResourceDefinition", path);
     }
     for (const struct history_field *field = replica_history_fields; field->member; field++)
-        if (!json_object_get(json_object_get(record, "properties"), field->name))
+        if (!json_get(json_get(record, "properties"), field->name))
             fail_msg(HISTORY ".replicas[].%s is not in the CustomResourceDefinition", field->name);
 }
 

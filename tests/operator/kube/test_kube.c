@@ -1,10 +1,10 @@
 /* The API client over real sockets: what is sent, what answers mean, and what is tried again. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/operator/api.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define PODS "/api/v1/namespaces/n/pods"
@@ -57,7 +57,7 @@ static void bodies_are_json(void **state)
 {
     (void)state;
     static const struct fake_answer answers[] = {API_GOOD};
-    json_t *body = json_pack("{s:s}", "a", "b");
+    struct json *body = json_texts_of("a", "b", NULL);
     struct api api;
     struct api_result result;
     ask(&api, answers, 1, &(struct kube_call){.method = "POST", .path = PODS, .body = body},
@@ -74,7 +74,7 @@ static void bodies_are_json(void **state)
              &result);
     api_wait(&api, &result.is_done);
     assert_true(api_request_has(&api, 1, "\r\nContent-Type: application/merge-patch+json\r\n"));
-    json_decref(body);
+    json_free(body);
     end(&api, &result);
 }
 
@@ -219,7 +219,7 @@ static void a_create_whose_answer_was_lost_went_well(void **state)
         {API_BUSY, THERE, ERR_IO, true},
         {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), THERE, ERR_EXISTS, true},
     };
-    json_t *body = json_object();
+    struct json *body = json_new_object();
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct fake_answer answers[] = {rows[i].first, rows[i].second};
         const struct kube_call call = {
@@ -233,7 +233,7 @@ static void a_create_whose_answer_was_lost_went_well(void **state)
         assert_int_equal(kube_requests_sent(api.kube), 2);
         end(&api, &result);
     }
-    json_decref(body);
+    json_free(body);
 }
 
 static void nobody_there_is_an_error_with_the_path(void **state)

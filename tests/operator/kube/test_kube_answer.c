@@ -1,10 +1,10 @@
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/kube/kube.h"
 #include "operator/kube/kube_answer.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define STATUS(message, reason)                                                                    \
@@ -70,7 +70,7 @@ static void statuses_have_meanings(void **state)
                                      .body = row->body,
                                      .body_bytes = strlen(row->body),
                                      .retry_after_ms = -1};
-        json_t *object;
+        struct json *object;
         struct error err;
         print_message("# %s\n", row->name);
         assert_int_equal(
@@ -79,7 +79,7 @@ static void statuses_have_meanings(void **state)
         assert_int_equal(err.code, row->code);
         assert_non_null(strstr(err.msg, row->text));
         assert_true((object != NULL) == (row->code == ERR_NONE));
-        json_decref(object);
+        json_free(object);
     }
 }
 
@@ -96,7 +96,7 @@ static void no_answer_at_all(void **state)
     for (size_t i = 0; i < array_length(failures); i++) {
         struct http_answer answer = {.body = "", .retry_after_ms = -1};
         error_set(&answer.err, failures[i].code, "what happened");
-        json_t *object;
+        struct json *object;
         struct error err;
         assert_int_equal(kube_answer_read(&answer, false, "POST", "/x", &object, &err),
                          failures[i].verdict);
@@ -110,7 +110,7 @@ static void a_stream_has_no_object(void **state)
 {
     (void)state;
     struct http_answer answer = {.status = 200, .body = "", .retry_after_ms = -1};
-    json_t *object;
+    struct json *object;
     struct error err;
     assert_int_equal(kube_answer_read(&answer, true, "GET", "/x", &object, &err), KUBE_DONE);
     assert_int_equal(err.code, ERR_NONE);
@@ -132,7 +132,7 @@ static void long_texts_are_cut(void **state)
     auto_free char *body = xasprintf(STATUS("%s", "Forbidden"), message);
     struct http_answer answer = {
         .status = 403, .body = body, .body_bytes = strlen(body), .retry_after_ms = -1};
-    json_t *object;
+    struct json *object;
     struct error err;
     kube_answer_read(&answer, false, "GET", path, &object, &err);
     assert_non_null(strstr(err.msg, "GET /ppp"));

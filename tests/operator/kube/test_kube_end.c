@@ -121,7 +121,7 @@ struct couple {
     bool is_done;
 };
 
-static void cancel_the_other(void *context, const struct json_t *answer, const struct error *err)
+static void cancel_the_other(void *context, const struct json *answer, const struct error *err)
 {
     struct couple *couple = context;
     assert_null(answer);
@@ -132,13 +132,13 @@ static void cancel_the_other(void *context, const struct json_t *answer, const s
         kube_cancel(couple->kube, couple->requests[i]);
 }
 
-static void first_told(void *context, const struct json_t *answer, const struct error *err)
+static void first_told(void *context, const struct json *answer, const struct error *err)
 {
     ((struct couple *)context)->requests[0] = NULL;
     cancel_the_other(context, answer, err);
 }
 
-static void second_told(void *context, const struct json_t *answer, const struct error *err)
+static void second_told(void *context, const struct json *answer, const struct error *err)
 {
     ((struct couple *)context)->requests[1] = NULL;
     cancel_the_other(context, answer, err);

@@ -2,11 +2,11 @@
  * separated by ';', with what the machine says after each, joined by ';' too. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/kube/watch.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +21,9 @@ struct fixture {
 
 /* ---- what it tells ---- */
 
-static const char *name_of(const json_t *object)
+static const char *name_of(const struct json *object)
 {
-    const char *name =
-        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+    const char *name = json_as_text(json_get(json_get(object, "metadata"), "name"));
     return name ? name : "?";
 }
 
@@ -33,12 +32,12 @@ static void on_begin(void *context)
     str_add(&((struct fixture *)context)->said, "begin ");
 }
 
-static void on_put(void *context, const json_t *object)
+static void on_put(void *context, const struct json *object)
 {
     str_printf(&((struct fixture *)context)->said, "+%s ", name_of(object));
 }
 
-static void on_remove(void *context, const json_t *object)
+static void on_remove(void *context, const struct json *object)
 {
     str_printf(&((struct fixture *)context)->said, "-%s ", name_of(object));
 }
@@ -115,14 +114,15 @@ static const struct error *failure(const char *how, struct error *err)
 static void feed_page(struct fixture *f, char *arguments)
 {
     char *names = strsep(&arguments, " "), *version = strsep(&arguments, " ");
-    json_t *items = json_array();
+    struct json *items = json_new_array();
     for (char *name; (name = strsep(&names, ","));)
         if (strcmp(name, "-") != 0)
-            json_array_append_new(items, json_pack("{s:{s:s}}", "metadata", "name", name));
-    json_t *answer = json_pack("{s:{s:s,s:s},s:o}", "metadata", "resourceVersion", version,
-                               "continue", arguments ? arguments : "", "items", items);
+            json_append(items, json_object_of("metadata", json_texts_of("name", name, NULL), NULL));
+    struct json *metadata =
+        json_texts_of("resourceVersion", version, "continue", arguments ? arguments : "", NULL);
+    struct json *answer = json_object_of("metadata", metadata, "items", items, NULL);
     watch_feed_list(f->watch, answer, NULL, f->now_ms);
-    json_decref(answer);
+    json_free(answer);
 }
 
 static void feed_line(struct fixture *f, const char *line)
@@ -174,9 +174,9 @@ static void do_one(struct fixture *f, char *command)
     } else if (strcmp(verb, "page") == 0) {
         feed_page(f, rest);
     } else if (strcmp(verb, "answer") == 0) {
-        json_t *answer = json_loads(rest, JSON_DECODE_ANY, NULL);
+        struct json *answer = json_parse_text(rest, JSON_ALLOW_SCALAR, NULL);
         watch_feed_list(f->watch, answer, NULL, f->now_ms);
-        json_decref(answer);
+        json_free(answer);
     } else if (strcmp(verb, "list") == 0) {
         watch_feed_list(f->watch, NULL, failure(rest, &err), f->now_ms);
     } else if (strcmp(verb, "event") == 0) {

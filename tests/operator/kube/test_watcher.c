@@ -2,12 +2,12 @@
  * machine's decisions are test_watch.c's matter. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/kube/watcher.h"
 #include "tests/operator/api.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,10 +38,10 @@ struct fixture {
     struct str heard; /* "[ +a ] -b " */
 };
 
-static void hear(struct fixture *f, const char *sign, const struct json_t *object)
+static void hear(struct fixture *f, const char *sign, const struct json *object)
 {
-    const json_t *name = json_object_get(json_object_get(object, "metadata"), "name");
-    str_printf(&f->heard, "%s%s ", sign, json_string_value(name));
+    const struct json *name = json_get(json_get(object, "metadata"), "name");
+    str_printf(&f->heard, "%s%s ", sign, json_as_text(name));
 }
 
 static void on_begin(void *context)
@@ -49,12 +49,12 @@ static void on_begin(void *context)
     str_add(&((struct fixture *)context)->heard, "[ ");
 }
 
-static void on_put(void *context, const struct json_t *object)
+static void on_put(void *context, const struct json *object)
 {
     hear(context, "+", object);
 }
 
-static void on_remove(void *context, const struct json_t *object)
+static void on_remove(void *context, const struct json *object)
 {
     hear(context, "-", object);
 }

@@ -1,9 +1,9 @@
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/leader/lease_object.h"
 
-#include <jansson.h>
 #include <string.h>
 
 static const char *const whole =
@@ -16,10 +16,10 @@ static const char *const whole =
 
 static int read_text(const char *text, struct lease_record *ret_record, struct error *err)
 {
-    json_t *object = json_loads(text, 0, NULL);
+    struct json *object = json_parse_text(text, JSON_STRICT, NULL);
     assert_non_null(object);
     int result = lease_object_read(object, ret_record, err);
-    json_decref(object);
+    json_free(object);
     return result;
 }
 
@@ -74,17 +74,17 @@ static void what_does_not_fit_is_named(void **state)
 /* What is written over `seen` (NULL: nothing), as text. */
 static char *written_over(const char *seen_text)
 {
-    json_t *seen = seen_text ? json_loads(seen_text, 0, NULL) : NULL;
+    struct json *seen = seen_text ? json_parse_text(seen_text, JSON_STRICT, NULL) : NULL;
     const struct lease_record record = {.holder = "me",
                                         .duration_s = 15,
                                         .transitions = 4,
                                         .acquired = "A",
                                         .renewed = "R",
                                         .version = "12"};
-    json_t *object = lease_object_write(seen, "n", "l", &record);
-    char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(object);
-    json_decref(seen);
+    struct json *object = lease_object_write(seen, "n", "l", &record);
+    char *text = json_print(object, JSON_SORTED);
+    json_free(object);
+    json_free(seen);
     return text;
 }
 

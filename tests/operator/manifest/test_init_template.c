@@ -1,10 +1,10 @@
 /* The containers in which workers wait: our own, a foreign image, a file, none. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/manifest/init_template.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static char *expanded(const struct init_options *options)
     struct init_template *template_;
     struct error err;
     assert_ok(init_template_open(&template_, options, &err), &err);
-    json_t *containers = init_template_expand(template_, "j-master-0");
-    char *text = json_dumps(containers, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(containers);
+    struct json *containers = init_template_expand(template_, "j-master-0");
+    char *text = json_print(containers, JSON_SORTED);
+    json_free(containers);
     init_template_close(template_);
     return text;
 }

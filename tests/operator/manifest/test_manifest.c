@@ -1,11 +1,11 @@
 /* What is sent to an API server, byte for byte where tools depend on it. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode.h"
 #include "operator/manifest/manifest.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,17 +22,17 @@ static struct manifest *decode_text(const char *specs)
 }
 
 /* Fails unless the value is what the JSON text says; takes the value. */
-static void assert_json(json_t *value, const char *expected)
+static void assert_json(struct json *value, const char *expected)
 {
-    json_error_t where;
-    json_t *wanted = json_loads(expected, 0, &where);
+    struct error err;
+    struct json *wanted = json_parse_text(expected, JSON_STRICT, &err);
     if (!wanted)
-        fail_msg("expected text, column %d: %s", where.column, where.text);
-    auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
-    auto_free char *wanted_text = json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
+        fail_msg("expected text, %s", err.msg);
+    auto_free char *text = json_print(value, JSON_SORTED);
+    auto_free char *wanted_text = json_print(wanted, JSON_SORTED);
     assert_string_equal(text, wanted_text);
-    json_decref(wanted);
-    json_decref(value);
+    json_free(wanted);
+    json_free(value);
 }
 
 #define OWNER                                                                                          \
@@ -47,8 +47,8 @@ static void assert_json(json_t *value, const char *expected)
     "\"auto\"},{\"name\":\"PET_NNODES\",\"value\":\"2\"},{\"name\":\"SHOAL_RESTART_COUNT\","       \
     "\"value\":\"0\"},{\"name\":\"SHOAL_RUN_ID\",\"value\":\"u1\"}"
 
-static json_t *pod_of(const struct manifest *manifest, int32_t index, const struct gang *gang,
-                      const json_t *init_containers)
+static struct json *pod_of(const struct manifest *manifest, int32_t index, const struct gang *gang,
+                           const struct json *init_containers)
 {
     struct history history = {0};
     struct pod_options options = {0};
@@ -70,7 +70,8 @@ static void a_pod_is_the_whole_template_and_ours_behind_it(void **state)
         "image: s}, {name: pytorch, image: i, env: [{name: RANK, value: '9'}, {name: S, valueFrom: "
         "{secretKeyRef: {name: a, key: b}}}], ports: [{containerPort: 9, hostPort: 9}], resources: "
         "{limits: {nvidia.com/gpu: 8, memory: 64Gi}, requests: {cpu: 4}}}]}}}}");
-    json_t *init_containers = json_loads("[{\"name\":\"wait\",\"image\":\"w\"}]", 0, NULL);
+    struct json *init_containers =
+        json_parse_text("[{\"name\":\"wait\",\"image\":\"w\"}]", JSON_STRICT, NULL);
     assert_json(
         pod_of(manifest, 1, NULL, init_containers),
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"j-worker-1\",\"namespace\":"
@@ -89,7 +90,7 @@ static void a_pod_is_the_whole_template_and_ours_behind_it(void **state)
                  "[{\"containerPort\":9,\"hostPort\":9},{\"name\":\"pytorchjob-port\",\"containerPort\":23456,"
                  "\"protocol\":\"TCP\"}],\"resources\":{\"limits\":{\"nvidia.com/gpu\":8,\"memory\":\"64Gi\"},"
                  "\"requests\":{\"cpu\":4}}}]}}");
-    json_decref(init_containers);
+    json_free(init_containers);
     decode_close(manifest);
 }
 
@@ -101,12 +102,12 @@ static void the_template_itself_is_left_alone(void **state)
 {
     (void)state;
     struct manifest *manifest = decode_text(PLAIN(""));
-    json_t *before = json_deep_copy(manifest->documents);
-    json_t *pod = pod_of(manifest, 1, NULL, NULL);
-    assert_null(json_object_get(json_object_get(pod, "spec"), "initContainers"));
-    assert_true(json_equal(before, manifest->documents));
-    json_decref(pod);
-    json_decref(before);
+    struct json *before = json_clone(manifest->documents);
+    struct json *pod = pod_of(manifest, 1, NULL, NULL);
+    assert_null(json_get(json_get(pod, "spec"), "initContainers"));
+    assert_true(json_is_equal(before, manifest->documents));
+    json_free(pod);
+    json_free(before);
     decode_close(manifest);
 }
 
@@ -126,13 +127,14 @@ static void sidecars_are_not_sized(void **state)
         "pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, "
         "image: i, resources: {requests: {cpu: 4}}}]}}}}");
     for (size_t i = 0; i < array_length(rows); i++) {
-        json_t *ours = json_pack("[o]", json_loads(rows[i].container, 0, NULL));
-        json_t *pod = pod_of(manifest, 1, NULL, ours);
-        const json_t *list = json_object_get(json_object_get(pod, "spec"), "initContainers");
-        const json_t *sizes = json_object_get(json_array_get(list, 0), "resources");
+        struct json *ours =
+            json_array_of(json_parse_text(rows[i].container, JSON_STRICT, NULL), NULL);
+        struct json *pod = pod_of(manifest, 1, NULL, ours);
+        const struct json *list = json_get(json_get(pod, "spec"), "initContainers");
+        const struct json *sizes = json_get(json_at(list, 0), "resources");
         assert_int_equal(sizes != NULL, rows[i].is_sized);
-        json_decref(pod);
-        json_decref(ours);
+        json_free(pod);
+        json_free(ours);
     }
     decode_close(manifest);
 }
@@ -146,10 +148,10 @@ static void gangs_have_their_scheduler(void **state)
     static const char *const rows[][2] = {{"mine", "mine"}, {NULL, "volcano"}};
     for (size_t i = 0; i < array_length(rows); i++) {
         template_->scheduler_name = rows[i][0];
-        json_t *pod = pod_of(manifest, 1, &gang, NULL);
-        const json_t *spec = json_object_get(pod, "spec");
-        assert_string_equal(json_string_value(json_object_get(spec, "schedulerName")), rows[i][1]);
-        json_decref(pod);
+        struct json *pod = pod_of(manifest, 1, &gang, NULL);
+        const struct json *spec = json_get(pod, "spec");
+        assert_string_equal(json_as_text(json_get(spec, "schedulerName")), rows[i][1]);
+        json_free(pod);
     }
     decode_close(manifest);
 }
@@ -200,19 +202,17 @@ static void ports_are_what_an_api_server_takes(void **state)
             pod_build_service(manifest->jobs[0], REPLICA_WORKER, 1, manifest->arena);
         service->ports = ports;
         service->port_count = rows[i].count;
-        json_t *object = manifest_service(manifest->jobs[0], service);
+        struct json *object = manifest_service(manifest->jobs[0], service);
         const char *written = "";
-        size_t k;
-        const json_t *port;
-        json_array_foreach(json_object_get(json_object_get(object, "spec"), "ports"), k, port)
-        {
+        const struct json *port;
+        json_each_item(port, json_get(json_get(object, "spec"), "ports")) {
             written = arena_printf(manifest->arena, "%s%s:%lld/%s ", written,
-                                   json_string_value(json_object_get(port, "name")),
-                                   (long long)json_integer_value(json_object_get(port, "port")),
-                                   json_string_value(json_object_get(port, "protocol")));
+                                   json_as_text(json_get(port, "name")),
+                                   (long long)json_as_integer(json_get(port, "port")),
+                                   json_as_text(json_get(port, "protocol")));
         }
         assert_string_equal(written, rows[i].written);
-        json_decref(object);
+        json_free(object);
     }
     decode_close(manifest);
 }
@@ -232,10 +232,10 @@ static void events_name_their_job(void **state)
     char message[3000];
     memset(message, 'm', sizeof message - 1);
     message[sizeof message - 1] = 0;
-    json_t *event = manifest_event(manifest->jobs[0], "n", EVENT_NORMAL, "r", message, 0);
-    assert_int_equal(json_string_length(json_object_get(event, "message")), 1024);
-    assert_string_equal(json_string_value(json_object_get(event, "type")), "Normal");
-    json_decref(event);
+    struct json *event = manifest_event(manifest->jobs[0], "n", EVENT_NORMAL, "r", message, 0);
+    assert_int_equal(strlen(json_as_text(json_get(event, "message"))), 1024);
+    assert_string_equal(json_as_text(json_get(event, "type")), "Normal");
+    json_free(event);
     decode_close(manifest);
 }
 
@@ -263,12 +263,12 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
                                .status = true,
                                .reason = "r",
                                .message = "m"};
-    json_t *object = json_loads(
+    struct json *object = json_parse_text(
         "{\"metadata\":{\"name\":\"j\",\"resourceVersion\":\"77\",\"managedFields\":[{}]},"
         "\"spec\":{},\"status\":{\"conditions\":[{\"type\":\"Created\",\"status\":\"False\"},"
         "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},{\"type\":\"Running\","
         "\"status\":\"True\"},7,{\"type\":\"Evicted\",\"status\":\"Unknown\"}]}}",
-        0, NULL);
+        JSON_STRICT, NULL);
     assert_json(
         manifest_status_update(object, manifest->jobs[0], &status),
         "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"metadata\":{\"name\":\"j\","
@@ -278,7 +278,7 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
         "{\"type\":\"Evicted\",\"status\":\"Unknown\"},"
         "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"}],"
         "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
-    json_decref(object);
+    json_free(object);
     decode_close(manifest);
 }
 

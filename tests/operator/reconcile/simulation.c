@@ -1,5 +1,6 @@
 #include "tests/operator/reconcile/simulation.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode_status.h"
 #include "operator/job/job_status.h"
@@ -9,7 +10,6 @@
 #include "tests/support.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,9 +268,9 @@ void simulation_end_deleted(struct simulation *s, bool all)
 /* An operator that starts anew knows of the past only what was stored. */
 static void restart_operator(struct simulation *s)
 {
-    json_t *json = manifest_status(s->truth->job, &s->truth->status);
+    struct json *json = manifest_status(s->truth->job, &s->truth->status);
     s->seen.status = decode_status(json, s->truth->arena);
-    json_decref(json);
+    json_free(json);
     simulation_check(s, job_status_equal(&s->seen.status, &s->truth->status),
                      "the status was not kept");
 }

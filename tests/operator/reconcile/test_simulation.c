@@ -3,6 +3,7 @@
  * that one alone. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/decode/decode_status.h"
 #include "operator/job/condition.h"
@@ -10,7 +11,6 @@
 #include "operator/manifest/manifest.h"
 #include "tests/operator/reconcile/simulation.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,9 +141,9 @@ static bool pass_and_die(struct cluster *cluster, size_t *actions)
 
 static void restart_operator(struct cluster *cluster, size_t *actions)
 {
-    json_t *json = manifest_status(cluster->job, &cluster->status);
+    struct json *json = manifest_status(cluster->job, &cluster->status);
     cluster->status = decode_status(json, cluster->arena);
-    json_decref(json);
+    json_free(json);
     *actions = SIZE_MAX;
 }
 

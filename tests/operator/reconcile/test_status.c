@@ -1,6 +1,7 @@
 /* The status as it is stored: what is written, and that it is read back. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "operator/decode/decode_status.h"
@@ -9,7 +10,6 @@
 #include "operator/manifest/manifest.h"
 #include "tests/operator/cluster.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void a_status_is_written_as_tools_know_it(void **state)
     struct cluster *cluster = cluster_open(1, 3, "OnFailure", "", "");
     cluster_do(cluster, "settle; run *; wait 1000; settle; exit worker-0 0; exit worker-1 0; "
                         "restart worker-2; wait 1000; pass");
-    json_t *json = manifest_status(cluster->job, &cluster->status);
-    auto_free char *text = json_dumps(json, JSON_COMPACT);
+    struct json *json = manifest_status(cluster->job, &cluster->status);
+    auto_free char *text = json_print(json, JSON_COMPACT);
     assert_string_equal(
         text,
         "{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\",\"reason\":\"PyTorchJobCreated\","
@@ -36,7 +36,7 @@ static void a_status_is_written_as_tools_know_it(void **state)
         "\"1970-01-01T00:00:01Z\",\"history\":{\"failures\":1,\"restarts\":1,\"incidents\":1,"
         "\"incidentTime\":\"1970-01-01T00:00:03Z\",\"replicas\":[{\"type\":\"Worker\","
         "\"index\":2,\"uid\":\"u8\",\"counted\":1,\"incidents\":1}],\"completed\":{\"Worker\":\"0-1\"}}}");
-    json_decref(json);
+    json_free(json);
     cluster_close(cluster);
 }
 
@@ -64,10 +64,10 @@ static void what_is_written_is_read_back(void **state)
         struct cluster *cluster = cluster_open(stories[i].masters, stories[i].workers, "OnFailure",
                                                stories[i].run_policy, "");
         cluster_do(cluster, stories[i].script);
-        json_t *json = manifest_status(cluster->job, &cluster->status);
+        struct json *json = manifest_status(cluster->job, &cluster->status);
         struct job_status status = decode_status(json, cluster->arena);
         assert_true(job_status_equal(&status, &cluster->status));
-        json_decref(json);
+        json_free(json);
         cluster_close(cluster);
     }
 }
@@ -86,12 +86,12 @@ static void spoilt_statuses_are_survived(void **state)
     struct arena *arena = arena_open();
     struct job_status nothing = {0};
     for (size_t i = 0; i < array_length(texts); i++) {
-        json_t *json = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+        struct json *json = json_parse_text(texts[i], JSON_ALLOW_SCALAR, NULL);
         assert_non_null(json);
         struct job_status status = decode_status(json, arena);
         nothing.history.known = strstr(texts[i], "\"history\":{");
         assert_true(job_status_equal(&status, &nothing));
-        json_decref(json);
+        json_free(json);
     }
     arena_close(arena);
 }
@@ -99,11 +99,11 @@ static void spoilt_statuses_are_survived(void **state)
 static void the_last_of_two_equal_conditions_counts(void **state)
 {
     (void)state;
-    json_t *json =
-        json_loads("{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\"},{\"type\":"
-                   "\"Running\",\"status\":\"True\"},{\"type\":\"Failed\",\"status\":"
-                   "\"False\"},{\"type\":\"Running\",\"status\":\"False\"}]}",
-                   0, NULL);
+    struct json *json =
+        json_parse_text("{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\"},{\"type\":"
+                        "\"Running\",\"status\":\"True\"},{\"type\":\"Failed\",\"status\":"
+                        "\"False\"},{\"type\":\"Running\",\"status\":\"False\"}]}",
+                        JSON_STRICT, NULL);
     struct arena *arena = arena_open();
     struct job_status status = decode_status(json, arena);
     assert_int_equal(status.condition_count, 3);
@@ -112,7 +112,7 @@ static void the_last_of_two_equal_conditions_counts(void **state)
     assert_int_equal(status.conditions[2].type, CONDITION_RUNNING);
     assert_false(status.conditions[2].status);
     arena_close(arena);
-    json_decref(json);
+    json_free(json);
 }
 
 int main(void)
