@@ -12,6 +12,7 @@ test_clock() {
 # longer COMMAND...: tries the command with one $limit, in seconds, after the other. For those that try whether what passes a
 # limit is told: a busy machine may be too slow to do before a short one what must be done before it.
 longer() {
+    # shellcheck disable=SC2034 # the command reads it
     for limit in 4 16 64 256; do
         ! "$@" || return 0
     done
