@@ -231,19 +231,31 @@ static void tell_other_steps(struct trainer *t)
     t->listener->notice(t->listener->ctx, text);
 }
 
-/* By epochs: where max_steps ends the run before, the configuration has said so. */
-static void tell_no_evaluation(struct trainer *t)
+/* Whether the run ends before this step although max_steps does not say so: of max_steps the
+ * configuration has warned. */
+static bool ends_before(const struct trainer *t, int64_t step)
+{
+    int64_t most = t->config->schedule.max_steps, steps = data_cursor_steps(&t->cursor);
+    return steps > 0 && step > steps && (most == 0 || step <= most);
+}
+
+static void warn_of_early_end(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    int64_t most = c->schedule.max_steps, steps = data_cursor_steps(&t->cursor);
-    if (!t->cursor.test || c->eval.strategy != EVAL_STEPS || steps == 0 || c->eval.steps <= steps ||
-        (most > 0 && c->eval.steps > most))
-        return;
-    t->listener->notice(t->listener->ctx,
-                        arena_printf(t->arena,
-                                     "eval.eval_steps=%lld is beyond the run's %lld steps: it is "
-                                     "never evaluated",
-                                     (long long)c->eval.steps, (long long)steps));
+    long long steps = data_cursor_steps(&t->cursor);
+    if (t->cursor.test && c->eval.strategy == EVAL_STEPS && ends_before(t, c->eval.steps))
+        t->listener->notice(t->listener->ctx,
+                            arena_printf(t->arena,
+                                         "eval.eval_steps=%lld is beyond the run's %lld steps: it "
+                                         "is never evaluated",
+                                         (long long)c->eval.steps, steps));
+    if (c->schedule.type != SCHEDULE_STEP_LR && c->schedule.type != SCHEDULE_HF_CONSTANT &&
+        c->schedule.warmup_steps > 0 && ends_before(t, c->schedule.warmup_steps + 1))
+        t->listener->notice(t->listener->ctx,
+                            arena_printf(t->arena,
+                                         "schedule.warmup_steps=%lld is not below the run's %lld "
+                                         "steps: the rate never reaches optimizer.lr",
+                                         (long long)c->schedule.warmup_steps, steps));
 }
 
 /* What was asked for and cannot be, now that data and device are known. */
@@ -251,7 +263,7 @@ static void tell_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     tell_other_steps(t);
-    tell_no_evaluation(t);
+    warn_of_early_end(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");
