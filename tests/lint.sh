@@ -28,8 +28,9 @@ check_headers() {
     done
 }
 check_analysis() {
+    # varFuncNullUB: POSIX makes NULL a (void *), and the compiler checks the lists that it ends ("sentinel")
     files '*.c' | grep -v '^tests/' | xargs cppcheck --quiet --std=c11 --enable=warning,portability \
-        --inline-suppr --suppress=internalAstError --error-exitcode=1 -I. -D_GNU_SOURCE -j2
+        --inline-suppr --suppress=internalAstError --suppress=varFuncNullUB --error-exitcode=1 -I. -D_GNU_SOURCE -j2
 }
 check_clang() { make --no-print-directory V=fuzz fuzz-syntax; }
 # `! COMMAND` for a check takes what could not find out for a "no", and under set -e it cannot fail (answers_no in tests/tap.sh).
