@@ -7,10 +7,6 @@
 #include "agent/config/config.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Compares the keys that decide what the ranks compute and save with rank 0's. Of a path
  * (model.name_or_path, data.dataset, ...) it only compares whether it is set: pods may mount it
  * elsewhere. All `size` ranks call it, once per store. Each waits at most timeout_ms for any other.
@@ -18,8 +14,4 @@ extern "C" {
  * rank; and the store's. */
 int config_consistency_check(const struct config *config, struct store *store, int rank, int size,
                              int timeout_ms, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,15 +4,7 @@
 
 #include "agent/config/config.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds to the headline what only a run has to tell: that nothing keeps what it trains. */
 void notices_complete(struct config *config, struct arena *arena);
 void notices_log(const struct config *config);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,16 +11,8 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* start_us: clock_monotonic_us() at the start of the process, from which elapsed time counts.
  * Errors: the run's; err->shared if every rank has the same error. */
 int rank_run(const struct config *config, const struct topology *topology, int64_t start_us,
              struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The next number of a sequence that *state (any number, the seed) stands for (splitmix64). */
 uint64_t backoff_random(uint64_t *state);
 
@@ -19,8 +15,4 @@ int64_t backoff_most_ms(int64_t first_ms, int64_t max_ms, unsigned failures);
 
 /* With jitter: uniform within [1, backoff_most_ms]. */
 int64_t backoff_ms(int64_t first_ms, int64_t max_ms, unsigned failures, uint64_t *state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The first certificate of the text, the one that is shown to the other side: ERR_INPUT if there is
  * none, ERR_CONFIG with the date if it has expired or is not yet valid at now_ms (wall clock). */
 int certificate_check(const char *pem, const char *what, int64_t now_ms, struct error *err);
@@ -23,8 +19,4 @@ int certificate_check_authorities(const char *pem, const char *what, int64_t now
 /* Whether the private key (PEM, not encrypted) is that of the first certificate. */
 int certificate_check_key(const char *certificate_pem, const char *key_pem, const char *what,
                           struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

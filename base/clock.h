@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The two clocks, for whoever must be told the time at any moment; tests bring their own. */
 struct clocks {
     int64_t (*wall_ms)(void);
@@ -45,8 +41,4 @@ void clock_format_micro(int64_t wall_ms, char *out, size_t out_bytes);
 /* Reads RFC 3339, with Z or an offset from UTC ("+02:00"); a fraction of a second
  * (metav1.MicroTime) is dropped. False and nothing written if text is anything else. */
 bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 #ifndef SHOAL_BASE_CORES_H
 #define SHOAL_BASE_CORES_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* >= 1. Reads the cgroup's files: v2's cpu.max and v1's cpu.cfs_*_us, of the process's own group
  * and those above it. */
 int cores_available(void);
@@ -15,8 +11,4 @@ int cores_available(void);
 /* Whole cores of a quota: "QUOTA PERIOD" as in cpu.max, at least 1; 0 for "max", a quota below 0
  * (v1: none) and what is no quota. Pure. */
 int cores_of_quota(const char *text);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

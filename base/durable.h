@@ -1,8 +1,8 @@
 /* Files that survive a crash: written, synced, and put in place by one rename. Every change to the
  * file system goes through a table of operations that the caller gives, so that a test can make the
  * n-th one fail, or be the last. Knows no formats. */
-#ifndef SHOAL_AGENT_DURABLE_H
-#define SHOAL_AGENT_DURABLE_H
+#ifndef SHOAL_BASE_DURABLE_H
+#define SHOAL_BASE_DURABLE_H
 
 #include "base/error.h"
 
@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Like the system calls of these names: -1 and errno on failure. */
 struct file_ops {
@@ -83,8 +79,4 @@ int durable_remove_temp_files(const struct file_ops *ops, const char *path, stru
 
 /* Removes a file or a directory with all below it; nothing there is fine. */
 int durable_remove_tree(const struct file_ops *ops, const char *path, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,18 +4,10 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* EXIT_CONFIG for what trying again cannot help, EXIT_RETRYABLE where it can, EXIT_TERMINATED for
  * ERR_CANCELLED, EXIT_FAILED for the rest, EXIT_DONE for ERR_NONE. */
 int exit_code_of(enum error_code code);
 
 /* Prints "PROGRAM: text" to stderr; returns the exit code. For main and its commands. */
 int exit_failed(const char *program, const struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

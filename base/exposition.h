@@ -4,10 +4,6 @@
 
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define EXPOSITION_CONTENT_TYPE "text/plain; version=0.0.4"
 
 /* The two comment lines before a metric's samples. help: one line. type: "gauge", "counter" or
@@ -19,8 +15,4 @@ void exposition_label(const char *name, const char *value, struct str *out);
 
 /* A sample's value and the end of its line: " 2.5\n"; NaN and infinities are legal. */
 void exposition_value(double value, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

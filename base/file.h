@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads a file, or standard input for "-". *ret_bytes gets a terminating zero behind its *ret_size
  * bytes; the caller frees. Errors name the path: ERR_NOT_FOUND, ERR_IO, and ERR_INPUT for more than
  * max_bytes. */
@@ -36,8 +32,4 @@ int file_open_standard(struct error *err);
 /* Writes out what stdout still holds. ERR_IO if something that was printed is lost, but to a reader
  * that went away by its own will. Call it last. */
 int file_flush_standard(struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

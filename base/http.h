@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define HTTP_POLL_FDS_MAX 16
 
 struct http;
@@ -91,8 +87,4 @@ size_t http_in_flight(const struct http *http);
  * HTTP_POLL_FDS_MAX fds. */
 int http_poll(struct http *http, struct pollfd *fds, size_t fd_count, int timeout_ms,
               struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <curl/curl.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum http_request_state {
     HTTP_REQUEST_WAITING,  /* for its turn */
     HTTP_REQUEST_RUNNING,  /* has an easy handle */
@@ -58,8 +54,4 @@ void http_request_fail(struct http_request *request, const struct error *err);
  * one that is too long. */
 int http_request_next_line(struct http_request *request, const char **ret_line, size_t *ret_bytes,
                            struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

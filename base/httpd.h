@@ -18,10 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define HTTPD_PATHS_MAX         32
 #define HTTPD_BODY_BYTES_MAX    ((size_t)64 << 20)
 #define HTTPD_CONNECTIONS_MAX   64
@@ -72,8 +68,4 @@ void httpd_push(struct httpd *httpd, const char *path, const char *text, size_t 
 
 /* How many listen at `path`, at this moment. From any thread. */
 int httpd_listeners(struct httpd *httpd, const char *path);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

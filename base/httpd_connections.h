@@ -7,10 +7,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct lws;
 
 struct httpd_connections {
@@ -28,8 +24,4 @@ bool httpd_connections_make_room(struct httpd_connections *connections,
 void httpd_connections_add(struct httpd_connections *connections, struct lws *wsi);
 /* It is closed. One that is not in the list is no error. */
 void httpd_connections_forget(struct httpd_connections *connections, const struct lws *wsi);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

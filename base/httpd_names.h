@@ -5,10 +5,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct lws;
 
 /* Of the request that a connection has just received. */
@@ -24,8 +20,4 @@ bool httpd_names_local(const char *host);
 
 /* Whether the page of Origin ("http://10.0.0.7:9401") came from the very server that Host names. */
 bool httpd_names_same(const char *origin, const char *host);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

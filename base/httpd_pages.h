@@ -8,10 +8,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct httpd_page {
     int holders; /* guarded by the table's mutex */
     int status;
@@ -35,8 +31,4 @@ void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t wit
 struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path, int64_t now_ms,
                                     bool *ret_is_late);
 void httpd_pages_give_back(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct lws;
 struct httpd_streams;
 struct httpd_seat; /* a client's; NULL in a connection that is none */
@@ -37,8 +33,4 @@ void httpd_streams_leave(struct httpd_streams *streams, struct httpd_seat *seat)
 int httpd_streams_write(struct httpd_streams *streams, struct httpd_seat *seat);
 /* Something was pushed: asks to write to whoever waits, and drops who has lost messages. */
 void httpd_streams_wake(struct httpd_streams *streams);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -19,10 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 enum json_type {
@@ -164,8 +160,4 @@ struct json *json_take(struct json *object, const char *key);
 void json_append(struct json *array, struct json *value);
 /* Takes the item out of the array; the caller owns it. NULL: there is none. */
 struct json *json_take_at(struct json *array, size_t index);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

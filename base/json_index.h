@@ -10,10 +10,6 @@
 
 #include <cjson/cJSON.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A struct json is a cJSON, which nobody else sees. */
 static inline cJSON *json_node(const struct json *value)
 {
@@ -41,8 +37,4 @@ void json_index_append(cJSON *collection, cJSON *item);
 void json_index_replace(cJSON *object, cJSON *old, cJSON *item);
 /* Takes the item out of the list; the caller owns it. */
 void json_index_detach(cJSON *collection, cJSON *item);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,18 +10,10 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 #define JSON_LENIENT_MAX_DEPTH 256
 
 /* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
 struct json *json_parse_lenient(const char *text, size_t bytes, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json;
 
@@ -127,8 +123,4 @@ void json_note(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Nothing here acts on this field: what JSON_UNUSED does, for custom readers. */
 void json_note_unused(struct json_reader *reader);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

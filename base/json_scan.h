@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What is in the text, so far as its reader must know. */
 struct json_census {
     size_t numbers;
@@ -25,8 +21,4 @@ int json_scan(const char *text, size_t bytes, unsigned allow, struct json_census
 /* Sets the error that the key is a duplicate. The text is JSON; its keys are counted from 0 as they
  * come. */
 void json_scan_duplicate(const char *text, size_t bytes, size_t key, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Opens the first that is there of `names` ("libcublasLt.so.13", "libcublasLt.so.12", NULL: wanted
  * first). It is looked for, each place with all names, in this order:
  *  1. in this process: what PyTorch or LD_PRELOAD has loaded;
@@ -40,8 +36,4 @@ struct library_symbol {
  * ERR_UNSUPPORTED, naming the symbol and the library's file. */
 int library_symbols(void *library, const struct library_symbol *symbols, void *functions,
                     struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 #define LINES_MAX 64
@@ -28,8 +24,4 @@ void lines_add(struct lines *lines, const char *format, ...) __attribute__((form
 /* All of them in one line, joined by "; ", with the number of those left out if there are any. In
  * the arena. */
 const char *lines_join(const struct lines *lines);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

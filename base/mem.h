@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Like their namesakes, but never return NULL (a size of 0 gives one byte). The caller frees. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
@@ -58,8 +54,4 @@ void mem_cleanup_arena(struct arena **arena);
     })
 
 #define array_length(array) (sizeof(array) / sizeof((array)[0]))
-
-#ifdef __cplusplus
-}
-#endif
 #endif

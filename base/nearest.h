@@ -2,10 +2,6 @@
 #ifndef SHOAL_BASE_NEAREST_H
 #define SHOAL_BASE_NEAREST_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How many characters must be changed, put in, left out or swapped with their neighbour to make one
  * name of the other (optimal string alignment). Upper and lower case are alike, and so are '-' and
  * '_'. Of b only the first 64 bytes count. */
@@ -13,8 +9,4 @@ int nearest_distance(const char *a, const char *b);
 
 /* The greatest distance at which another name is a help: a third of the name, at most 3. */
 int nearest_limit(const char *name);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

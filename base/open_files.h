@@ -4,16 +4,8 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Lets this process, and those that it starts, have as many as the system's hard limit allows. */
 void open_files_raise(void);
 
 int64_t open_files_limit(void);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum option_kind {
     OPTION_FLAG,   /* bool *: true when given, or "=true", "=false" */
     OPTION_TEXT,   /* const char **: the last one wins */
@@ -58,8 +54,4 @@ int options_parse(const struct option_row *rows, int argc, char *const *argv, st
 
 /* Adds a help line per row. */
 void options_help(const struct option_row *rows, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

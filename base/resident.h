@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Resident memory of this process; -1: not known. */
 int64_t resident_bytes(void);
 
@@ -21,8 +17,4 @@ int64_t resident_spare_bytes(void);
  * comes back from the page cache, page by page. For a process that has settled and may then be idle
  * for days. Any thread may call it while others run. */
 void mem_trim(void);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

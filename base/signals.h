@@ -4,10 +4,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct signals {
     int child_fd; /* SIGCHLD */
     int stop_fd;  /* SIGINT, SIGTERM, SIGHUP */
@@ -19,8 +15,4 @@ void signals_close(struct signals *signals);
 
 /* The next signal of one of the two, or 0; never waits. */
 int signals_take(int fd);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

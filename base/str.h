@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str {
     char *text;     /* always terminated once anything was added; NULL before. Owned. */
     size_t length;  /* bytes, without the terminator */
@@ -37,8 +33,4 @@ bool str_to_double(const char *text, double *ret_value);
 bool str_starts_with(const char *text, const char *prefix);
 /* What is behind the last such character (of a path and '/': the file's name), or all of text. */
 const char *str_after_last(const char *text, char character);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

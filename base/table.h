@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct table_entry {
     struct table_entry *next; /* in its bucket */
     const char *key;          /* the owner's; does not change while the entry is in a table */
@@ -41,8 +37,4 @@ void table_remove(struct table *table, struct table_entry *entry);
  * given and no other. */
 void table_each(struct table *table, void (*visit)(void *context, struct table_entry *entry),
                 void *context);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How much of a character is at the beginning of text[0..bytes), bytes >= 1: at least 1; *ret_whole
  * says whether it is all of a well-formed one (The Unicode Standard, table 3-7). */
 size_t utf8_measure(const char *text, size_t bytes, bool *ret_whole);
@@ -22,8 +18,4 @@ size_t utf8_decode(const char *text, size_t bytes, uint32_t *ret_character);
  * character becomes a space, another control character and each byte that belongs to no well-formed
  * character '?'. */
 void utf8_make_printable(char *text, size_t bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 #define YAML_MAX_BYTES (4 << 20)
@@ -27,8 +23,4 @@ struct json;
  * no YAML, has a key twice in one mapping, an unknown alias or tag, or goes beyond a limit. */
 int yaml_parse(const char *text, size_t bytes, const char *source, struct json **ret_documents,
                struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

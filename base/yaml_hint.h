@@ -5,10 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a text that begins so is, if it is no text: "gzip: unpack it first". NULL: nothing known. */
 const char *yaml_hint_kind(const char *text, size_t bytes);
 
@@ -19,8 +15,4 @@ bool yaml_hint_is_page(const char *text, size_t bytes);
 /* What is the matter with this line (from 0) of a text that could not be read there: a tab in its
  * indentation, a template that was not rendered. NULL: nothing known. */
 const char *yaml_hint_line(const char *text, size_t bytes, size_t line);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 /* The value of a scalar of `length` bytes (terminated). `plain`: written without quotes and tag, so
@@ -21,8 +17,4 @@ struct json *yaml_scalar(const char *text, size_t length, bool plain, const char
  * as kubectl reads them. The caller frees; NULL if it cannot be a key (null, a fraction, a NUL
  * byte). */
 char *yaml_scalar_key(const char *text, size_t length, bool plain);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <limits.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct agent_image {
     char path[PATH_MAX]; /* "": there is none */
 };
@@ -22,8 +18,4 @@ int agent_image_open(struct agent_image *image, const char *folder, const char *
                      struct error *err);
 /* Removes the folder. One that was never opened, of all zeroes, will do. */
 void agent_image_close(struct agent_image *image);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "base/str.h"
 #include "operator/local/local.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The job's side of a failure. */
 struct changes_job {
     bool finished;    /* no restart follows a failure any more */
@@ -21,8 +17,4 @@ struct changes_job {
  * what else counts as a restart. */
 void changes_tell(const struct local_replica *before, const struct local_replica *after,
                   const struct changes_job *job, bool quiet, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

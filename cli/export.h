@@ -2,15 +2,7 @@
 #ifndef SHOAL_CLI_EXPORT_H
 #define SHOAL_CLI_EXPORT_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* argv[0] is the command's name. Returns the program's exit code: 0 done, 1 it could not be
  * written, 2 bad input; errors are on stderr. */
 int export_command(int argc, char *const *argv);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

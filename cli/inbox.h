@@ -9,10 +9,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The latest report. A number is negative if it was not reported. */
 struct progress {
     bool known; /* there was a report */
@@ -36,8 +32,4 @@ void inbox_close(struct inbox *inbox); /* removes both; the folder has nothing e
 
 /* Takes what has come in, without waiting. Returns whether *progress changed. */
 bool inbox_read(const struct inbox *inbox, struct progress *progress);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -2,15 +2,7 @@
 #ifndef SHOAL_CLI_INSPECT_H
 #define SHOAL_CLI_INSPECT_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* argv[0] is the command's name. Returns the program's exit code: 0 complete and undamaged, 1 not,
  * 2 nothing of the kind; errors are on stderr. */
 int inspect_command(int argc, char *const *argv);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

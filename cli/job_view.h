@@ -7,10 +7,6 @@
 #include "cli/terminal.h"
 #include "operator/local/local.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct job_view {
     const struct job *job;
     struct local *local;
@@ -33,8 +29,4 @@ int64_t job_view_due(const struct job_view *view, bool changed);
 
 /* The table of replicas and how the job ended. */
 void job_view_summarize(struct job_view *view, const struct job_status *status, int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,16 +5,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds what `kubectl kustomize FOLDER` prints, or `kustomize build FOLDER`: whichever is on the
  * PATH first in this order; *ret_command (the caller frees) says which it was, for messages about
  * lines of that text. Without either: ERR_NOT_FOUND. */
 int kustomize_build(const char *folder, struct str *text, char **ret_command, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

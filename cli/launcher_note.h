@@ -6,15 +6,7 @@
 #include "base/str.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds a line, without its newline, if a container of another image calls a launcher
  * that is not on `path` (the PATH, or NULL); adds nothing else. */
 void launcher_note(const struct job *job, const char *path, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     OUTPUT_ENOUGH_BYTES = 256 * 1024, /* from here on there is no room: read no more from the job */
     OUTPUT_MAX_BYTES = 4 * 1024 * 1024, /* what ended processes left behind comes on top */
@@ -44,8 +40,4 @@ bool output_is_broken(const struct output *output);
 
 /* Writes what can be written without blocking. */
 void output_flush(struct output *output);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

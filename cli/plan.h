@@ -3,15 +3,7 @@
 #ifndef SHOAL_CLI_PLAN_H
 #define SHOAL_CLI_PLAN_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* argv[0] is the command's name. Returns the program's exit code; errors are on stderr. */
 int plan_command(int argc, char *const *argv);
 int recommend_command(int argc, char *const *argv);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

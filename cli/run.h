@@ -2,14 +2,6 @@
 #ifndef SHOAL_CLI_RUN_H
 #define SHOAL_CLI_RUN_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* argv[0] is the command's name. Returns the program's exit code; errors are on stderr. */
 int run_command(int argc, char *const *argv);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "base/options.h"
 #include "cli/terminal.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct run_options {
     struct option_list files;   /* -f: paths or "-" */
     struct option_list folders; /* -k */
@@ -24,8 +20,4 @@ struct run_options {
 /* argv without the command's name. With --help nothing else is checked. */
 int run_options_parse(struct run_options *options, int argc, char *const *argv, struct error *err);
 void run_options_help(struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "cli/inbox.h"
 #include "operator/local/local.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct screen {
     const char *job;   /* its name */
     const char *state; /* its last condition, e.g. "Running" */
@@ -33,8 +29,4 @@ void screen_last_failure(const struct local_replica *replicas, size_t count, str
 
 /* "43s", "1m43s", "1h02m03s". */
 void screen_duration(int64_t ms, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "cli/output.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum terminal_mode { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER };
 
 struct terminal {
@@ -47,8 +43,4 @@ void terminal_line(struct terminal *terminal, const char *format, ...)
 /* Draws the view anew; text ends with a newline. Nothing happens if there is no view, or no telling
  * how to go back from it to where stdout stands. */
 void terminal_draw(struct terminal *terminal, const char *text);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TOKEN_FILE_MAX_IDS = INT32_MAX }; /* the header's field is an int32 */
 
 struct token_file;
@@ -26,8 +22,4 @@ int token_file_add(struct token_file *file, const int32_t *ids, size_t count, st
  * then. */
 int token_file_finish(struct token_file *file, int64_t *ret_ids, struct error *err);
 void token_file_abandon(struct token_file *file); /* nothing is left; NULL-safe */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

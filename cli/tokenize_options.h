@@ -4,10 +4,6 @@
 
 #include "base/options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct tokenize_options {
     const char *tokenizer;
     struct option_arguments files; /* paths or "-" */
@@ -21,8 +17,4 @@ struct tokenize_options {
 int tokenize_options_parse(struct tokenize_options *options, int argc, char *const *argv,
                            struct error *err);
 void tokenize_options_help(struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

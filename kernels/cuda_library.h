@@ -5,17 +5,9 @@
 
 #include "kernels/backend.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The backend's table, loaded once and kept. Search order: the file that the environment variable
  * SHOAL_CUDA_LIBRARY names (if set, no other place); the program's folder; ../lib/shoal beside it.
  * Errors: ERR_UNSUPPORTED with the places searched, or the reason why a file does not load. Any
  * thread. */
 int cuda_library(const struct backend **ret_backend, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { RESERVE_ALIGN = 256 }; /* bytes; of pieces, as CUDA aligns its own blocks */
 
 struct reserve;
@@ -33,8 +29,4 @@ struct reserve_use {
     size_t free_bytes, largest_hole; /* of them, now */
 };
 struct reserve_use reserve_use(const struct reserve *reserve);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

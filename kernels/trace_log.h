@@ -5,10 +5,6 @@
 #include "base/clock.h"
 #include "kernels/backend.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A clock that is not the host's, and the host's at two moments. */
 struct trace_clock {
     int64_t theirs_ns[2], ours_ns[2];
@@ -51,8 +47,4 @@ struct trace_event *trace_take(struct trace *trace, enum trace_kind kind, const 
 void trace_range_begin(struct stream *s, enum trace_kind kind, const struct stream_range *range);
 void trace_range_end(struct stream *s);
 void trace_memory(struct device *device);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "base/options.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* All texts are borrowed from argv and the environment. */
 struct operator_config {
     const char *metrics_bind_address; /* "[HOST]:PORT"; "0": not served */
@@ -41,8 +37,4 @@ void operator_config_help(struct str *out);
 /* "[HOST]:PORT" into its parts; host is "" for all addresses. "0" gives port 0. */
 int operator_config_address(const char *text, char *host, size_t host_bytes, int *ret_port,
                             struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include "operator/manifest/pod.h"
 #include "operator/metrics.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct controller;
 struct init_template;
 
@@ -43,8 +39,4 @@ bool controller_is_ready(const struct controller *controller);
 /* Fills in what the controller knows of the view. */
 void controller_view(const struct controller *controller, struct metrics_view *view);
 const struct metrics *controller_metrics(const struct controller *controller);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

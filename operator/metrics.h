@@ -7,10 +7,6 @@
 #include "base/str.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct metrics; /* counters per namespace */
 
 #define METRICS_MAX_NAMESPACES 1000
@@ -45,8 +41,4 @@ struct metrics_view {
 };
 
 void metrics_print(const struct metrics *metrics, const struct metrics_view *view, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/config.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct program;
 
 /* Blocks SIGINT, SIGTERM and SIGHUP, listens, reads credentials; sends nothing yet. *ret_program is
@@ -19,8 +15,4 @@ void program_close(struct program *program); /* NULL-safe */
 
 /* The loop. Returns 0 when a signal asked it to stop and the Lease was given back. */
 int program_run(struct program *program, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/config.h"
 #include "operator/metrics.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct serve;
 
 /* Listens; /readyz says 503 until serve_publish was told otherwise. */
@@ -19,8 +15,4 @@ void serve_close(struct serve *serve); /* NULL-safe */
 
 void serve_publish(struct serve *serve, const struct metrics *metrics,
                    const struct metrics_view *view);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WAIT_FOR_NAME_PAUSE_MS 2000 /* between two look-ups */
 
 /* How it looks and waits. */
@@ -31,8 +27,4 @@ int wait_for_name(const struct wait_for_name *how, const char *name, int64_t tri
  * Without N it does not give up: the master's node may take as long as it likes. It ends at once on
  * SIGTERM, even as process 1 of a container, which without a handler would not. */
 int wait_for_name_main(int argc, char *const *argv);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

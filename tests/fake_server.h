@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Starts of answers: a whole body of n bytes; chunks, which follow. */
 #define FAKE_OK(n, body)                                                                           \
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " #n "\r\n\r\n" body
@@ -56,8 +52,4 @@ size_t fake_server_request_count(struct fake_server *server);
 char *fake_server_request(struct fake_server *server, size_t index);
 size_t fake_server_connection_count(struct fake_server *server);
 size_t fake_server_most_at_once(struct fake_server *server); /* requests being answered */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

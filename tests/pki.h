@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct pki_pair {
     char *certificate, *key; /* PEM; owned */
 };
@@ -18,8 +14,4 @@ struct pki_pair {
 void pki_make(const char *name, const struct pki_pair *issuer, int64_t from_ms, int64_t until_ms,
               struct pki_pair *ret_pair);
 void pki_free(struct pki_pair *pair);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

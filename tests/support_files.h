@@ -1,17 +1,13 @@
 /* File operations for tests: the real ones on a real directory, of which the n-th fails, or is the
  * last that a dying process did not get to do. After such a crash, what was never synced can be
  * taken off the disk, as a power cut may. */
-#ifndef SHOAL_TESTS_AGENT_SUPPORT_FILES_H
-#define SHOAL_TESTS_AGENT_SUPPORT_FILES_H
+#ifndef SHOAL_TESTS_SUPPORT_FILES_H
+#define SHOAL_TESTS_SUPPORT_FILES_H
 
 #include "base/durable.h"
 
 #include <pthread.h>
 #include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { FAULTY_MAX_CHANGES = 4096 };
 
@@ -46,8 +42,4 @@ void faulty_init(struct faulty_files *f, int fail_at, int error);
 /* What a crash leaves on the disk. */
 void faulty_lose(struct faulty_files *f, enum faulty_loss loss);
 void faulty_free(struct faulty_files *f);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -17,10 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum data_split { SPLIT_TRAIN, SPLIT_EVAL };
 
 /* What one optimizer step works on. */
@@ -116,8 +112,4 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
 int batch_source_examples_open(const struct agent_config *config, enum data_split split,
                                const struct model *model, const struct batch_source_env *env,
                                struct batch_source **ret_source, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,15 +6,7 @@
 #include "agent/text/tokenizer.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* "auto" for bos and eos is what the tokenizer itself puts around a text. tokenizer: used as long
  * as the encoder. Errors: those of tokenizer_encode(). */
 int encoder_of(struct tokenizer *tokenizer, struct token_encoder *ret_encoder, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct prefetcher;
 
 /* For at most `most` micro-batches a step, each of at most `bytes`. compute: the stream that works
@@ -51,8 +47,4 @@ void *prefetcher_take(struct prefetcher *prefetcher, int64_t i);
 
 /* Forgets what was made ready and not taken. Waits until the host's memory is not read any more. */
 void prefetcher_reset(struct prefetcher *prefetcher);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

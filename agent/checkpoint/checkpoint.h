@@ -12,8 +12,8 @@
  * (torch.distributed.checkpoint.hf_storage) reads. Tensors are stored by name and place in the
  * whole tensor, so any number of ranks can load what any other number saved. Knows named ranges of
  * tensors in host memory; not units, optimizers or devices. */
-#ifndef SHOAL_AGENT_CHECKPOINT_H
-#define SHOAL_AGENT_CHECKPOINT_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_H
 
 #include "agent/checkpoint/checkpoint_box.h"
 #include "agent/checkpoint/checkpoint_state.h"
@@ -24,10 +24,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Where the trainer puts whole weights: a folder of this name, or a file with ".safetensors". */
 #define CHECKPOINT_FULL "full"
@@ -142,8 +138,4 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
  * undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
                     const struct tensor_ranges *ranges, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

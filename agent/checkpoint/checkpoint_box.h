@@ -1,15 +1,11 @@
 /* A run of a tensor's elements as boxes. Ranks own flat ranges of row-major elements, while a
  * sharded checkpoint stores boxes (an offset and an extent in each dimension): a range that begins
  * or ends inside a row is several of them. Pure. */
-#ifndef SHOAL_AGENT_CHECKPOINT_BOX_H
-#define SHOAL_AGENT_CHECKPOINT_BOX_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_BOX_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_BOX_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { BOX_MAX_DIMS = 4, BOX_MAX_PER_RANGE = 2 * BOX_MAX_DIMS - 1 };
 
@@ -29,8 +25,4 @@ int box_cut(int dims, const int64_t *shape, int64_t first, int64_t count,
  * tensor and is contiguous in it. */
 bool box_is_range(int dims, const int64_t *shape, const int64_t *offset, const int64_t *extent,
                   int64_t *ret_first);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

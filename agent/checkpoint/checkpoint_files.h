@@ -1,14 +1,10 @@
 /* Names and notes in a checkpoint's directory, for the parts of checkpoint_*.c that write and read
  * them. */
-#ifndef SHOAL_AGENT_CHECKPOINT_FILES_H
-#define SHOAL_AGENT_CHECKPOINT_FILES_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_FILES_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_FILES_H
 
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/checkpoint_manifest.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define CHECKPOINT_MANIFEST "COMPLETE"
 #define CHECKPOINT_STATE    "state.json"
@@ -44,8 +40,4 @@ int checkpoint_clear_place(const struct file_ops *files, const char *path, struc
  * that it is not complete; ERR_INPUT if it is damaged; ERR_UNSUPPORTED if it is somebody else's. */
 int checkpoint_read_manifest(struct arena *arena, const char *path, struct manifest *ret_manifest,
                              struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,14 +1,10 @@
 /* Where each tensor of a checkpoint lies: every box of every file, by name. Read off the files'
  * headers; reads no data. */
-#ifndef SHOAL_AGENT_CHECKPOINT_INDEX_H
-#define SHOAL_AGENT_CHECKPOINT_INDEX_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_INDEX_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_INDEX_H
 
 #include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/safetensors.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* A box that a file holds. */
 struct index_entry {
@@ -40,8 +36,4 @@ int index_open_file(const char *path, const struct manifest_file *listed,
 /* Whether the whole file is what was saved. Errors: ERR_INPUT with both checksums. */
 int index_verify_file(const char *path, const struct manifest_file *listed,
                       const struct safetensors *file, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

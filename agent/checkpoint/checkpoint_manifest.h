@@ -10,8 +10,8 @@
  *
  * A file's line: path, bytes, xxh64 of all of it, xxh64 of its head (a safetensors header; else all
  * of it). The last line: xxh64 of everything before it. */
-#ifndef SHOAL_AGENT_CHECKPOINT_MANIFEST_H
-#define SHOAL_AGENT_CHECKPOINT_MANIFEST_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_MANIFEST_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_MANIFEST_H
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,10 +19,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { MANIFEST_MAX_BYTES = 256 << 20, MANIFEST_MAX_PATH_BYTES = 128 };
 
@@ -43,8 +39,4 @@ void manifest_print(const struct manifest *manifest, struct str *out);
 /* name: for errors. Memory from `arena`. Errors: ERR_INPUT if anything is not as printed. */
 int manifest_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                    struct manifest *ret_manifest, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

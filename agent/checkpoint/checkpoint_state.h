@@ -1,18 +1,14 @@
 /* Where a run is, beside its tensors: everything else that must be the same when it goes on. Random
  * numbers are counted from (seed, epoch, step), so there is no generator to save. As JSON in
  * state.json; all numbers come back exactly. */
-#ifndef SHOAL_AGENT_CHECKPOINT_STATE_H
-#define SHOAL_AGENT_CHECKPOINT_STATE_H
+#ifndef SHOAL_AGENT_CHECKPOINT_CHECKPOINT_STATE_H
+#define SHOAL_AGENT_CHECKPOINT_CHECKPOINT_STATE_H
 
 #include "base/error.h"
 #include "base/mem.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { CHECKPOINT_NAME_BYTES = 32 };
 
@@ -45,8 +41,4 @@ char *checkpoint_state_print(const struct checkpoint_state *state);
  * wrong type. */
 int checkpoint_state_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                            struct checkpoint_state *ret_state, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define DIRECTORY_LOCK_FILE ".shoal-lock"
 
 /* Who holds a lock. "" and 0: not known. */
@@ -38,8 +34,4 @@ void directory_owner_self(const char *run, struct directory_owner *ret_owner);
 enum directory_lock_state directory_lock(const char *dir, const struct directory_owner *self,
                                          int (*flock)(int fd, int operation), int *ret_fd,
                                          struct directory_owner *ret_owner, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,18 +1,14 @@
 /* The whole model by PyTorch's names, in one safetensors file or in a Hugging Face directory: what
  * Hugging Face's and PyTorch's loaders read. Ranks gather one tensor after the other, so no rank
  * ever holds more than one. Knows names and a function that gathers; not the shard engine. */
-#ifndef SHOAL_AGENT_EXPORT_H
-#define SHOAL_AGENT_EXPORT_H
+#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_H
+#define SHOAL_AGENT_CHECKPOINT_EXPORT_H
 
 #include "agent/comm/comm.h"
 #include "base/durable.h"
 #include "base/error.h"
 
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { EXPORT_MAX_DIMS = 4 };
 
@@ -65,8 +61,4 @@ struct export_directory {
 int export_directory(const struct export_directory *what, struct error *err);
 /* As export_try(), for a directory. */
 int export_try_directory(const struct export_directory *what, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,17 +1,13 @@
 /* A checkpoint of a language model as a Hugging Face directory, by one process and without the run
  * that saved it. Holds the tensors of one file at a time. */
-#ifndef SHOAL_AGENT_EXPORT_CHECKPOINT_H
-#define SHOAL_AGENT_EXPORT_CHECKPOINT_H
+#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_CHECKPOINT_H
+#define SHOAL_AGENT_CHECKPOINT_EXPORT_CHECKPOINT_H
 
 #include "agent/checkpoint/export.h"
 #include "base/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct export_request {
     const char *checkpoint; /* a checkpoint, or a directory of them: the newest */
@@ -27,8 +23,4 @@ struct export_request {
 /* *ret_tokenizer: a tokenizer's files went along. Errors: ERR_NOT_FOUND without a checkpoint, a
  * config.json or a tokenizer that is named; those of checkpoint_load() and export_directory(). */
 int export_checkpoint(const struct export_request *request, bool *ret_tokenizer, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

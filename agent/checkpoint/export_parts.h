@@ -1,12 +1,8 @@
 /* What export.c and export_directory.c share. Private to them. */
-#ifndef SHOAL_AGENT_EXPORT_PARTS_H
-#define SHOAL_AGENT_EXPORT_PARTS_H
+#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_PARTS_H
+#define SHOAL_AGENT_CHECKPOINT_EXPORT_PARTS_H
 
 #include "agent/checkpoint/export.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What rank 0 writes. Once something failed, the rest does nothing: rank 0 must go on gathering
  * because the others do. On other ranks `file` is always NULL. */
@@ -24,8 +20,4 @@ int export_write_tensors(const struct export_model *what, int first, int count,
 /* Rank 0's result becomes everyone's. Collective. */
 int export_agree(const struct export_model *what, const struct export_writer *writer,
                  struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,16 +1,12 @@
 /* What lies beside the weights in a Hugging Face directory, and how a model's parameters are listed
  * for it: alike for a run that ends and for a checkpoint that is exported. */
-#ifndef SHOAL_AGENT_EXPORT_TEXTS_H
-#define SHOAL_AGENT_EXPORT_TEXTS_H
+#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_TEXTS_H
+#define SHOAL_AGENT_CHECKPOINT_EXPORT_TEXTS_H
 
 #include "agent/checkpoint/export.h"
 #include "agent/models/architecture.h"
 #include "base/error.h"
 #include "base/mem.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { EXPORT_TEXTS_MAX = 10 }; /* the model's two, and a tokenizer's files */
 
@@ -31,8 +27,4 @@ void export_texts_add_model(struct export_texts *texts, struct arena *arena,
  * name by which it is found again. A path that is not there adds none. Memory from `arena`. */
 int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,
                                struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

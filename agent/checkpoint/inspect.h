@@ -1,8 +1,8 @@
 /* What a checkpoint, a Hugging Face directory, a safetensors file or a directory of checkpoints
  * holds, and whether it is complete and undamaged. Reads; changes nothing. Knows file formats, not
  * models. */
-#ifndef SHOAL_AGENT_INSPECT_H
-#define SHOAL_AGENT_INSPECT_H
+#ifndef SHOAL_AGENT_CHECKPOINT_INSPECT_H
+#define SHOAL_AGENT_CHECKPOINT_INSPECT_H
 
 #include "agent/checkpoint/checkpoint_state.h"
 #include "agent/checkpoint/safetensors.h"
@@ -12,10 +12,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum inspect_kind {
     INSPECT_CHECKPOINT, /* checkpoint.h */
@@ -69,8 +65,4 @@ void inspect_print(const struct inspection *inspection, const char *path, bool a
                    struct str *out);
 /* As one JSON object, with all tensors. */
 void inspect_json(const struct inspection *inspection, const char *path, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,8 +1,8 @@
 /* Weights of a Hugging Face directory: model.safetensors, or the files that
  * model.safetensors.index.json names, beside a config.json. Each rank reads only what lies in its
  * slices. Knows parameters and slices; not ranks. */
-#ifndef SHOAL_AGENT_PRETRAINED_H
-#define SHOAL_AGENT_PRETRAINED_H
+#ifndef SHOAL_AGENT_CHECKPOINT_PRETRAINED_H
+#define SHOAL_AGENT_CHECKPOINT_PRETRAINED_H
 
 #include "agent/models/model.h"
 #include "agent/shard/shard.h"
@@ -10,10 +10,6 @@
 #include "base/lines.h"
 
 #include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Whether the directory holds weights, or the index of some: those too that pretrained_open()
  * refuses, PyTorch's pickles and other programs' formats. */
@@ -45,8 +41,4 @@ int pretrained_differ(const struct pretrained *pretrained, const char *name, con
  * pretrained_check(). */
 int pretrained_load(const struct pretrained *pretrained, const struct model *model,
                     struct shard *shard, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

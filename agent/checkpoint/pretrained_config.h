@@ -1,15 +1,11 @@
 /* What model a Hugging Face directory holds: its config.json, and what only its weights tell. */
-#ifndef SHOAL_AGENT_PRETRAINED_CONFIG_H
-#define SHOAL_AGENT_PRETRAINED_CONFIG_H
+#ifndef SHOAL_AGENT_CHECKPOINT_PRETRAINED_CONFIG_H
+#define SHOAL_AGENT_CHECKPOINT_PRETRAINED_CONFIG_H
 
 #include "agent/models/architecture.h"
 #include "base/error.h"
 #include "base/lines.h"
 #include "base/mem.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Reads dir/config.json. transformers 5 calls every T5 tied, whatever its head: as there, one whose
  * files have a head with values of its own is not (modeling_utils.py, tie_weights). notes: as
@@ -18,8 +14,4 @@ extern "C" {
 int pretrained_read_config(const char *dir, struct arena *arena,
                            struct architecture *ret_architecture, struct lines *notes,
                            struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

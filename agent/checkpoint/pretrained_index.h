@@ -1,7 +1,7 @@
 /* model.safetensors.index.json: which file of a sharded model has which tensor. Private to
  * agent/checkpoint/pretrained*.c and what exports. */
-#ifndef SHOAL_AGENT_PRETRAINED_INDEX_H
-#define SHOAL_AGENT_PRETRAINED_INDEX_H
+#ifndef SHOAL_AGENT_CHECKPOINT_PRETRAINED_INDEX_H
+#define SHOAL_AGENT_CHECKPOINT_PRETRAINED_INDEX_H
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -9,10 +9,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define PRETRAINED_FILE  "model.safetensors"
 #define PRETRAINED_INDEX "model.safetensors.index.json"
@@ -40,8 +36,4 @@ int pretrained_index_parse(struct arena *arena, const char *path, const char *te
 /* total_bytes: of all tensors' data. */
 void pretrained_index_print(const struct pretrained_place *places, int count, int64_t total_bytes,
                             struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -2,18 +2,14 @@
  * header with each tensor's dtype, shape and byte range, then the data. The reader believes nothing
  * the header says before it has checked it; the writer's side is a pure layout, the bytes are
  * written by whoever has them. Knows no models and no ranks. */
-#ifndef SHOAL_AGENT_SAFETENSORS_H
-#define SHOAL_AGENT_SAFETENSORS_H
+#ifndef SHOAL_AGENT_CHECKPOINT_SAFETENSORS_H
+#define SHOAL_AGENT_CHECKPOINT_SAFETENSORS_H
 
 #include "base/error.h"
 #include "base/mem.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum {
     SAFETENSORS_MAX_DIMS = 8,
@@ -112,8 +108,4 @@ struct safetensors_layout {
 void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors, int count,
                          const struct safetensors_note *notes, int note_count,
                          struct safetensors_layout *ret_layout);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,18 +1,14 @@
 /* Saves checkpoints beside the training: the trainer hands over a snapshot in host memory and goes
  * on; a thread writes it, over a communicator and a stream of its own. One save at a time. Knows
  * checkpoints; not what is in them. */
-#ifndef SHOAL_AGENT_SAVER_H
-#define SHOAL_AGENT_SAVER_H
+#ifndef SHOAL_AGENT_CHECKPOINT_SAVER_H
+#define SHOAL_AGENT_CHECKPOINT_SAVER_H
 
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/comm.h"
 #include "base/error.h"
 
 #include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct saver;
 
@@ -31,8 +27,4 @@ bool saver_is_running(struct saver *saver, bool *ret_ended);
 
 /* Waits for the save that runs, and returns what checkpoint_save() did. */
 int saver_finish(struct saver *saver, int64_t *ret_bytes, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

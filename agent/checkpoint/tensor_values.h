@@ -1,16 +1,12 @@
 /* The dtypes of weights in files: their elements as floats, whichever of them it is, and the one
  * that our own numbers are stored in. */
-#ifndef SHOAL_AGENT_TENSOR_VALUES_H
-#define SHOAL_AGENT_TENSOR_VALUES_H
+#ifndef SHOAL_AGENT_CHECKPOINT_TENSOR_VALUES_H
+#define SHOAL_AGENT_CHECKPOINT_TENSOR_VALUES_H
 
 #include "agent/checkpoint/safetensors.h"
 #include "kernels/dtype.h"
 
 #include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What numbers of this dtype are stored as, bit by bit. */
 enum safetensors_dtype tensor_dtype_of(enum dtype dtype);
@@ -23,8 +19,4 @@ bool tensor_has_values(enum safetensors_dtype dtype);
 int tensor_read_values(const struct safetensors *file, const struct safetensors_tensor *tensor,
                        int64_t first, int64_t count, void *raw, float *ret_values,
                        struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A result and its error, in a form that processes of one build can send to each other. */
 struct outcome {
     int32_t failed;
@@ -35,8 +31,4 @@ int agree_gather(struct comm *comm, struct stream *stream, const void *send, voi
 /* result, *err: of this rank's own work. Returns 0 if all ranks succeeded, else the error of the
  * lowest rank that failed, on every rank. Collective. */
 int agree_all(struct comm *comm, struct stream *stream, int result, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     WATCHDOG_REPORT_MS = 2000, /* after a deadline: how long to wait for the other ranks' reports */
     WATCHDOG_GRACE_MS = 30000, /* for the abort and the end of the process after it */
@@ -89,8 +85,4 @@ void watchdog_fail(struct watchdog *watchdog, const struct error *err);
  * trusts no result since. From any thread. */
 int watchdog_check(struct watchdog *watchdog, struct error *err);
 bool watchdog_has_failed(struct watchdog *watchdog); /* the same */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

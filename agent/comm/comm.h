@@ -15,10 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum comm_reduce { COMM_SUM, COMM_MEAN };
 
 /* Counters of a communicator since it was opened: for tests of the schedule and the
@@ -82,8 +78,4 @@ void comm_close(struct comm *c);
  * string literal. bytes: of the whole tensor, that is an all_gather's output or a reduce_scatter's
  * input. */
 void comm_range_begin(struct comm *c, struct stream *s, const char *op, int64_t bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum comm_device_how { COMM_DEVICE_AUTO, COMM_DEVICE_NCCL, COMM_DEVICE_HOST };
 
 struct comm_device_options {
@@ -30,8 +26,4 @@ struct comm_device_options {
 enum { COMM_NOTICE_BYTES = 400 };
 int comm_device_open(const struct comm_device_options *options, struct comm **ret_comm,
                      char *ret_notice, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

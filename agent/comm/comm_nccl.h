@@ -13,10 +13,6 @@
 #include "agent/comm/comm.h"
 #include "agent/comm/nccl_api.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct comm_nccl_options {
     struct store *store; /* of all ranks; outlives the communicator */
     int join_timeout_ms; /* how long to wait for the other ranks when opening */
@@ -31,8 +27,4 @@ struct comm_nccl_options {
 int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *options,
                    struct device *device, int rank, int size, struct comm **ret_comm,
                    struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Shared by a communicator and all that were split from it. */
 struct comm_nccl_shared {
     struct nccl_api api;
@@ -65,8 +61,4 @@ void comm_nccl_abort_all(const struct watched_comm *first);
 void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes);
 /* -1 after an abort or a refused call: results on the device's streams may then be wrong. */
 int comm_nccl_check_health(void *ctx, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "agent/comm/net.h"
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define COMM_RING_SIZE_MAX 4096 /* ranks */
 
 struct comm_ring_options {
@@ -27,8 +23,4 @@ struct comm_ring_options {
  * comm_self_open. Errors: ERR_TIMEOUT and ERR_PEER name the rank; ERR_CONFIG. */
 int comm_ring_open(struct store *store, int rank, int size, const struct comm_ring_options *options,
                    struct comm **ret_comm, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { COMM_ID_BYTES = 48 };
 
 /* The ranks of a communicator. */
@@ -27,8 +23,4 @@ void comm_group_free(struct comm_group *group);
  * splits of `group`, from 0. Collective. Errors: ERR_TIMEOUT and ERR_PEER name the rank. */
 int comm_group_split(const struct comm_group *group, struct store *store, int number, int color,
                      int timeout_ms, struct comm_group *ret_part, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { COMM_STAGE_BYTES = 4 << 20 }; /* of each of the two buffers, unless a test asks for less */
 
 /* host: moves host memory, has more than one rank, and has no other user. owned: comm_close() of
@@ -21,8 +17,4 @@ enum { COMM_STAGE_BYTES = 4 << 20 }; /* of each of the two buffers, unless a tes
  * Errors: ERR_MEMORY. */
 int comm_stage_open(struct comm *host, bool owned, struct device *device, size_t buffer_bytes,
                     struct comm **ret_comm, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

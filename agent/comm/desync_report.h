@@ -6,10 +6,6 @@
 #include "agent/comm/flight_recorder.h"
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct desync_report {
     char id[COLLECTIVE_ID_BYTES]; /* of the communicator */
     int rank, size;
@@ -26,8 +22,4 @@ void desync_report_free(struct desync_report *report);
  * as one of them. Blocks up to wait_ms. */
 void desync_report_exchange(const struct desync_report *report, struct store *store, int wait_ms,
                             struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

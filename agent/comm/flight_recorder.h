@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { COLLECTIVE_ID_BYTES = 48 };
 
 struct flight_record {
@@ -42,8 +38,4 @@ const struct flight_record *flight_recorder_find(const struct flight_recorder *r
  * ended; or "waits". */
 void flight_recorder_print(const struct flight_recorder *recorder, int most, int64_t now_ms,
                            struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     NCCL_OLDEST = 21400, /* 2.14.0, as ncclGetVersion() gives it */
     /* Since 2.26, with NCCL_LAUNCH_ORDER_IMPLICIT=1, collectives of several communicators run at
@@ -94,8 +90,4 @@ int nccl_api_fail(const struct nccl_api *api, nccl_comm comm, int result, const 
 
 /* "2.28.9". out: at least 16 bytes. */
 void nccl_api_version_text(int version, char *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

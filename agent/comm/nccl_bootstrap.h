@@ -7,10 +7,6 @@
 #include "agent/comm/nccl_api.h"
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NCCL_POLL_US = 200 }; /* between two polls of NCCL */
 
 struct nccl_bootstrap_options {
@@ -26,8 +22,4 @@ int nccl_bootstrap(const struct nccl_bootstrap_options *options, nccl_comm *ret_
                    struct error *err);
 /* Finalizes and destroys the communicator. The ranks need not call it at the same time. */
 void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

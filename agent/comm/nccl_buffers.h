@@ -7,10 +7,6 @@
 
 #include "agent/comm/nccl_api.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A NULL pointer to it is valid: the functions below then do nothing. */
 struct nccl_buffers;
 
@@ -27,8 +23,4 @@ void nccl_buffers_forget(struct nccl_buffers *buffers, const void *memory, size_
                          bool alive);
 /* Deregisters all of the communicator's memory. */
 void nccl_buffers_leave(struct nccl_buffers *buffers, nccl_comm comm, bool alive);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

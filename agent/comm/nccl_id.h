@@ -5,17 +5,9 @@
 #include "agent/comm/nccl_api.h"
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NCCL_ID_PARTS = 2 };
 
 void nccl_id_encode(const struct nccl_id *id, int part, char ret_text[STORE_VALUE_MAX]);
 /* Fills the part of *ret_id. ERR_INPUT if the text is not just such digits. */
 int nccl_id_decode(const char *text, int part, struct nccl_id *ret_id, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

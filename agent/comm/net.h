@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the terminator */
 
 /* Listens on a name in the abstract namespace of Unix sockets. */
@@ -52,8 +48,4 @@ void net_interface_asked(const char *master, const char *gloo, const char *nccl,
 /* Sleeps before the next attempt: 20 ms, then twice as long each time up to 1 s, but not beyond the
  * deadline. Returns the number of the next attempt. */
 int net_back_off(int attempt, int64_t deadline_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

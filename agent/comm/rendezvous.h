@@ -8,10 +8,6 @@
 
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define RENDEZVOUS_BEAT_MS    1000
 #define RENDEZVOUS_SILENCE_MS 15000
 
@@ -43,8 +39,4 @@ void rendezvous_fail(struct rendezvous *r, const char *why);
 /* Says goodbye, so that this process does not count as lost. NULL-safe. When rank 0 closes, the
  * store ends for all ranks. */
 void rendezvous_close(struct rendezvous *r);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

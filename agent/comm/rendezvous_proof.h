@@ -8,10 +8,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     RENDEZVOUS_NONCE_BYTES = 33, /* hex digits and the terminator */
     RENDEZVOUS_PROOF_BYTES = 65, /* likewise */
@@ -26,8 +22,4 @@ void rendezvous_prove(const char *secret, const char *nonce, int rank, int size,
 
 /* Compares in constant time. */
 bool rendezvous_proof_is(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES]);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

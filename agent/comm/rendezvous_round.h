@@ -8,10 +8,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct rendezvous_round;
 
 struct rendezvous_round_options {
@@ -51,8 +47,4 @@ void rendezvous_round_describe(const struct rendezvous_round *round,
 bool rendezvous_round_end(struct rendezvous_round *round);
 /* From now on every process that asks to join is refused, with this reason. */
 void rendezvous_round_refuse(struct rendezvous_round *round, const char *reason);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct rendezvous_server;
 
 struct rendezvous_server_options {
@@ -28,8 +24,4 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
                            struct rendezvous_server **ret_server, struct error *err);
 /* NULL-safe. Says goodbye to all ranks that are still connected. */
 void rendezvous_server_close(struct rendezvous_server *server);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct rendezvous_waits;
 
 struct rendezvous_wait {
@@ -36,8 +32,4 @@ bool rendezvous_waits_take_due(struct rendezvous_waits *waits, int64_t now_ms,
                                struct rendezvous_wait *ret_wait);
 /* The earliest deadline; INT64_MAX: no request waits. */
 int64_t rendezvous_waits_next_ms(const struct rendezvous_waits *waits);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WIRE_MAGIC 0x53484c33 /* "SHL3"; changes with the protocol */
 
 /* The server sends a challenge to each new connection. The process answers with its rank and the
@@ -51,8 +47,4 @@ enum wire_sender { WIRE_FROM_SERVER, WIRE_FROM_RANK };
 /* Checks the message that came from such a sender: magic number, a type that this sender may send,
  * an error code in a reply, texts that end. ERR_INPUT says what is wrong; *message is unchanged. */
 int wire_check(const struct wire_message *message, enum wire_sender sender, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

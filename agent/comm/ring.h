@@ -14,10 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ring;
 
 struct ring_options {
@@ -60,8 +56,4 @@ struct ring_pass {
 /* Runs the pass. Errors: ERR_PEER if a neighbour is gone or the ring was aborted; ERR_TIMEOUT names
  * the ranks that did not start the pass; ERR_INPUT if the previous rank runs another collective. */
 int ring_run(struct ring *r, const struct ring_pass *pass, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,15 +6,7 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* sum[i] = (sum[i] + x[i]) / ranks, computed in fp32 and, for bf16, rounded to nearest even. ranks
  * 1: no division. Both are aligned to their elements. */
 void ring_add(enum dtype t, void *sum, const void *x, size_t count, int ranks);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

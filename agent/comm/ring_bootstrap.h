@@ -6,15 +6,7 @@
 
 #include "agent/comm/ring.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The caller closes both sockets; they are non-blocking. Errors as ring_open(). */
 int ring_bootstrap(const struct ring_options *options, int *ret_out, int *ret_in,
                    struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

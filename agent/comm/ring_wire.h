@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { RING_TOKEN_BYTES = 17 }; /* 16 hex digits and the terminator */
 
 /* Where a rank listens. The store's text is "token port host socket_name". */
@@ -49,8 +45,4 @@ struct ring_header ring_header_of(uint32_t sequence, const char *name, int64_t t
 /* ERR_INPUT names both collectives unless `theirs`, which came from rank `from`, equals ours. */
 int ring_header_check(const struct ring_header *theirs, const struct ring_header *ours, int from,
                       struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define STORE_KEY_MAX   96  /* bytes, with the terminator */
 #define STORE_VALUE_MAX 192 /* bytes, with the terminator */
 #define STORE_KEYS_MAX  32768
@@ -63,8 +59,4 @@ void store_unwatch(struct store *s, struct store_watcher *watcher);
 int store_check(struct store *s, struct error *err);
 /* Calls all watchers. Only the first loss counts: later ones are its consequences. */
 void store_lose(struct store *s, const char *reason);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "agent/comm/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct store_table;
 
 struct store_table *store_table_open(void);
@@ -17,8 +13,4 @@ void store_table_close(struct store_table *t); /* NULL-safe */
 int store_table_set(struct store_table *t, const char *key, const char *value, struct error *err);
 /* The value, or NULL if the key is not set. Lives as long as the table. */
 const char *store_table_get(const struct store_table *t, const char *key);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "kernels/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct stream_marks;
 
 struct stream_marks *stream_marks_open(struct device *device);
@@ -21,8 +17,4 @@ int stream_marks_add(struct stream_marks *marks, struct stream *stream, struct e
 
 /* How many have ended so far. Never blocks on the adding thread or the device. */
 uint64_t stream_marks_count(struct stream_marks *marks);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,15 +5,7 @@
 
 #include "agent/compat/accelerate_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Runs argv if it is such a command, also after the agent's own name, and sets *ret_exit_code.
  * False: it is none. */
 bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *ret_exit_code);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* default_config.yaml in $HF_HOME/accelerate, else $XDG_CACHE_HOME/huggingface/accelerate, else
  * $HOME/.cache/huggingface/accelerate; from `arena`. NULL if none of them is set. */
 const char *accelerate_default_file(getenv_fn *lookup, void *ctx, struct arena *arena);
@@ -26,8 +22,4 @@ const char *accelerate_find_file(getenv_fn *lookup, void *ctx, struct arena *are
  * the file's text. Errors: ERR_CONFIG names the key or value and what is allowed. */
 int accelerate_write_file(const char *const *values, FILE *in, FILE *out, struct str *text,
                           struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,16 +8,8 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether argv is such a command, also as "python -m pip" or after the agent's own name. If so,
  * adds the line to print, with its newline, and sets *ret_exit_code: 0, or 1 for another
  * subcommand. */
 bool command_stub(char *const *argv, struct str *out, int *ret_exit_code);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

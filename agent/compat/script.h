@@ -5,10 +5,6 @@
 
 #include "agent/config/config.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The preset that replaces a script, given by its path or name; NULL: none. by_accelerate: the name
  * says less, as accelerate launches scripts of any name. */
 const char *script_preset(const char *script, bool by_accelerate);
@@ -23,8 +19,4 @@ void script_describe(struct config *config, bool is_here, struct arena *arena);
 int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err);
 /* Reads the file and compares it. Errors: also ERR_CONFIG if it is no regular file. */
 int script_look(struct config *config, struct arena *arena, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -21,18 +21,10 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Rewrites such a command line. argv: all of it, NULL-terminated. *ret_is_shim: whether it is one;
  * then *ret_argv is the agent's own command line (from `arena`, NULL-terminated), else argv. Flags
  * that are absent are read from PET_<NAME>. Errors: ERR_CONFIG names the mistake and the known
  * scripts. */
 int shim_rewrite(char *const *argv, getenv_fn *lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

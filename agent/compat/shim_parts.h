@@ -4,10 +4,6 @@
 
 #include "agent/compat/shim.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { SHIM_MAX_WORDS = 512 };
 
 /* The agent's command line as it is built. */
@@ -33,8 +29,4 @@ bool shim_is_flag(const char *word, const char *name);
 /* "accelerate launch [FLAGS] SCRIPT [ARGUMENTS]", from the word after "accelerate". *words is
  * then after the script. */
 int shim_read_accelerate(struct shim_writer *w, char *const **words, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

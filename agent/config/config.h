@@ -5,8 +5,8 @@
  *
  * Wrong values are found here, before any file, device or network is touched. Pure, except that it
  * reads the files that --config and @FILE name. */
-#ifndef SHOAL_AGENT_CONFIG_H
-#define SHOAL_AGENT_CONFIG_H
+#ifndef SHOAL_AGENT_CONFIG_CONFIG_H
+#define SHOAL_AGENT_CONFIG_CONFIG_H
 
 #include "base/environment.h"
 #include "base/error.h"
@@ -16,10 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Where a value came from. */
 enum config_source { SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_FLAG };
@@ -305,8 +301,4 @@ void config_summary_lines(const struct config *config, const char *prefix, size_
 
 /* Whether a language model is trained; false: mnist_cnn. */
 bool config_is_language(const struct agent_config *config);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* The tables of keys, presets, aliases and refused flags. Private to agent/config/ and
  * agent/compat/. */
-#ifndef SHOAL_AGENT_CONFIG_KEYS_H
-#define SHOAL_AGENT_CONFIG_KEYS_H
+#ifndef SHOAL_AGENT_CONFIG_CONFIG_KEYS_H
+#define SHOAL_AGENT_CONFIG_CONFIG_KEYS_H
 
 #include "agent/config/config_needs.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum config_type {
     TYPE_INT,      /* int64_t; "1e8" and "20_000" are numbers too */
@@ -162,8 +158,4 @@ bool config_names_have(const char *names, const char *name, bool beginning);
  * Errors: ERR_CONFIG names the candidates, or the nearest name; *ret_known then says whether the
  * name was merely ambiguous (true) or unknown (false). */
 int config_find_key(const char *name, int *ret_index, bool *ret_known, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* The language model that a configuration asks for. Pure. */
-#ifndef SHOAL_AGENT_CONFIG_MODEL_H
-#define SHOAL_AGENT_CONFIG_MODEL_H
+#ifndef SHOAL_AGENT_CONFIG_CONFIG_MODEL_H
+#define SHOAL_AGENT_CONFIG_CONFIG_MODEL_H
 
 #include "agent/config/config.h"
 #include "agent/models/families.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Sizes from the first that there is: model.architecture, `published` (a config.json's; NULL: there
  * is none), the defaults of model.type; then what model.config_overrides, model.rope_scaling and
@@ -28,8 +24,4 @@ int config_check_head(const struct agent_config *config, const struct model_fami
 
 /* Whether the family has what the key at that index overrides. */
 bool config_model_has(const struct model_family *family, int index);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

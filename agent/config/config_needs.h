@@ -5,10 +5,6 @@
 
 #include "agent/config/config.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* NEED(NAME, TEXT, EXPRESSION): met if EXPRESSION of the configuration `c` is true; else the
  * warning is "... is ignored: it needs TEXT". OPTIM(NAME, USE): met if the optimizer uses that enum
  * optim_use. */
@@ -91,8 +87,4 @@ enum config_need {
 bool config_need_is_met(enum config_need need, const struct agent_config *c);
 /* The text of the warning: "schedule.type=step". */
 void config_need_describe(enum config_need need, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,12 +1,8 @@
 /* The parts of config_parse. Private to agent/config/. */
-#ifndef SHOAL_AGENT_CONFIG_PARSER_H
-#define SHOAL_AGENT_CONFIG_PARSER_H
+#ifndef SHOAL_AGENT_CONFIG_CONFIG_PARSER_H
+#define SHOAL_AGENT_CONFIG_CONFIG_PARSER_H
 
 #include "agent/config/config_keys.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum {
     CONFIG_MAX_ARGUMENTS = 512,
@@ -147,8 +143,4 @@ void config_warn(struct config_parser *p, const char *format, ...)
 
 /* The rules of the data's keys, for config_finish. Errors: ERR_CONFIG. */
 int config_check_data(const struct agent_config *config, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,15 +1,11 @@
 /* Finds the files of a model or a tokenizer: by a path, or by a Hugging Face id in one of the hub's
  * caches on this machine. Downloads nothing. Reads names of files and the cache's refs. */
-#ifndef SHOAL_AGENT_MODEL_PATH_H
-#define SHOAL_AGENT_MODEL_PATH_H
+#ifndef SHOAL_AGENT_CONFIG_MODEL_PATH_H
+#define SHOAL_AGENT_CONFIG_MODEL_PATH_H
 
 #include "agent/config/config.h"
 #include "base/error.h"
 #include "base/mem.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* *ret_path: `name` if that path exists; else, for "ORG/NAME" or "NAME", the directory
  * models--ORG--NAME/snapshots/REF of the first cache that has it. REF is the content of refs/main.
@@ -28,8 +24,4 @@ int resolve_model_path(const char *name, getenv_fn *lookup, void *ctx, struct ar
  * above, with the key's name. */
 int resolve_config_paths(struct config *config, getenv_fn *lookup, void *ctx, struct arena *arena,
                          struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,16 +1,12 @@
 /* Names with fields in braces, as Python's str.format has them: "{prefix}-{step}steps",
  * "e-{epoch:03d}". Pure. */
-#ifndef SHOAL_AGENT_NAME_FORMAT_H
-#define SHOAL_AGENT_NAME_FORMAT_H
+#ifndef SHOAL_AGENT_CONFIG_NAME_FORMAT_H
+#define SHOAL_AGENT_CONFIG_NAME_FORMAT_H
 
 #include "base/error.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct name_field {
     const char *name;
@@ -27,8 +23,4 @@ int name_format_check(const char *format, const char *const *names, size_t count
 /* Writes the name into out. format: passed name_format_check(); what does not fit is cut. */
 void name_format(const char *format, const struct name_field *fields, size_t count, char *out,
                  size_t out_bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,17 +1,13 @@
 /* Which steps of which ranks are traced, and into which files. Steps count from 1, as the run
  * counts them. Pure. */
-#ifndef SHOAL_AGENT_PROFILE_PLAN_H
-#define SHOAL_AGENT_PROFILE_PLAN_H
+#ifndef SHOAL_AGENT_CONFIG_PROFILE_PLAN_H
+#define SHOAL_AGENT_CONFIG_PROFILE_PLAN_H
 
 #include "base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* A window: after start_step steps, warmup_steps in which the tools are on and nothing is kept,
  * then active_steps that are traced; begun anew every repeat_every steps. */
@@ -43,8 +39,4 @@ void profile_path(const char *dir, const char *file, bool gzip, int rank, int64_
 void profile_fixed_dir(const char *dir, char *out, size_t out_bytes);
 /* Whether a trace is compressed: it is asked for, or the name ends so. */
 bool profile_is_gzip(const char *file, bool gzip);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

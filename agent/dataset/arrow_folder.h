@@ -10,10 +10,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether the directory is one saved split. */
 bool arrow_folder_is(const char *directory);
 
@@ -26,8 +22,4 @@ int arrow_folder_list(const char *directory, struct arena *arena, const char ***
 /* Maps and checks the files. The paths must outlive the documents, which are the rows. */
 int arrow_folder_open(const char *const *paths, int count, struct id_documents *ret_documents,
                       struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "agent/dataset/flatbuffer.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A list's node is followed by its values', its buffers are: which are null, offsets, which values
  * are null, values. */
 struct arrow_column {
@@ -28,8 +24,4 @@ struct arrow_schema {
 int arrow_schema_parse(const char *name, const struct flat_table *table,
                        const struct arrow_want *wanted, int wanted_count,
                        struct arrow_schema *ret_schema, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

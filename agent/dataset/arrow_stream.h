@@ -13,10 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { ARROW_MAX_COLUMNS = 4 };
 
 struct arrow_want {
@@ -51,8 +47,4 @@ struct arrow_stream {
 int arrow_stream_parse(struct arena *arena, const char *name, const uint8_t *bytes, size_t size,
                        const struct arrow_want *wanted, int wanted_count,
                        struct arrow_stream *ret_stream, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

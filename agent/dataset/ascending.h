@@ -6,16 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The last of `count` (1 or more) things before which there is no more than `at`, or the first one.
  * What is empty is passed over. before: of the first thing; `stride` bytes on is the next one's,
  * not less. */
 int64_t ascending_last(const int64_t *before, size_t stride, int64_t count, int64_t at);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { COLUMNS_MAX = 3 };
 
 struct columns {
@@ -43,8 +39,4 @@ struct columns_row {
 int columns_parse(const struct columns *columns, const char *record, size_t bytes,
                   struct columns_row *row, struct error *err);
 void columns_row_free(struct columns_row *row);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { DATASET_CLASSES = 10 }; /* labels are 0 .. 9 */
 
 struct dataset {
@@ -57,8 +53,4 @@ void loader_set_epoch(struct loader *loader, uint64_t epoch);
 /* Copies batch b (0 .. loader_batches - 1) of those of the current epoch: images [rows, height,
  * width] and labels [rows], with room for batch_rows rows each. Returns rows. */
 int64_t loader_batch(const struct loader *loader, int64_t batch, uint8_t *images, int32_t *labels);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     ENCODE_RING_PER_THREAD = 8,         /* texts that are ahead */
     ENCODE_RING_KEEP_BYTES = 256 << 10, /* buffers that grew beyond are not kept */
@@ -60,8 +56,4 @@ void encode_ring_release(struct encode_ring *ring); /* the oldest job, which is 
 
 /* Drops all jobs; waits for those being encoded. */
 void encode_ring_clear(struct encode_ring *ring);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

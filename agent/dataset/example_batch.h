@@ -7,10 +7,6 @@
 #include "agent/dataset/examples.h"
 #include "agent/dataset/masking.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct example_batcher {
     const struct examples *examples;
     enum examples_kind kind;
@@ -47,8 +43,4 @@ void example_batch_place(struct example_batch *batch, const struct example_batch
 
 void example_batch_fill(const struct example_batcher *batcher, uint64_t epoch,
                         const int64_t *samples, int64_t rows, struct example_batch *batch);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "agent/dataset/encode_ring.h"
 #include "agent/dataset/examples.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { EXAMPLE_SENTENCE_END = -1 };
 
 /* What a job's ids begin with: counts[0], counts[1] and label of struct example. The ids follow; of
@@ -33,8 +29,4 @@ void example_encoder_free(struct example_encoder *encoder);
 
 /* An encode_function; ctx: a struct example_encoder. What is wrong with a row is `failed`. */
 void example_encode(void *ctx, struct encode_job *job);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

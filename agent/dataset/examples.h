@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     EXAMPLES_MAX_IDS = INT32_MAX, /* of one split: 8 GiB */
 };
@@ -79,8 +75,4 @@ void examples_close(struct examples *examples); /* NULL-safe */
 /* Shortens two texts so that they fit into `room` together: the longer one, or both to halves, as
  * the tokenizers library does it ("longest_first"). */
 void examples_cut_pair(int64_t room, int64_t *first, int64_t *second);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

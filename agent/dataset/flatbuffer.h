@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct flat_table {
     const uint8_t *bytes; /* of the whole buffer; NULL: the table is not there */
     size_t size;
@@ -36,8 +32,4 @@ bool flat_vector(const struct flat_table *table, int field, size_t item_bytes,
 /* Item i of a vector of tables (item_bytes 4). */
 bool flat_item(const struct flat_table *table, const struct flat_vector *vector, size_t i,
                struct flat_table *ret_table);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

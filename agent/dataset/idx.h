@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { IDX_MAX_DIMS = 3, IDX_MAX_BYTES = 1 << 30 };
 
 /* Unsigned bytes in 1 dimension (labels: count) or 3 (images: count, rows, columns). */
@@ -33,8 +29,4 @@ int idx_parse(const char *name, const uint8_t *content, size_t size, int dims, s
               struct error *err);
 
 void idx_free(struct idx *idx); /* NULL-safe */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 struct json_line_text {
@@ -30,8 +26,4 @@ struct json *json_line_texts(const char *line, size_t bytes, struct json_line_te
 struct json *json_line_text(const char *line, size_t bytes, const char *column,
                             const char **ret_text, size_t *ret_bytes, struct error *err);
 void json_line_free(struct json *line);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The first words of the header: magic number, version, count of ids. */
 enum {
     LLMC_HEADER_BYTES = 1024,
@@ -30,8 +26,4 @@ bool llmc_bin_is(const uint8_t *bytes, size_t size);
  * paths must outlive the documents, one per shard. */
 int llmc_bin_open(const char *const *paths, int count, struct id_documents *ret_documents,
                   struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct masking {
     double probability; /* of a token to be chosen */
     int32_t mask;       /* what stands for a hidden token */
@@ -29,8 +25,4 @@ int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t samp
  * number `attempt` of those that it may be, below `bound`. */
 bool masking_is_other(uint64_t seed, uint64_t epoch, int64_t sample);
 int64_t masking_other(uint64_t seed, uint64_t epoch, int64_t sample, int attempt, int64_t bound);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

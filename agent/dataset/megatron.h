@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether a file that begins so is an .idx. */
 bool megatron_is(const uint8_t *bytes, size_t size);
 
@@ -35,8 +31,4 @@ int megatron_parse(const char *name, const uint8_t *bytes, size_t size, int64_t 
  * sequences of all pairs in order. */
 int megatron_open(const char *const *paths, int count, struct id_documents *ret_documents,
                   struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct row_encoder {
     struct token_encoder tokenizer;
     bool is_json;
@@ -29,8 +25,4 @@ int row_encoder_init(struct row_encoder *encoder, enum token_format format,
 
 /* An encode_function; ctx: a struct row_encoder. */
 void row_encode(void *ctx, struct encode_job *job);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

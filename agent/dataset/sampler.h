@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct sampler {
     int64_t items; /* samples in the data set, >= 1 */
     int rank, world_size;
@@ -36,8 +32,4 @@ void sampler_permute(int64_t items, uint64_t seed, uint64_t epoch, int64_t *orde
 
 /* Uniform in 0 .. bound - 1: the number at (key, counter). */
 int64_t sampler_random_below(uint64_t key, uint64_t counter, int64_t bound);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TEXT_FILE_MAX_LINE_BYTES = 16 << 20 };
 
 struct text_line {
@@ -38,8 +34,4 @@ int text_file_next(struct text_file *file, struct text_line *ret_line, bool *ret
 /* Where the next line begins, and how many are before it. */
 int64_t text_file_offset(const struct text_file *file);
 int64_t text_file_lines(const struct text_file *file);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct token_files {
     const char **paths; /* sorted by name; of arrow and megatron: see their headers */
     int count;
@@ -24,8 +20,4 @@ struct token_files {
  * `arena`. Errors as token_source_open. */
 int token_files_find(const struct token_options *options, const struct token_split *split,
                      struct arena *arena, struct token_files *ret_files, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

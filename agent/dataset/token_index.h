@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a format has to give. Lengths are checked when it is opened. */
 struct id_documents {
     void *ctx;
@@ -39,8 +35,4 @@ struct id_documents {
 int token_index_open(const struct id_documents *documents, const struct token_options *options,
                      const struct token_split *split, const char *name, int32_t pad,
                      struct token_reader **ret_reader, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TOKEN_LOADER_MAX_BATCHES = 4096 };
 #define TOKEN_LOADER_MAX_BYTES ((int64_t)8 << 30) /* of all batches of a rank */
 
@@ -64,8 +60,4 @@ void token_loader_give_back(struct token_loader *loader); /* all batches that ar
 
 /* The place behind the batch handed out last, on all ranks the same. */
 void token_loader_tell(const struct token_loader *loader, struct token_position *ret_position);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TOKEN_POSITION_MAX_BYTES = 1024 }; /* of its text */
 
 struct token_position {
@@ -39,8 +35,4 @@ char *token_position_print(const struct token_position *position);
 /* Errors: ERR_INPUT naming the field that is missing or wrong. `name` is for errors. */
 int token_position_parse(const char *name, const char *text, size_t bytes,
                          struct token_position *ret_position, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

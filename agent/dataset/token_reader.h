@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct token_reader {
     int64_t samples; /* per epoch; -1: not known */
     /* As the functions of token_source.h. tell fills all but the fingerprint; seek gets a position
@@ -31,8 +27,4 @@ struct token_reader {
     void (*activity)(struct token_reader *reader, char *out, size_t out_bytes);
     void (*close)(struct token_reader *reader);
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

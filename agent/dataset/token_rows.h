@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     /* A paragraph that is longer ends after the line that makes it so. */
     TOKEN_ROWS_PARAGRAPH_BYTES = 1 << 20,
@@ -55,8 +51,4 @@ int token_rows_seek(struct token_rows *rows, const struct token_position *place,
 /* *ret_end: the epoch has no row left. */
 int token_rows_next(struct token_rows *rows, struct token_row *ret_row, bool *ret_end,
                     struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -23,10 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     TOKENS_IGNORED = -100,              /* a target that is not counted */
     TOKENS_MAX_FILES = 65536,           /* of one split */
@@ -145,8 +141,4 @@ void token_source_bad_lines(struct token_source *source, struct token_bad_lines 
 
 /* What the source is doing, for messages about a stall: "tokenizing FILE:LINE". */
 void token_source_activity(struct token_source *source, char *out, size_t out_bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TOKEN_SPLIT_NAME_BYTES = 64, TOKEN_SPLIT_MAX_NAMES = 8 };
 
 struct token_bound {
@@ -39,8 +35,4 @@ bool token_split_needs_count(const struct token_split *split); /* percents: of h
  * count). Percents are rounded to the nearest row. May be none. */
 void token_split_rows(const struct token_split *split, int64_t rows, int64_t *ret_first,
                       int64_t *ret_end);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,17 +9,9 @@
 #include "agent/dataset/token_split.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* paths [count], split and the options' strings must outlive the reader. format: TOKENS_JSONL or
  * TOKENS_TEXT. Errors: ERR_CONFIG without a tokenizer, or without an id that is asked for. */
 int token_stream_open(const char *const *paths, int count, enum token_format format,
                       const struct token_options *options, const struct token_split *split,
                       const char *name, struct token_reader **ret_reader, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct generator;
 
 /* dir: a Hugging Face directory with config.json and weights; tokenizer: where its tokenizer is,
@@ -35,8 +31,4 @@ int generator_text(struct generator *generator, const char *prompt,
 
 /* Which token: pure. logits: [V]; number: random, in [0, 1). temperature as above. */
 int32_t generate_choose(const float *logits, int64_t V, double temperature, double number);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether `asked` is auto, cpu, cuda or cuda:N. */
 bool device_choice_is_valid(const char *asked);
 
@@ -33,8 +29,4 @@ int device_choose(const struct device_wish *wish, struct device_choice *ret_choi
 /* The same with the GPUs that are visible to this process. */
 int device_choose_here(const char *asked, bool share, int local_rank,
                        struct device_choice *ret_choice, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* ---- in the rank ---- */
 
 struct heartbeat {
@@ -43,8 +39,4 @@ void heartbeat_pass_on(int fd);
 /* Reads all heartbeats in the pipe. Never blocks. */
 void heartbeat_receive(struct heartbeat_listener *listener, int64_t now_ms);
 void heartbeat_close(struct heartbeat_listener *listener);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "agent/launch/topology.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* When one rank fails, the others get SIGTERM, and SIGKILL after so many seconds. */
 enum { LAUNCH_GRACE_S = 5 };
 
@@ -44,8 +40,4 @@ int launch_count_gpus(void);
  * with EXIT_RETRYABLE or EXIT_TERMINATED only followed another. Errors: ERR_CONFIG for the output's
  * options, ERR_IO if a process cannot be started. */
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* "" or NULL: nothing. Which streams: "0" none, "1" stdout, "2" stderr, "3" both, for all ranks or
  * as "LOCAL_RANK:WHICH,..." for some. */
 struct launch_output_spec {
@@ -45,8 +41,4 @@ int launch_output_open(const struct launch_output_spec *spec, int attempt, int l
 void launch_stream_read(struct launch_stream *stream);
 /* Forwards an unfinished line first. */
 void launch_stream_close(struct launch_stream *stream);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,15 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Writes the path as in /proc/self/maps, with " (deleted)" where the kernel adds that, cut to fit.
  * false: no file is mapped there. */
 bool mapped_file(const void *address, char *out, size_t out_bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <sched.h>
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NUMA_MAX_NODES = 64 };
 
 struct numa_nodes {
@@ -42,8 +38,4 @@ int numa_choose(const struct numa_nodes *nodes, int wanted, int local_rank, int 
 /* Binds the calling process, and threads that it starts later, to its rank's node. pci: of its GPU,
  * or NULL. *ret_sharing as above. ERR_UNSUPPORTED if the kernel reports no nodes. */
 int numa_bind(const char *pci, int local_rank, int local_size, int *ret_sharing, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* From now on such a signal only sets a flag. Before this call it ends the process: there is
  * nothing to save yet. */
 void stop_listen(void);
@@ -25,8 +21,4 @@ int stop_exit_code(const struct error *err);
  * makes the launcher signal the others. If another rank exited first, the launcher would end the
  * first one before it has logged. So the others wait here for that signal, at most 5 seconds. */
 void stop_await_first_rank(void);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -14,10 +14,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     TOPOLOGY_MAX_RANKS = 4096,
     TOPOLOGY_HOST_BYTES = 256,
@@ -62,8 +58,4 @@ int topology_read(getenv_fn *lookup, void *ctx, const struct topology_wish *wish
 /* Parses "4" or "MIN:MAX"; of the latter the count is MIN: the job does not wait for more nodes
  * than it needs. Errors: ERR_CONFIG names `name`, the text and what is allowed. */
 int topology_parse_nodes(const char *name, const char *text, int *ret_count, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "agent/models/t5.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct model_family; /* agent/models/families.h */
 
 enum { ARCHITECTURE_MAX_EOS = 4 };
@@ -42,8 +38,4 @@ int architecture_check(const struct architecture *architecture, struct error *er
 
 /* All memory from `arena`. architecture: passed architecture_check(). */
 struct model *architecture_build(struct arena *arena, const struct architecture *architecture);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

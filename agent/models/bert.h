@@ -5,10 +5,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum bert_head {
     BERT_MASKED_LM,
     BERT_PRETRAINING, /* masked LM, and whether the second sentence is the next */
@@ -45,8 +41,4 @@ int bert_check(const struct bert_config *config, struct error *err);
 /* All memory from `arena`. config: passed bert_check(). pad_id: the tokenizer's
  * padding; -1: none. */
 struct model *model_bert_new(struct arena *arena, const struct bert_config *config, int64_t pad_id);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "agent/models/bert.h"
 #include "agent/nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The modules of one layer, and where embeddings end: x = norm(x + dropout(dense(y))). */
 struct bert_output {
     struct module *module, *dense, *norm, *dropout;
@@ -40,8 +36,4 @@ struct bert {
 
 /* Declares the modules and fills in where they are; gives the root. arena and config are set. */
 struct module *bert_declare(struct bert *net, int64_t pad_id);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CONFIG_JSON_MAX_BYTES = 1 << 20 };
 
 /* Reads a config.json of a family that agent/models/families.h lists. Texts go to `arena`. path:
@@ -33,8 +29,4 @@ void config_json_write_generation(const struct architecture *architecture, struc
  * that size tell for themselves). A field that only one of them has, as an older version writes it,
  * is passed over. */
 void config_json_compare(const char *saved, const char *now, struct lines *differences);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "agent/models/language.h"
 #include "base/json_read.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Custom readers; field: a double, a bool, or what the name says. */
 void config_json_positive(struct json_reader *reader, const struct json *value, void *field);
 void config_json_range(struct json_reader *reader, const struct json *value, void *field);
@@ -58,8 +54,4 @@ void config_json_set_labels(struct json *object, int64_t count, const char *name
     JSON_CUSTOM_SAME("pad_token_id", config_json_pad), \
     JSON_CUSTOM_SAME("eos_token_id", config_json_eos)
 /* clang-format on */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

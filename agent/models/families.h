@@ -10,10 +10,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json_field;
 struct json_reader;
 struct json;
@@ -106,8 +102,4 @@ bool model_family_learns(const struct model_family *family, enum model_task task
 /* Adds the names of those that learn one of the tasks (a bit each, 1 << task) to `out`: "llama,
  * gpt2 or t5"; last: what comes before the last, " or ". */
 void model_family_names(unsigned tasks, const char *last, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

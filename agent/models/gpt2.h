@@ -5,10 +5,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The fields of config.json, by its names. */
 struct gpt2_config {
     int64_t vocab_size;
@@ -33,8 +29,4 @@ int gpt2_check(const struct gpt2_config *config, struct error *err);
 
 /* All memory from `arena`. config: passed gpt2_check(). */
 struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *config);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

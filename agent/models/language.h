@@ -4,10 +4,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Sizes beyond which a configuration is a mistake: products of three of them fit 64 bits. */
 enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
 
@@ -28,8 +24,4 @@ void language_head(struct tape *tape, struct module *head, struct param *weight,
  * names, the value and the range. */
 int language_check_field(const char *family, const char *name, int64_t value, int64_t low,
                          int64_t high, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

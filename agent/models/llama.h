@@ -7,10 +7,6 @@
 #include "agent/models/model.h"
 #include "agent/models/rope.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The fields of config.json, by its names, in its units. */
 struct llama_config {
     const char *family; /* "Llama" or "Mistral": what the classes' names begin with */
@@ -46,8 +42,4 @@ int llama_check(const struct llama_config *config, struct error *err);
  * as 0 and does not learn as an input (Mistral's too); -1: none. */
 struct model *model_llama_new(struct arena *arena, const struct llama_config *config,
                               int64_t pad_id);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

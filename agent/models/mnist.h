@@ -4,10 +4,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Sizes of the network. Defaults (the FSDP tutorial's): 28x28x1, 32 and 64 channels, 128 hidden. */
 struct mnist_shape {
     int64_t height, width, channels1, channels2, hidden, classes;
@@ -16,8 +12,4 @@ struct mnist_shape {
 extern const struct mnist_shape mnist_default_shape;
 /* All memory from `arena`. */
 struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *shape);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

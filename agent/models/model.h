@@ -1,14 +1,10 @@
 /* A model: its module tree and its forward pass. Knows the tape; does not know ranks, units or
  * files. Each architecture is a file of agent/models/. */
-#ifndef SHOAL_AGENT_MODEL_H
-#define SHOAL_AGENT_MODEL_H
+#ifndef SHOAL_AGENT_MODELS_MODEL_H
+#define SHOAL_AGENT_MODELS_MODEL_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { MODEL_MAX_SUMS = 6 };
 
@@ -114,8 +110,4 @@ struct model {
     void (*forward)(struct model *model, struct tape *tape, const struct batch *batch,
                     float loss_scale, double *sums);
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

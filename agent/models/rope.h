@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum rope_type {
     ROPE_DEFAULT,
     ROPE_LINEAR,  /* positions are divided by factor */
@@ -59,8 +55,4 @@ struct rope_tables {
 const struct rope_pair *rope_tables_get(struct rope_tables *tables, struct arena *arena,
                                         const struct rope *rope, int64_t hd, int64_t T,
                                         int64_t max_positions);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum t5_feed_forward { T5_RELU, T5_GATED_GELU, T5_GATED_SILU, T5_FEED_FORWARDS };
 const char *t5_feed_forward_name(enum t5_feed_forward kind); /* "relu", "gated-gelu", .. */
 
@@ -52,8 +48,4 @@ int32_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t
 
 /* All memory from `arena`. config: passed t5_check(). pad_id: the tokenizer's padding. */
 struct model *model_t5_new(struct arena *arena, const struct t5_config *config, int64_t pad_id);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

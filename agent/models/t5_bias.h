@@ -5,10 +5,6 @@
 #include "agent/nn/tape.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Of one stack; zero, but for the first four. */
 struct t5_buckets {
     struct arena *arena; /* owns the tables */
@@ -21,8 +17,4 @@ struct t5_buckets {
 /* Device [2 T - 1]: the bucket of distance i - (T - 1), for T tokens; 16-byte aligned. NULL if the
  * tape has failed. */
 const int32_t *t5_buckets_get(struct t5_buckets *buckets, struct tape *tape, int64_t T);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "agent/models/t5_bias.h"
 #include "agent/nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What every sub-layer is: x + dropout(work(norm(x))). */
 struct t5_sublayer {
     struct module *module, *norm, *dropout;
@@ -55,8 +51,4 @@ struct t5 {
 
 /* Declares the modules and fills in where they are. arena and config are set. */
 void t5_declare(struct t5 *net);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -2,18 +2,14 @@
  * declares it once. The wrap policy reads it (which modules become units), as do the shard engine
  * (which binds values and gradients), checkpoints (names and shapes) and the printed tree. It holds
  * no values. */
-#ifndef SHOAL_AGENT_MODULE_H
-#define SHOAL_AGENT_MODULE_H
+#ifndef SHOAL_AGENT_NN_MODULE_H
+#define SHOAL_AGENT_NN_MODULE_H
 
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { MODULE_MAX_DIMS = 4, MODULE_MAX_PARAMS = 4, MODULE_MAX_CHILDREN = 512 };
 
@@ -87,8 +83,4 @@ const char *module_label(const struct module *m);
  * "DistributedDataParallel(\n  (module): ...\n)". */
 enum module_wrapped { MODULE_BARE, MODULE_UNITS, MODULE_COPIED };
 void module_print(const struct module *root, enum module_wrapped wrapped, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,8 +4,8 @@
  *
  * Functions that end in _new declare a module below `parent`, described as PyTorch prints it.
  * *next_index counts parameters in declaration order. */
-#ifndef SHOAL_AGENT_NN_H
-#define SHOAL_AGENT_NN_H
+#ifndef SHOAL_AGENT_NN_NN_H
+#define SHOAL_AGENT_NN_NN_H
 
 #include "agent/nn/nn_attention.h"
 #include "agent/nn/nn_conv.h"

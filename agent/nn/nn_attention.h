@@ -1,15 +1,11 @@
 /* Attention over packed tensors: each token's row holds all query heads, then the key heads, then
  * the value heads. In cross-attention, a row of the source holds the key heads and the
  * value heads. */
-#ifndef SHOAL_AGENT_NN_ATTENTION_H
-#define SHOAL_AGENT_NN_ATTENTION_H
+#ifndef SHOAL_AGENT_NN_NN_ATTENTION_H
+#define SHOAL_AGENT_NN_NN_ATTENTION_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Heads of a packed tensor [B, T, (heads + 2 kv_heads) * hd]. */
 struct nn_heads {
@@ -40,8 +36,4 @@ struct tensor *nn_attention(struct tape *tape, struct tensor *qkv, struct tensor
 /* Cross-attention. q: [B, T_q, heads * hd]; kv: [B, T_k, 2 * kv_heads * hd]. */
 struct tensor *nn_cross_attention(struct tape *tape, struct tensor *q, struct tensor *kv,
                                   const struct nn_heads *heads, const struct nn_attention_how *how);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

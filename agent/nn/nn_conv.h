@@ -1,13 +1,9 @@
 /* Convolution and what goes with it, for image models. */
-#ifndef SHOAL_AGENT_NN_CONV_H
-#define SHOAL_AGENT_NN_CONV_H
+#ifndef SHOAL_AGENT_NN_NN_CONV_H
+#define SHOAL_AGENT_NN_NN_CONV_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* torch.nn.Conv2d with its default initial values: uniform in +-1/sqrt(fan_in). */
 struct module *nn_conv2d_new(struct arena *arena, struct module *parent, const char *name,
@@ -19,8 +15,4 @@ struct tensor *nn_conv2d(struct tape *tape, struct module *m, struct tensor *x, 
 struct tensor *nn_max_pool2d(struct tape *tape, struct tensor *x);
 /* [B, H, W, C] -> [B, C * H * W] in torch.flatten's (channel-major) order. */
 struct tensor *nn_flatten(struct tape *tape, struct tensor *x);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* Dropout. */
-#ifndef SHOAL_AGENT_NN_DROPOUT_H
-#define SHOAL_AGENT_NN_DROPOUT_H
+#ifndef SHOAL_AGENT_NN_NN_DROPOUT_H
+#define SHOAL_AGENT_NN_NN_DROPOUT_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct module *nn_dropout_new(struct arena *arena, struct module *parent, const char *name,
                               float p);
@@ -16,8 +12,4 @@ struct module *nn_dropout_new(struct arena *arena, struct module *parent, const 
  * does not depend on which rank has which sample. layer: names its random numbers
  * within the model. */
 struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x, uint64_t layer);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

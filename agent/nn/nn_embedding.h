@@ -1,13 +1,9 @@
 /* Tables of vectors, looked up by tokens and by positions. */
-#ifndef SHOAL_AGENT_NN_EMBEDDING_H
-#define SHOAL_AGENT_NN_EMBEDDING_H
+#ifndef SHOAL_AGENT_NN_NN_EMBEDDING_H
+#define SHOAL_AGENT_NN_NN_EMBEDDING_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* torch.nn.Embedding: weight [V, D] from N(0, stddev). */
 struct module *nn_embedding_new(struct arena *arena, struct module *parent, const char *name,
@@ -25,8 +21,4 @@ struct tensor *nn_embedding(struct tape *tape, struct module *m, const int32_t *
 /* Row t of the table for token t of every sample: [B, T, D]. positions: device, 0, 1, .. T - 1. */
 struct tensor *nn_positions(struct tape *tape, struct module *m, const int32_t *positions,
                             int64_t B, int64_t T);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* Matrix products: torch.nn.Linear, and GPT-2's Conv1D, whose weight is [in, out]. */
-#ifndef SHOAL_AGENT_NN_LINEAR_H
-#define SHOAL_AGENT_NN_LINEAR_H
+#ifndef SHOAL_AGENT_NN_NN_LINEAR_H
+#define SHOAL_AGENT_NN_NN_LINEAR_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* torch.nn.Linear with its default initial values: bias, and both uniform in +-1/sqrt(fan_in). */
 struct module *nn_linear_new(struct arena *arena, struct module *parent, const char *name,
@@ -35,8 +31,4 @@ struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t wid
  * x fill one tensor. */
 struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,
                               struct tensor *y, int64_t column);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,15 +1,11 @@
 /* Losses: where backward starts. Both add to sums (device double[3]: loss, correct, rows that
  * count) and, in training, start backward with the gradient of `scale` times the summed loss.
  * target: device, alive until backward has run. */
-#ifndef SHOAL_AGENT_NN_LOSS_H
-#define SHOAL_AGENT_NN_LOSS_H
+#ifndef SHOAL_AGENT_NN_NN_LOSS_H
+#define SHOAL_AGENT_NN_NN_LOSS_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Log-softmax and negative log likelihood of x: [rows, classes]. target: [rows], each in [0,
  * classes). */
@@ -28,8 +24,4 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
 /* The same head's logits: [rows, V], fp32, in the caller's memory. Not in training. */
 void nn_language_logits(struct tape *tape, struct module *head, struct param *weight,
                         struct param *bias, struct tensor *x, float *logits);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* Normalisation over the last dimension. */
-#ifndef SHOAL_AGENT_NN_NORM_H
-#define SHOAL_AGENT_NN_NORM_H
+#ifndef SHOAL_AGENT_NN_NN_NORM_H
+#define SHOAL_AGENT_NN_NN_NORM_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* weight 1. class_name: "LlamaRMSNorm". */
 struct module *nn_rms_norm_new(struct arena *arena, struct module *parent, const char *name,
@@ -25,8 +21,4 @@ struct tensor *nn_add_rms_norm(struct tape *tape, struct module *m, struct tenso
                                struct tensor *y, struct tensor **ret_sum, float eps);
 struct tensor *nn_add_layer_norm(struct tape *tape, struct module *m, struct tensor *x,
                                  struct tensor *y, struct tensor **ret_sum, float eps);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,15 +1,11 @@
 /* Private to nn_*.c: what they share. */
-#ifndef SHOAL_AGENT_NN_PARTS_H
-#define SHOAL_AGENT_NN_PARTS_H
+#ifndef SHOAL_AGENT_NN_NN_PARTS_H
+#define SHOAL_AGENT_NN_NN_PARTS_H
 
 #include "agent/nn/tape.h"
 #include "kernels/ops.h"
 
 #include <string.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { NN_WEIGHT, NN_BIAS }; /* module.params of every layer that has them */
 
@@ -48,8 +44,4 @@ void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y);
         memcpy((op).args, &(value), sizeof(value));                                                \
     } while (0)
 #define NN_GET_ARGS(op, value) memcpy(&(value), (op)->args, sizeof(value))
-
-#ifdef __cplusplus
-}
-#endif
 #endif

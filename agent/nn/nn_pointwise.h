@@ -1,13 +1,9 @@
 /* Elementwise layers. */
-#ifndef SHOAL_AGENT_NN_POINTWISE_H
-#define SHOAL_AGENT_NN_POINTWISE_H
+#ifndef SHOAL_AGENT_NN_NN_POINTWISE_H
+#define SHOAL_AGENT_NN_NN_POINTWISE_H
 
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* x + y, in y's memory: x is the residual stream, y a layer's output. No op may read y
  * in backward. */
@@ -23,8 +19,4 @@ struct tensor *nn_tanh(struct tape *tape, struct tensor *x);
 struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a);
 /* The first token of each sequence: x: [B, T, D] -> [B, D]. D is even. */
 struct tensor *nn_first_token(struct tape *tape, struct tensor *x);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

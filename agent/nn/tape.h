@@ -8,8 +8,8 @@
  * Failure rule, so that models read like the paper: the tape remembers its first failure (device
  * memory, a hook). Ops on a failed tape do nothing and return NULL, and ops accept NULL.
  * tape_backward() or tape_finish() reports the failure. */
-#ifndef SHOAL_AGENT_TAPE_H
-#define SHOAL_AGENT_TAPE_H
+#ifndef SHOAL_AGENT_NN_TAPE_H
+#define SHOAL_AGENT_NN_TAPE_H
 
 #include "agent/nn/module.h"
 #include "base/error.h"
@@ -18,10 +18,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* An activation: dense, on the tape's device, of the tape's dtype; so is its gradient. Its value
  * lives as long as the model holds it or a recorded op reads it in backward. Its gradient lives
@@ -173,8 +169,4 @@ void tape_fail(struct tape *tape, const struct error *err);
 int tape_backward(struct tape *tape, struct error *err);
 /* Ends a pass without backward (evaluation); frees all it still holds. */
 int tape_finish(struct tape *tape, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

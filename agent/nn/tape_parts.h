@@ -1,14 +1,10 @@
 /* Private to the tape: tape.c records ops and runs them backwards, tape_tensor.c holds activations
  * and their gradients, tape_segment.c recomputes values (activation checkpointing), tape_offload.c
  * moves them to the host and back. */
-#ifndef SHOAL_AGENT_TAPE_PARTS_H
-#define SHOAL_AGENT_TAPE_PARTS_H
+#ifndef SHOAL_AGENT_NN_TAPE_PARTS_H
+#define SHOAL_AGENT_NN_TAPE_PARTS_H
 
 #include "agent/nn/tape.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct entry {
     /* BEGIN_BACKWARD: a LEAVE in a segment that ran again, whose hooks are called already */
@@ -86,8 +82,4 @@ void tape_offload_prefetch(struct tape *tape, int block);
 /* Called at the end of a pass, before memory is freed: waits for all copies. */
 void tape_offload_end(struct tape *tape);
 void tape_offload_close(struct tape *tape);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

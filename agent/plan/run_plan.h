@@ -33,10 +33,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { RUN_PLAN_STRATEGIES = 5 };
 
 enum plan_role { PLAN_ROOT, PLAN_BLOCK, PLAN_OTHER };
@@ -157,8 +153,4 @@ void run_plan_print_advice(const struct run_plan *plan, const enum shard_strateg
 /* As one JSON object. */
 void run_plan_json(const struct run_plan *plan, const struct run_plan_facts *facts,
                    enum shard_strategy current, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "agent/models/model.h"
 #include "agent/plan/run_plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What decides a language model's FLOPs. tokens: of a sample; of an encoder-decoder, of both its
  * sequences together. */
 struct flops_shape run_plan_flops_shape(const struct agent_config *config,
@@ -33,8 +29,4 @@ struct run_plan_place {
 int run_plan_savings(const struct agent_config *config, const struct model *model,
                      const struct run_plan_place *place, enum shard_strategy strategy,
                      struct str *out, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include "agent/shard/shard.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct decay_rule; /* which parameters' weights decay; NULL: all */
 
 enum dtype trainer_dtype(const struct agent_config *c); /* what the model computes in */
@@ -33,8 +29,4 @@ int64_t trainer_epochs(const struct agent_config *c);
 int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedule *ret_schedule,
                      struct error *err);
 enum tape_checkpointing trainer_checkpointing(const struct agent_config *c);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Steps at the start of a run that do not count for the throughput: caches and connections are
  * cold. */
 enum { CONSOLE_WARM_UP_STEPS = 10 };
@@ -42,8 +38,4 @@ void console_throughput_line(const struct throughput *t, int world_size, struct 
 void console_epoch_memory_lines(const struct trainer_score *score, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
 void console_memory_line(const struct memory_use *use, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct progress_report {
     int64_t epoch, epochs; /* 1-based */
     int64_t step, steps;   /* optimizer steps done, of the whole run */
@@ -31,8 +27,4 @@ void progress_send(struct progress *progress, const struct progress_report *repo
 
 /* The datagram's text. Pure. */
 void progress_format(const struct progress_report *report, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "agent/telemetry/trainjob_status.h"
 #include "agent/trainer/trainer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct report;
 
 struct report_setting {
@@ -42,8 +38,4 @@ struct trainer_listener report_listener(struct report *report);
  * memory. */
 void report_begin(struct report *report);
 void report_end(struct report *report, const struct module *module, const struct memory_use *use);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "agent/report/report.h"
 #include "agent/telemetry/telemetry.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Memory from `arena`. */
 void report_telemetry_setting(const struct report_setting *setting,
                               const struct trainer_facts *facts, struct arena *arena,
@@ -16,8 +12,4 @@ void report_telemetry_setting(const struct report_setting *setting,
 
 struct run_eval report_eval(const struct trainer_score *score, bool predicts_tokens,
                             double seconds);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

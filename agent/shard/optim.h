@@ -12,10 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* PyTorch's defaults for the optimizer; no decay rule, no clipping, seed 0. */
 struct optim_config optim_defaults(const struct optim_kind *kind);
 
@@ -55,8 +51,4 @@ const char *optim_state_name(const struct optim *optim, int state);
 /* [shard_count of the unit], on the slices' device, laid out as the unit's value and of its
  * dtype. */
 void *optim_state(const struct optim *optim, int unit, int state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

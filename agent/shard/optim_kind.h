@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* X(NAME, SPELLINGS), with AND between two rows. SPELLINGS: what optimizer.name may say, the first
  * of them NAME: "adamw=adamw_torch". optimizer.name is an index into these rows. */
 #define OPTIM_KINDS(X, AND)                                                                        \
@@ -83,8 +79,4 @@ const struct optim_kind *optim_kind(int64_t index);
 
 /* For messages, the optimizers that read what `use` says: "adam or adamw". out_bytes: > 0. */
 void optim_users(enum optim_use use, char *out, size_t out_bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* After a warm-up from 0. CONSTANT, and LINEAR to PLATEAU, are AnnealingLR of AWS's FSDP sample
  * (Megatron's early form), those of HF transformers.optimization's. LMTK's fixed is CONSTANT, its
  * warmup_constant, warmup_linear, warmup_cosine and warmup_cosine_restart are
@@ -68,8 +64,4 @@ struct schedule_position {
 /* The rate for the step at `position`, from 0 to the highest: with a warm-up it is 0 in the very
  * first one. A warm-up that is longer than the decay grows to its end all the same. */
 double schedule_lr(const struct schedule *schedule, struct schedule_position position);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

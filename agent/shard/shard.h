@@ -44,10 +44,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum shard_strategy {
     FULL_SHARD = 1, /* PyTorch's numbers */
     SHARD_GRAD_OP,
@@ -155,8 +151,4 @@ int shard_sync(struct shard *shard, struct error *err);
 /* Adds the counters of the communicators that the engine has opened itself (HYBRID's groups, the
  * reductions'). The caller has the world's own. */
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "agent/shard/shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct unit {
     struct shard_unit view;
     const struct layout_unit *layout;
@@ -104,8 +100,4 @@ void shard_reduce(struct shard *shard, struct unit *u);
 void shard_free_gradients(struct shard *shard);
 /* Whether this micro-batch's backward reduces gradients; else they stay unsharded. */
 bool shard_reduces_now(const struct shard *shard);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, also in bf16 */
 
 struct layout_param {
@@ -50,8 +46,4 @@ void shard_layout_make(struct arena *arena, struct module *root, int group_size,
 /* The ranges in the slices of `group_rank`, in the parameters' declaration order. In `arena`. */
 struct param_range *shard_layout_ranges(struct arena *arena, const struct shard_layout *layout,
                                         int group_rank, int *ret_count);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One unit: the root. */
 void wrap_none(struct module *root);
 
@@ -26,8 +22,4 @@ void wrap_by_size(struct module *root, int64_t min_num_params);
  * root is chosen. */
 int wrap_by_class(struct module *root, const char *const *classes, int class_count,
                   struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

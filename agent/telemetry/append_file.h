@@ -7,10 +7,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct append_file;
 
 /* Opens or makes the file; directories above it are made. A file with nothing in it gets `head`
@@ -23,8 +19,4 @@ void append_file_close(struct append_file *file); /* NULL-safe */
 
 /* Adds all of the bytes; when it returns 0, whoever reads the file sees them. */
 int append_file_write(struct append_file *file, const void *bytes, size_t count, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

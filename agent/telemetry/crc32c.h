@@ -5,13 +5,5 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 uint32_t crc32c(const void *data, size_t bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

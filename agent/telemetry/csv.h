@@ -6,15 +6,7 @@
 #include "agent/telemetry/fields.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 void csv_header(enum field_words words, struct str *out);
 void csv_row(enum field_event event, enum field_words words, const struct run_state *state,
              struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

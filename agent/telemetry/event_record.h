@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { EVENT_MAX_BYTES = 16 * 1024 }; /* of a record */
 
 struct event_scalar {
@@ -25,8 +21,4 @@ void event_version_record(double wall_s, struct str *out);
 /* One record with all the scalars of a step. */
 void event_scalars_record(double wall_s, int64_t step, const struct event_scalar *scalars,
                           int count, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "agent/telemetry/run_state.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* In whose words. */
 enum field_words {
     WORDS_HF,     /* Hugging Face's Trainer: "loss", "eval_loss" */
@@ -28,8 +24,4 @@ const char *field_name(int field, enum field_words words);
 bool field_is_of(int field, enum field_event event);
 bool field_is_whole(int field);                               /* a count: no decimals */
 double field_value(int field, const struct run_state *state); /* NaN: not known */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

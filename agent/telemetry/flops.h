@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What of a transformer decides its FLOPs. */
 struct flops_shape {
     int64_t parameters;
@@ -38,8 +34,4 @@ double flops_peak_per_s(const char *device_name);
 /* Model FLOPs utilisation, 0..1: what was computed per second and rank over what its device could.
  * 0 if anything is not known. */
 double flops_utilization(double tokens_per_s, double per_token, int world_size, double peak_per_s);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

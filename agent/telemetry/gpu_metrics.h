@@ -6,10 +6,6 @@
 #include "agent/telemetry/gpu_sample.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Of the configuration's logging.metric_names. DCGM's names beside a real exporter would count
  * every GPU twice, so ours are the default. */
 enum gpu_names { GPU_NAMES_NATIVE, GPU_NAMES_DCGM, GPU_NAMES_BOTH };
@@ -25,8 +21,4 @@ struct gpu_place {
 /* All metrics of all GPUs; what none of them tells is left out. */
 void gpu_metrics_print(const struct gpu_sample *gpus, int count, enum gpu_names names,
                        const struct gpu_place *place, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

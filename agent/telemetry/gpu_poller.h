@@ -7,10 +7,6 @@
 #include "agent/telemetry/gpu_metrics.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct gpu_poller_setting {
     const char *const *pci; /* the GPUs, as nvml_open(); used until open returns */
     int gpus;               /* how many */
@@ -31,8 +27,4 @@ int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_sett
 /* NULL-safe; waits for the call to NVML that runs, and gives a last page if GPUs have reported
  * critical errors since. */
 void gpu_poller_close(struct gpu_poller *poller);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

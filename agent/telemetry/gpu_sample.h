@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum gpu_value {
     GPU_TEMPERATURE,        /* degrees Celsius */
     GPU_MEMORY_TEMPERATURE, /* likewise */
@@ -71,8 +67,4 @@ struct gpu_sample {
     double value[GPU_VALUES];         /* NaN: it does not tell */
     struct gpu_xid xid[GPU_MAX_XIDS]; /* the first with a count of 0 ends them */
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "agent/telemetry/run_state.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum log_style {
     STYLE_NONE,   /* says nothing: the caller has lines of its own */
     STYLE_PLAIN,  /* ours */
@@ -75,8 +71,4 @@ void log_lines_fabric(const struct run_moment *moment, const struct run_state *s
                       struct str *out);
 void log_lines_t5(const struct run_moment *moment, const struct run_state *state,
                   const struct log_setting *setting, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct nvml;
 
 /* pci: where the GPUs are, `count` (1 .. GPU_MAX) of them, as device_pci() tells: CUDA's order, by
@@ -37,8 +33,4 @@ bool nvml_has_events(const struct nvml *nvml);
  * and which, of which GPU, as CUDA counts (-1: none of ours). If waiting fails, there are no events
  * any more. */
 bool nvml_wait(struct nvml *nvml, int timeout_ms, int *ret_gpu, uint64_t *ret_xid);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

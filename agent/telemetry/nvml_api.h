@@ -4,10 +4,6 @@
 #ifndef SHOAL_AGENT_TELEMETRY_NVML_API_H
 #define SHOAL_AGENT_TELEMETRY_NVML_API_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NVML_SUCCESS = 0, NVML_NOT_SUPPORTED = 3, NVML_INSUFFICIENT_SIZE = 7, NVML_TIMEOUT = 10 };
 
 typedef struct nvml_device_ *nvml_device;       /* nvmlDevice_t */
@@ -130,8 +126,4 @@ struct nvml_functions {
     int (*GpmSampleGet)(nvml_device device, nvml_gpm_sample sample);
     int (*GpmMetricsGet)(struct nvml_gpm_get *get);
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "agent/telemetry/nvml.h"
 #include "agent/telemetry/nvml_api.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct gpu {
     nvml_device device;
     int number;                 /* as CUDA counts */
@@ -28,8 +24,4 @@ struct nvml {
 
 /* Whether a call that may be missing succeeded: works(n->fn.DeviceGetName, device, ...). */
 #define works(function, ...) ((function) && (function)(__VA_ARGS__) == NVML_SUCCESS)
-
-#ifdef __cplusplus
-}
-#endif
 #endif

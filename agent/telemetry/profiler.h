@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     PROFILER_MAX_DEVICES = 4,
     PROFILER_MAX_EVENTS = 1000 * 1000, /* of a window and device; more are counted, not kept */
@@ -48,8 +44,4 @@ int profiler_write(struct profiler *profiler, const char *path, bool gzip, struc
 void profiler_step_begins(struct profiler *profiler, int64_t step);
 void profiler_phase(struct profiler *profiler, const char *phase);
 void profiler_step_ends(struct profiler *profiler, bool was_one);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One field of a message each. */
 void protobuf_int(struct str *out, int field, int64_t value);
 void protobuf_double(struct str *out, int field, double value);
@@ -21,8 +17,4 @@ void protobuf_message(struct str *out, int field, const struct str *message);
 
 /* The lowest `bytes` bytes of the value: for the frames around messages. */
 void protobuf_little_endian(struct str *out, uint64_t value, int bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

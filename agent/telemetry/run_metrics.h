@@ -7,14 +7,6 @@
 #include "agent/telemetry/run_state.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* resident_bytes: of this process; -1: not known. */
 void run_metrics_print(const struct run_state *state, int64_t resident_bytes, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Where a run's time goes: the first of these within a step, the others between steps. */
 enum run_phase {
     PHASE_DATA, /* waiting for the next batch */
@@ -100,8 +96,4 @@ struct run_save {
     bool at_epoch_end;
     int64_t epoch; /* whole epochs done */
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

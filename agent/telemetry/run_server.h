@@ -9,10 +9,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct run_server;
 
 /* Listens (host and errors as in httpd_open) and publishes the state. /healthz answers 503 when
@@ -29,8 +25,4 @@ void run_server_add_metrics(struct run_server *server, const char *text, size_t 
 /* Sends the event's object to whoever listens. */
 void run_server_push(struct run_server *server, enum field_event event,
                      const struct run_state *state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "agent/telemetry/run_numbers.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     RATE_STEPS = 20, /* rates are means over so many of the last steps */
     HISTOGRAM_BOUNDS = 14,
@@ -65,8 +61,4 @@ void run_state_init(struct run_state *state, const struct run_facts *facts, int6
 void run_state_step(struct run_state *state, const struct run_numbers *numbers, int64_t wall_us);
 void run_state_eval(struct run_state *state, const struct run_eval *eval, int64_t wall_us);
 void run_state_save(struct run_state *state, const struct run_save *save, int64_t wall_us);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,12 +1,8 @@
 /* Which ranks serve their run over HTTP, and where: at the narrowest address that works. Pure. */
-#ifndef SHOAL_AGENT_SERVING_H
-#define SHOAL_AGENT_SERVING_H
+#ifndef SHOAL_AGENT_TELEMETRY_SERVING_H
+#define SHOAL_AGENT_TELEMETRY_SERVING_H
 
 #include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct serving_rank {
     int rank, local_rank; /* of the job, of its node */
@@ -18,8 +14,4 @@ struct serving_rank {
  * ranks share a machine it is rank 0 alone: nodes of one machine have one port. asked: the user's
  * address; "": none. */
 const char *serving_host(const struct serving_rank *rank, const char *asked);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,13 +5,5 @@
 #include "agent/telemetry/run_state.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 void status_json(const struct run_state *state, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -16,10 +16,6 @@
 
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TELEMETRY_DEFAULT_PORT = 9401 };
 
 struct telemetry_setting {
@@ -69,8 +65,4 @@ void telemetry_checkpoint(struct telemetry *telemetry, const struct run_save *sa
 
 /* The port it serves at; 0: none. */
 int telemetry_port(const struct telemetry *telemetry);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

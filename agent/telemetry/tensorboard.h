@@ -6,10 +6,6 @@
 #include "agent/telemetry/fields.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* "DIR/events.out.tfevents.SECONDS.HOST.PID.MICROSECONDS", the form TensorBoard looks for. */
 void tensorboard_path(const char *dir, int64_t wall_us, const char *host, int64_t pid,
                       struct str *out);
@@ -20,8 +16,4 @@ void tensorboard_head(int64_t wall_us, struct str *out);
  * nothing if there are none. */
 void tensorboard_row(enum field_event event, enum field_words words, const struct run_state *state,
                      struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct trace_file;
 
 /* Makes the path's folders if need be. */
@@ -21,8 +17,4 @@ int trace_file_write(struct trace_file *file, const void *data, size_t bytes, st
 /* Gives the file its name, in place of one that has it. Frees `file` either way. */
 int trace_file_finish(struct trace_file *file, struct error *err);
 void trace_file_abandon(struct trace_file *file); /* NULL-safe */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct trace_json {
     struct str *out;
     int64_t base_ns; /* of the times it is given; since 1970 */
@@ -47,8 +43,4 @@ void trace_json_span(const struct trace_json *t, const struct trace_span *span);
 void trace_json_bytes(const struct trace_json *t, int pid, const char *name, int64_t at_ns,
                       int64_t bytes);
 void trace_json_end(const struct trace_json *t);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TRAINJOB_STATUS_INTERVAL_MS = 5000 };
 
 /* Texts are used until close. */
@@ -38,8 +34,4 @@ void trainjob_status_tell(struct trainjob_status *status, const char *body);
 /* The body: progress in percent (100 only if the run is done), seconds that remain, and the last
  * numbers; what is not known is left out. Pure. */
 void trainjob_status_format(const struct run_state *state, bool is_done, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "agent/telemetry/wandb_record.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct wandb_setting {
     const char *dir; /* where the folder "wandb" is; "": here */
     /* id "": one of the time and the process's number. start_wall_us: set by wandb_open(). */
@@ -30,8 +26,4 @@ int wandb_tell(struct wandb *wandb, enum field_event event, const char *path,
                const struct run_state *state, struct error *err);
 /* Writes what is left, and how the run ended; what cannot be written is lost. NULL-safe. */
 void wandb_close(struct wandb *wandb, int exit_code, const struct run_state *state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

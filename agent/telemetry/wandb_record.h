@@ -14,10 +14,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { WANDB_RECORD_MAX_BYTES = 256 * 1024 };
 
 struct wandb_log {
@@ -47,8 +43,4 @@ void wandb_row(struct wandb_log *log, int64_t step, const struct wandb_item *ite
                struct str *out);
 /* What it ends with. */
 void wandb_end(struct wandb_log *log, int exit_code, double runtime_s, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

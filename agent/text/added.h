@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 struct added_token {
@@ -53,8 +49,4 @@ struct added_piece {
 void added_walk_init(struct added_walk *walk, const struct added *added, const char *text,
                      size_t bytes);
 bool added_walk_next(struct added_walk *walk, struct added_piece *ret_piece);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str;
 
 struct bert_normalizer {
@@ -24,8 +20,4 @@ struct bert_normalizer {
 /* Adds the normalized form of a well-formed text. */
 void bert_normalize(const struct bert_normalizer *normalizer, const char *text, size_t bytes,
                     struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bpe_pair;
 struct spec;
 struct vocab;
@@ -50,8 +46,4 @@ void bpe_work_close(struct bpe_work *work); /* NULL-safe */
  * threads may encode with one model, each with its own work. */
 int bpe_encode(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
                struct tokens *out, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

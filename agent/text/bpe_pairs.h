@@ -5,10 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 struct bpe_pair {
@@ -27,8 +23,4 @@ void bpe_pairs_init(struct bpe_pairs *pairs, struct arena *arena, size_t count);
 void bpe_pairs_set(struct bpe_pairs *pairs, const struct bpe_pair *pair);
 const struct bpe_pair *bpe_pairs_find(const struct bpe_pairs *pairs, int32_t left,
                                       int32_t right); /* NULL: they do not merge */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

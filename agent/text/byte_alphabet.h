@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str;
 
 enum { BYTE_ALPHABET_MAX_CHARACTER = 0x143 };
@@ -25,8 +21,4 @@ void byte_alphabet_spell(const char *bytes, size_t count, struct str *out);
 /* Adds the bytes that the characters of a well-formed text stand for; if one of them stands for
  * none, the text itself. */
 void byte_alphabet_read(const char *text, size_t bytes, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct pattern;
 struct pattern_work;
 struct spec_part;
@@ -59,8 +55,4 @@ struct decoder_piece {
 int decoder_run(const struct decoder *decoder, struct pattern_work *work,
                 const struct decoder_piece *pieces, size_t count, struct str *out,
                 struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

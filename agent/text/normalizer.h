@@ -10,10 +10,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct precompiled;
 struct pattern;
 struct pattern_work;
@@ -56,8 +52,4 @@ void normalizer_close(struct normalizer *normalizer);
  * may run it, each with its own work and buffers. */
 int normalizer_run(const struct normalizer *normalizer, struct pattern_work *work, struct str *one,
                    struct str *two, const char **text, size_t *bytes, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

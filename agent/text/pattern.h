@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     PATTERN_MAX_BYTES = 16 * 1024,     /* of an expression */
     PATTERN_MAX_STEPS = 10000000,      /* of one search */
@@ -56,8 +52,4 @@ int pattern_next(const struct pattern *pattern, struct pattern_work *work, const
 /* Adds the text with each match replaced. */
 int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,
                     size_t bytes, const char *replacement, struct str *out, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a quantifier may stand behind. */
 enum item { ITEM_NONE, ITEM_PLAIN, ITEM_QUANTIFIED };
 
@@ -44,8 +40,4 @@ void pattern_begin_item(struct rewriting *r);
 int pattern_rewrite_character(struct rewriting *r);
 int pattern_rewrite_escape(struct rewriting *r);
 int pattern_rewrite_class(struct rewriting *r); /* [...] */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str;
 
 enum {
@@ -19,8 +15,4 @@ enum {
 /* Adds the expression, well-formed UTF-8, for PCRE2 with UTF, UCP and MULTILINE. ERR_INPUT or
  * ERR_UNSUPPORTED with what is wrong and at which byte. */
 int pattern_rewrite(const char *expression, struct str *out, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct precompiled;
 struct str;
 
@@ -33,8 +29,4 @@ const char *precompiled_find_longest(const struct precompiled *precompiled, cons
 /* Adds the text with what is replaced; the text is well-formed. */
 void precompiled_run(const struct precompiled *precompiled, const char *text, size_t bytes,
                      struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 enum {
@@ -108,8 +104,4 @@ struct spec_bert {
  * is for errors. */
 int spec_read_bert(struct arena *arena, const char *name, const char *text, size_t bytes,
                    const struct spec_bert *how, struct spec *ret_spec, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

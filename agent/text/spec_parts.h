@@ -6,10 +6,6 @@
 #include "agent/text/spec.h"
 #include "base/json_read.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A struct spec_part with all below it. */
 void spec_read_part(struct json_reader *reader, const struct json *value, void *part);
 
@@ -22,8 +18,4 @@ void spec_missing(struct json_reader *reader, const char *name);
 
 /* The reader's place in the file, in its arena. */
 const char *spec_where(struct json_reader *reader);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

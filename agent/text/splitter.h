@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct pattern;
 struct pattern_work;
 struct spec_part;
@@ -66,8 +62,4 @@ typedef int (*splitter_take)(void *ctx, const char *word, size_t bytes, struct e
  * or what `take` said. Many threads may run it, each with its own work. */
 int splitter_run(const struct splitter *splitter, struct splitter_work *work, const char *text,
                  size_t bytes, bool first, splitter_take take, void *ctx, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

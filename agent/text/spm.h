@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bpe_work;
 struct spm;
 struct unigram_work;
@@ -45,8 +41,4 @@ int spm_encode(const struct spm *model, const struct spm_work *work, const char 
                struct tokens *out, struct error *err);
 /* Adds the text of ids below the size. */
 void spm_decode(const struct spm *model, const int32_t *ids, size_t count, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "agent/text/added.h"
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct precompiled;
 struct spm_proto;
 struct str;
@@ -29,8 +25,4 @@ void spm_normalizer_close(struct spm_normalizer *normalizer);
 /* Adds the text, well-formed as the one that it gets. */
 void spm_normalize(const struct spm_normalizer *normalizer, const char *text, size_t bytes,
                    struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct bpe;
 struct spm_proto;
@@ -16,8 +12,4 @@ struct spm_proto;
 /* unk: the unknown piece. Memory comes from the arena. ERR_INPUT, ERR_LIMIT, ERR_UNSUPPORTED. */
 int spm_pairs_open(struct arena *arena, const struct spm_proto *proto, int unk,
                    struct bpe **ret_bpe, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

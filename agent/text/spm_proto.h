@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 enum { SPM_MAX_PIECE_BYTES = 8000 }; /* sentencepiece's own limit */
@@ -52,8 +48,4 @@ struct spm_proto {
 /* Memory comes from the arena, where the content is copied. ERR_INPUT. */
 int spm_proto_read(struct arena *arena, const void *content, size_t bytes,
                    struct spm_proto *ret_proto, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

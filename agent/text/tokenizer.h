@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     TOKENIZER_MAX_FILE_BYTES = 128 << 20, /* of each file; Llama 3's has 9 MB, Gemma's 34 */
     TOKENIZER_MAX_TEXT_BYTES = 256 << 20, /* of one text */
@@ -64,8 +60,4 @@ int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size
 
 /* The piece of an id as the files spell it; NULL: no piece has this id. The tokenizer's. */
 const char *tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, size_t *ret_bytes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "agent/text/spec.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct tokenizer_config {
     const char *bos, *eos, *pad, *unk, *mask, *cls, *sep; /* texts; NULL: not said */
     bool add_bos, add_eos;                                /* around each text */
@@ -25,8 +21,4 @@ struct tokenizer_config {
  * ERR_INPUT names file and field. */
 int tokenizer_config_read(struct arena *arena, const char *directory,
                           struct tokenizer_config *ret_config, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

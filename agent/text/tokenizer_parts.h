@@ -18,10 +18,6 @@
 
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What one thread needs while it encodes or decodes. */
 struct tokenizer_work {
     struct tokenizer_work *next; /* among the idle ones */
@@ -73,8 +69,4 @@ int tokenizer_build_spm(struct tokenizer *tokenizer, const struct tokenizer_sour
 /* A work for this thread, and back. */
 struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer);
 void tokenizer_give_work(const struct tokenizer *tokenizer, struct tokenizer_work *work);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* All zero: empty. */
 struct tokens {
     int32_t *ids; /* [count]; owned */
@@ -22,8 +18,4 @@ void tokens_clear(struct tokens *tokens); /* keeps the room */
 void tokens_free(struct tokens *tokens);  /* also resets; NULL-safe */
 
 #define auto_tokens __attribute__((cleanup(tokens_free)))
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct spec;
 struct spec_piece;
 struct vocab;
@@ -53,8 +49,4 @@ void unigram_work_close(struct unigram_work *work); /* NULL-safe */
  * model, each with its own work. */
 int unigram_encode(const struct unigram *unigram, struct unigram_work *work, const char *word,
                    size_t bytes, struct tokens *out, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

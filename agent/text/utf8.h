@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str;
 
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -37,8 +33,4 @@ bool utf8_is_space(uint32_t character);
 /* What regular expressions call a word character (UTS #18): alphabetic, mark, decimal digit,
  * connector, join control. */
 bool utf8_is_word(uint32_t character);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 enum {
@@ -40,8 +36,4 @@ void vocab_init(struct vocab *vocab, struct arena *arena, int32_t size, size_t p
 int vocab_add(struct vocab *vocab, const char *text, size_t bytes, int32_t id, struct error *err);
 
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t bytes); /* -1: none */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct spec;
 struct str;
 struct vocab;
@@ -27,8 +23,4 @@ int wordpiece_open(const struct spec *spec, const struct vocab *vocab,
  * model. */
 void wordpiece_encode(const struct wordpiece *wordpiece, struct str *work, const char *word,
                       size_t bytes, struct tokens *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,17 +1,13 @@
 /* From the configuration to a model cut into units, and its tokenizer. Touches no data, device or
  * network, but for the directory of a model that is named. */
-#ifndef SHOAL_AGENT_BUILD_H
-#define SHOAL_AGENT_BUILD_H
+#ifndef SHOAL_AGENT_TRAINER_BUILD_H
+#define SHOAL_AGENT_TRAINER_BUILD_H
 
 #include "agent/config/config.h"
 #include "agent/models/architecture.h"
 #include "agent/models/model.h"
 #include "agent/shard/shard.h"
 #include "base/error.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* The language model that model.* means, without its units. Errors: ERR_CONFIG. */
 int build_architecture(const struct agent_config *config, struct arena *arena,
@@ -34,8 +30,4 @@ enum shard_strategy build_strategy(const struct agent_config *config, const stru
 /* What --dry_run prints: the resolved configuration as YAML, the units and the number of parameters
  * of each. */
 void build_describe(const struct config *config, const struct model *model, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -14,10 +14,6 @@
 
 #include <limits.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The run whose state is saved. Not owned, and used until checkpointer_close(). */
 struct checkpointer_run {
     const struct agent_config *config;
@@ -77,8 +73,4 @@ int checkpointer_end_save(struct checkpointer *checkpointer, struct error *err);
 int checkpointer_lock(struct checkpointer *checkpointer, const struct agent_config *config,
                       const struct trainer_listener *listener, const char *run, bool is_restart,
                       struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Together with the configuration it names the next batch. */
 struct data_position {
     int64_t epoch;         /* whole epochs done */
@@ -55,8 +51,4 @@ bool data_cursor_goes_on(const struct data_cursor *cursor, int64_t steps);
 bool data_cursor_run_is_over(const struct data_cursor *cursor);
 /* Passes over the data, with the part of the current one that is done. */
 double data_cursor_epochs(const struct data_cursor *cursor);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

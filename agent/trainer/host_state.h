@@ -8,10 +8,6 @@
 #include "agent/shard/shard.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { HOST_STATE_MAX_STATES = 2 }; /* tensors an optimizer keeps per parameter */
 
 /* Buffers for one unit's slice: its values, then each optimizer state. */
@@ -35,8 +31,4 @@ void host_state_close(struct host_state *host); /* also one that is all zero */
 enum host_state_way { TO_HOST, TO_DEVICE };
 /* Waits for all queued work. */
 int host_state_copy(const struct host_state *host, enum host_state_way way, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,14 +1,10 @@
 /* Where the time of a step goes, as the compute stream sees it: the stream is told when a phase
  * begins, and notes the time when it gets there. Knows the stream; not what the phases do. */
-#ifndef SHOAL_AGENT_PHASES_H
-#define SHOAL_AGENT_PHASES_H
+#ifndef SHOAL_AGENT_TRAINER_PHASES_H
+#define SHOAL_AGENT_TRAINER_PHASES_H
 
 #include "agent/telemetry/run_numbers.h"
 #include "kernels/device.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct phases;
 
@@ -24,8 +20,4 @@ enum run_phase phases_mark(struct phases *phases, enum run_phase phase);
 /* After a sync: seconds of each phase since the first mark, and begins anew. What came after the
  * last mark is not in it. */
 void phases_take(struct phases *phases, double ret_s[RUN_STEP_PHASES]);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

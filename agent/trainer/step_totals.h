@@ -12,10 +12,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The totals of a step: the model's sums, and behind them how many ranks want to stop, on how many
  * a save has ended, and the targets and labels that the ranks have fetched for the next step; NaN
  * if one of them has not fetched. */
@@ -81,8 +77,4 @@ void step_totals_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL
                              double tokens);
 /* The same for a step that was fetched, on host and device. before: host->totals before it. */
 void step_totals_fold_step(struct step_totals *totals, const double before[TOTALS]);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

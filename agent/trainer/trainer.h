@@ -2,8 +2,8 @@
  * -> optimizer -> evaluation -> checkpoint. Knows no files but through checkpoint, no network but
  * through comm, no clock and no terminal: what happens is told to a listener, what time it is and
  * whether to stop is asked of it. */
-#ifndef SHOAL_AGENT_TRAINER_H
-#define SHOAL_AGENT_TRAINER_H
+#ifndef SHOAL_AGENT_TRAINER_TRAINER_H
+#define SHOAL_AGENT_TRAINER_TRAINER_H
 
 #include "agent/comm/comm.h"
 #include "agent/config/config.h"
@@ -15,10 +15,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What is known before the first step. Texts live as long as the trainer. */
 struct trainer_facts {
@@ -116,8 +112,4 @@ int trainer_save_model(struct trainer *trainer, const char *path, struct error *
 
 const struct module *trainer_module(const struct trainer *trainer);
 void trainer_memory_use(const struct trainer *trainer, struct memory_use *ret_use);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,6 +1,6 @@
 /* What the files of the trainer share. Private to agent/trainer/trainer*.c. */
-#ifndef SHOAL_AGENT_TRAINER_PARTS_H
-#define SHOAL_AGENT_TRAINER_PARTS_H
+#ifndef SHOAL_AGENT_TRAINER_TRAINER_PARTS_H
+#define SHOAL_AGENT_TRAINER_TRAINER_PARTS_H
 
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/config/profile_plan.h"
@@ -18,10 +18,6 @@
 #include "base/mem.h"
 
 #include <limits.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What compute is handed as graphs (runtime.cuda_graphs): a training pass with its backward, an
  * evaluation pass, the optimizer's step. */
@@ -139,8 +135,4 @@ int trainer_load_weights(struct trainer *t, struct error *err);
 
 /* trainer_export.c: whether checkpoint.save_model can be written there. For one rank. */
 int trainer_try_save_model(struct trainer *t, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

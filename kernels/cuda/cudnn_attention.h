@@ -35,10 +35,6 @@
 #include "kernels/cuda/cudnn_graph.h"
 #include "kernels/ops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Names of the tensors in memory. */
 enum cudnn_tensor {
     CUDNN_Q = 1,
@@ -67,8 +63,4 @@ struct cudnn_attention {
 void cudnn_attention_open(struct cudnn_attention *a, const struct cudnn_api *api,
                           cudnn_descriptor device, const struct attention_shape *shape,
                           bool backward, int64_t most_workspace);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

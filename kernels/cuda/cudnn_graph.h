@@ -7,10 +7,6 @@
 
 #include "kernels/cuda/cudnn_api.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CUDNN_DIMENSIONS = 4, CUDNN_DESCRIPTORS = 256, CUDNN_OPERATIONS = 40 };
 
 struct cudnn_graph {
@@ -85,8 +81,4 @@ void cudnn_set(struct cudnn_graph *graph, cudnn_descriptor descriptor,
                enum cudnn_attribute attribute, enum cudnn_type type, int64_t count,
                const void *elements);
 void cudnn_finalize(struct cudnn_graph *graph, cudnn_descriptor descriptor, const char *what);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

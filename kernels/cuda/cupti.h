@@ -5,16 +5,8 @@
 
 #include "kernels/trace_log.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The namesakes in struct backend. Errors: there is no CUPTI, no permission to use it, or another
  * tool or device uses it. */
 int cuda_trace_begin(struct device *device, struct error *ret_why);
 void cuda_trace_end(struct device *device, trace_add *add, void *ctx);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct host_calls;
 
 /* For one stream. Starts the thread. */
@@ -21,8 +17,4 @@ void host_calls_close(struct host_calls *calls);
 /* Queues run(arg) on the stream; arg is from malloc and is freed after it. */
 cudaError_t host_calls_put(struct host_calls *calls, cudaStream_t stream, void (*run)(void *arg),
                            void *arg);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

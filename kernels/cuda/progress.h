@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct progress; /* of a stream */
 
 struct progress *progress_open(void);
@@ -35,8 +31,4 @@ bool progress_has_failed(struct progress *p, uint64_t point);
 
 /* Called when the stream is idle: its failure, if there is one; else forgets what it waited for. */
 bool progress_end(struct progress *p, struct error *ret_failure);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,14 +5,6 @@
 
 #include "kernels/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 void cuda_stream_range_begin(struct stream *stream, const struct stream_range *range);
 void cuda_stream_range_end(struct stream *stream);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "kernels/cuda/stream.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct stamp {
     cudaEvent_t event;
     int64_t *ns;
@@ -25,8 +21,4 @@ cudaError_t stamps_put(struct stamps *stamps, cudaStream_t stream, int64_t *ret_
  * last. Forgets them in any case. */
 cudaError_t stamps_take(struct stamps *stamps, struct cuda_device *device, bool are_passed);
 void stamps_close(struct stamps *stamps);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

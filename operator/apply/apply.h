@@ -9,10 +9,6 @@
 #include "operator/manifest/pod.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Each function returns 0, or -1 with *err. Arguments live until the call returns. */
 struct backend {
     void *context;                  /* first argument of each function */
@@ -38,8 +34,4 @@ struct backend {
  * when the plan asks for the next reconcile pass (wall clock), or 0. */
 int apply(const struct plan *plan, const struct job *job, const struct job_status *status,
           const struct backend *backend, int64_t *ret_requeue_ms, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

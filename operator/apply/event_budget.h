@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define EVENT_BUDGET_TOKENS    25
 #define EVENT_BUDGET_RESERVE   5 /* tokens that events of which a job has many may not take */
 #define EVENT_BUDGET_REFILL_MS (5 * 60 * 1000) /* per token */
@@ -36,8 +32,4 @@ bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t st
 /* Whether this message differs from the last few, or the event has expired since. A failure that
  * repeats itself is recorded once and leaves the budget to other events. Remembers the message. */
 bool event_budget_is_new(struct event_budget *budget, const char *text, int64_t steady_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -14,10 +14,6 @@
 #include "operator/manifest/pod.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct executor;
 struct init_template;
@@ -111,8 +107,4 @@ bool executor_confirm_write(struct executor *executor, const char *key,
                             struct job_status *ret_before);
 /* The job was deleted and has no plan in progress. */
 void executor_forget(struct executor *executor, const char *key);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/apply/job_memory.h"
 #include "operator/apply/steps.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A plan in progress. */
 struct run {
     struct table_entry entry;
@@ -68,8 +64,4 @@ void inflight_cancel_all(struct executor *executor, struct inflight **list);
 
 /* Logs an event and creates it on the API server, within the job's budget. Nothing waits for it. */
 void inflight_record_event(struct run *run, const struct action *event);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -13,10 +13,6 @@
 #include "operator/job/snapshot.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define EXPECT_MAX_MS 5000
 
 struct expect;
@@ -40,8 +36,4 @@ enum expect_kind { EXPECT_JOB, EXPECT_POD, EXPECT_SERVICE, EXPECT_POD_GROUP, EXP
 /* Which kinds expect_is_met, called just before, found changes of missing. */
 void expect_missing(const struct expect *expect, const struct snapshot *snapshot,
                     const char *resource_version, bool ret_missing[EXPECT_KINDS]);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

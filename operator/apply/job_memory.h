@@ -8,10 +8,6 @@
 #include "operator/apply/expect.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { UNCONFIRMED_MAX = 4 };
 
 /* Status writes that failed although one of them may have succeeded: its answer was lost. Each
@@ -75,8 +71,4 @@ const struct job_status *job_memory_restore_history(struct job_memory *memory,
 /* failure: the last plan's error message; NULL: it succeeded. Returns whether the plan failed in
  * another way than the one before it. */
 bool job_memory_set_failure(struct job_memory *memory, const char *failure);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

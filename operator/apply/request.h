@@ -7,10 +7,6 @@
 #include "operator/manifest/pod.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct init_template;
 struct json;
 
@@ -42,8 +38,4 @@ struct request request_build(const struct action *action, const struct request_s
  * it. `action` failed to create it. The API server answers 422 if the autoscaler is not the job's
  * or has labels already. */
 struct request request_adopt(const struct action *action, const struct request_source *source);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

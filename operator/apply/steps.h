@@ -19,10 +19,6 @@
 #include "operator/job/types.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct steps;
 
 /* Copies the plan and what it points to. `status` is the one that the plan was made from. At most
@@ -57,8 +53,4 @@ int64_t steps_requeue_ms(const struct steps *steps);
 
 /* The history that pods are created with: of the plan's own status if it has one. */
 const struct history *steps_history(const struct steps *steps);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -19,10 +19,6 @@
 #include "base/error.h"
 #include "operator/job/snapshot.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json;
 struct cache;
@@ -81,8 +77,4 @@ void cache_resync_jobs(struct cache *cache);
 size_t cache_count(const struct cache *cache, enum cache_kind kind);
 /* Counts jobs by their last condition; one without conditions counts as Created. */
 size_t cache_jobs_in_state(const struct cache *cache, enum condition_type state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/cache/child_entry.h"
 #include "operator/cache/job_entry.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The job of a key and its children. Exists while there is a job or a child. */
 struct job_objects {
     struct table_entry entry;
@@ -32,8 +28,4 @@ struct cache {
 /* The object of that kind and "namespace/name"; NULL: none. */
 struct child_entry *cache_find_child(const struct cache *cache, enum cache_kind kind,
                                      const char *key);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

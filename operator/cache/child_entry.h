@@ -7,10 +7,6 @@
 #include "operator/cache/cache.h"
 #include "operator/decode/decode_podgroup_hpa.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct job_objects;
 
 struct child_entry {
@@ -35,8 +31,4 @@ struct child_entry *child_entry_open(enum cache_kind kind, const struct json *ob
                                      struct lines *problems);
 
 const char *child_entry_uid(const struct child_entry *child);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "operator/cache/cache.h"
 #include "operator/kube/kube.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct informers;
 
 struct informers_options {
@@ -53,8 +49,4 @@ const char *informers_forbidden(const struct informers *informers);
 /* The version of HorizontalPodAutoscalers that is watched; NULL: the API server serves none, or the
  * operator may not list them. Final once the informers have synced. */
 const char *informers_autoscaling(const struct informers *informers);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/cache/cache.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct identity;
 struct decoded_job;
 
@@ -26,8 +22,4 @@ void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job liv
 /* All who acquire a version share one decoded job, which is reference-counted. */
 struct cached_job *job_entry_acquire(struct job_entry *entry, int64_t default_backoff_limit);
 void job_entry_release(struct cached_job *job); /* NULL-safe */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

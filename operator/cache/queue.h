@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct queue;
 
 enum queue_lane { QUEUE_URGENT, QUEUE_PATIENT };
@@ -47,8 +43,4 @@ int64_t queue_due(const struct queue *queue, enum queue_lane lane);
 /* Keys of both lanes that are due and have no worker. Keys in backoff or with a later deadline do
  * not count. */
 size_t queue_length(const struct queue *queue, int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "base/lines.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json;
 
@@ -45,8 +41,4 @@ void decode_close(struct manifest *manifest); /* NULL-safe */
  * may be a misspelt field that is missing elsewhere. */
 struct job *decode_job(const struct json *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "base/json_read.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct container_end {
     bool present;
     struct optional exit_code;
@@ -56,8 +52,4 @@ int32_t container_restarts_due(const struct container_statuses *statuses, int64_
  * In a pod that `failed` it is the one that made the pod fail. */
 void container_last_end(const struct container_statuses *statuses, bool failed, int64_t deleted_ms,
                         struct pod_end *ret_end, int64_t *ret_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "base/error.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json_reader;
 struct json;
@@ -39,8 +35,4 @@ int decode_identity(const struct json *object, struct arena *arena, struct lines
 
 /* For field tables: RFC 3339 to an int64_t of milliseconds. */
 void decode_time(struct json_reader *reader, const struct json *value, void *wall_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "operator/decode/decode_identity.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json;
 struct lines;
@@ -27,8 +23,4 @@ struct pod decode_pod(const struct json *object, const struct identity *identity
 
 /* Reconcile needs nothing of a service but its metadata. */
 struct service decode_service(const struct identity *identity);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

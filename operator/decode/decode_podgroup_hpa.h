@@ -6,10 +6,6 @@
 #include "operator/decode/decode_identity.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads a PodGroup of Volcano or scheduler-plugins into the arena. Leaves out what is malformed and
  * adds it to `problems`: reconcile then updates the group. `message`: of the condition
  * Unschedulable, if it is True. */
@@ -20,8 +16,4 @@ struct pod_group decode_pod_group(const struct json *object, const struct identi
  * annotation alone. */
 struct autoscaler decode_autoscaler(const struct json *object, const struct identity *identity,
                                     struct arena *arena, struct lines *problems);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,18 +5,10 @@
 #include "base/json_read.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads an object of resource: quantity into the struct quantities at `quantities`. */
 void decode_quantities(struct json_reader *reader, const struct json *value, void *quantities);
 
 /* Reads a container's ResourceRequirements into the struct quantities at `requests`. A resource
  * without a request gets its limit, as the API server's defaulting does. */
 void decode_resources(struct json_reader *reader, const struct json *value, void *requests);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

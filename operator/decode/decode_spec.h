@@ -5,14 +5,6 @@
 #include "base/json_read.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads a whole PyTorchJob object; absent fields stay unset. */
 void decode_spec(struct json_reader *reader, const struct json *object, struct job *job);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

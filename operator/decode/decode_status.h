@@ -4,18 +4,10 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct json;
 
 /* Reads the value of `.status`; NULL: there is none. Ignores what is malformed: a status that
  * somebody damaged must not stop the job. */
 struct job_status decode_status(const struct json *value, struct arena *arena);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,17 +5,9 @@
 #include "base/json_read.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads a PodTemplateSpec into the struct pod_template at `template_`. */
 void decode_template(struct json_reader *reader, const struct json *value, void *template_);
 
 /* Reads an object with text values, such as labels, into the struct pairs at `pairs`. */
 void decode_pairs(struct json_reader *reader, const struct json *value, void *pairs);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 const struct condition *condition_find(const struct job_status *status, enum condition_type type);
 bool condition_is_true(const struct job_status *status, enum condition_type type);
 bool condition_finished(const struct job_status *status); /* Succeeded or Failed is true */
@@ -31,8 +27,4 @@ bool condition_set(struct job_status *status, enum condition_type type, bool val
  * something to tell that was not told before. */
 bool condition_wait(struct job_status *status, const char *reason, const char *message,
                     int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,18 +4,10 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 /* cleanPodPolicy None, restartScope Replica, replicas 1, restartPolicy OnFailure, the rendezvous
  * port, a grace period of 30 s, elastic bounds, nprocPerNode auto, backoffLimit as given (-1:
  * unlimited). After it all fields that have a default are set. The job must be valid. */
 void defaults_apply(struct job *job, int64_t default_backoff_limit, struct arena *arena);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 struct history history_copy(const struct history *history, struct arena *arena);
@@ -39,8 +35,4 @@ void history_start_over(struct history *history);
 
 /* They are to do so as another attempt. */
 void history_next_attempt(struct history *history);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct str;
 
 enum history_kind {
@@ -42,8 +38,4 @@ extern const struct history_field history_fields[], replica_history_fields[];
 
 /* The history as plan_print shows it: " failures=1 worker-0:UID:1+0 ...". */
 void history_print(const struct history *history, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

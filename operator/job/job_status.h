@@ -4,10 +4,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 /* A copy that shares nothing with the original: everything is in the arena. For those who keep a
@@ -16,8 +12,4 @@ struct job_status job_status_copy(const struct job_status *status, struct arena 
 
 /* Whether nothing would be different if b were written in place of a. */
 bool job_status_equal(const struct job_status *a, const struct job_status *b);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

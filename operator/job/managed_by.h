@@ -6,14 +6,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* An empty name is another's too. */
 bool managed_by_us(const struct job *job);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

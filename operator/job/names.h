@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 const char *names_replica_type(enum replica_type type);  /* "Master", "Worker" */
@@ -26,8 +22,4 @@ size_t names_child_job(const char *name);
 /* Whether an image is the one of our program: REGISTRY/.../PROGRAM[:TAG][@DIGEST]. image may be
  * NULL. */
 bool names_image_is(const char *image, const char *program);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 /* Reads a whole quantity that is not negative (grammar of apimachinery's resource.Quantity). Parts
@@ -26,8 +22,4 @@ void quantities_add(struct quantities *list, const struct quantities *more, int6
 /* Raises each amount to that in `least`. */
 void quantities_raise(struct quantities *list, const struct quantities *least, struct arena *arena);
 bool quantities_equal(const struct quantities *a, const struct quantities *b);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

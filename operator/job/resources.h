@@ -6,10 +6,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Which attempt of the whole job a pod belongs to. */
 #define LABEL_ATTEMPT "shoal.dev/restart-attempt"
 /* Which list of metrics an autoscaler was made from: autoscaler_spec.metrics_hash. */
@@ -39,8 +35,4 @@ extern const struct resource resource_job, resource_pod, resource_service, resou
 const struct resource *resource_pod_group(enum gang_scheduler gang);
 /* version: "v2" or "v2beta2"; of any other there is none. */
 const struct resource *resource_autoscaler(const char *version);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the operator as a whole was told. All zero, it does none of this: shoal run. */
 struct reconcile_options {
     struct gang gang;
@@ -41,8 +37,4 @@ struct snapshot {
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* ---- the job: what is wanted ---- */
 
 enum replica_type { REPLICA_MASTER, REPLICA_WORKER };
@@ -376,8 +372,4 @@ struct job_status {
     int64_t completion_ms; /* 0: not finished */
     struct history history;
 };
-
-#ifdef __cplusplus
-}
-#endif
 #endif

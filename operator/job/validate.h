@@ -6,17 +6,9 @@
 #include "base/lines.h"
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define VALIDATE_MAX_REPLICAS 10000 /* of one type */
 
 /* Checks a decoded job that has no defaults yet. Adds every violation to `problems`, "PATH: KIND:
  * text", and advice that is no error to `notes` (may be NULL). */
 void validate_job(const struct job *job, struct lines *problems, struct lines *notes);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define COMMAND_MAX_OUTPUT_BYTES (1 << 20)
 
 struct command {
@@ -45,8 +41,4 @@ bool command_is_over(struct command_run *run);
  * standard error. ERR_TIMEOUT. ERR_LIMIT: more than COMMAND_MAX_OUTPUT_BYTES. */
 int command_finish(struct command_run *run, char **ret_output, size_t *ret_bytes,
                    struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

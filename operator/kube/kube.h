@@ -11,10 +11,6 @@
 
 #include "base/http.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 struct kubeconfig;
 struct kube;
@@ -103,8 +99,4 @@ uint64_t kube_requests_forbidden(const struct kube *kube);
  * Percent-encodes other characters. Returns false if the path does not fit into `size` bytes. */
 bool kube_path(char *out, size_t size, const char *group, const char *version, const char *plural,
                const char *namespace_, const char *name, const char *subresource);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "base/http.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 enum kube_verdict {
@@ -28,8 +24,4 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
  * plus a backoff with jitter, so that clients with the same Retry-After do not return at once. */
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "operator/kube/kube.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum request_state { REQUEST_IN_FLIGHT, REQUEST_FAILED, REQUEST_BACKOFF, REQUEST_NO_CREDENTIALS };
 
 struct kube_request {
@@ -64,8 +60,4 @@ void kube_request_try(struct kube_request *request, int64_t now_ms);
 /* Frees the request, then calls back: the callback may send, cancel and forget. */
 void kube_request_finish(struct kube_request *request, const struct json *answer,
                          const struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "base/http.h"
 #include "operator/kube/command.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct kubeconfig;
 
 struct kubeconfig_options {
@@ -52,8 +48,4 @@ const char *kubeconfig_token(const struct kubeconfig *config); /* NULL: none (ce
 struct http_tls kubeconfig_tls(const struct kubeconfig *config);
 /* Changes whenever a refresh changes what kubeconfig_tls returns. */
 uint64_t kubeconfig_tls_version(const struct kubeconfig *config);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Lives in the arena. */
 struct exec_credential {
     const char *token;             /* NULL: none */
@@ -37,8 +33,4 @@ int kubeconfig_exec_start(struct command_run **ret_run, const struct kubeconfig_
 int kubeconfig_exec_finish(struct command_run *run, const struct kubeconfig_exec *exec,
                            struct arena *arena, struct exec_credential *ret_credential,
                            struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct kubeconfig_file;
 
@@ -59,8 +55,4 @@ int kubeconfig_file_add(struct kubeconfig_file **files, const char *text, size_t
 int kubeconfig_file_login(const struct kubeconfig_file *files, const char *context,
                           struct arena *arena, struct kubeconfig_login *ret_login,
                           struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

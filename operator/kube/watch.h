@@ -16,10 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 struct watch;
 
@@ -87,8 +83,4 @@ bool watch_is_listing(const struct watch *watch);
  * 0: it is not failing. For messages. A stream has recovered with its first event or bookmark, or
  * after 15 s, longer than a failure takes. */
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/kube/kube.h"
 #include "operator/kube/watch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct watcher;
 
 /* kube and clocks are borrowed and must outlive it. */
@@ -27,8 +23,4 @@ bool watcher_relist_if_silent(struct watcher *watcher, int64_t since_ms);
 
 /* For watch_is_synced, watch_failing_since and the like. */
 const struct watch *watcher_machine(const struct watcher *watcher);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/kube/kube.h"
 #include "operator/leader/lease.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct leader;
 
 struct leader_options {
@@ -43,8 +39,4 @@ const char *leader_holder(const struct leader *leader);
  * one failure, whatever the request; each missing permission is one. Lives until the next
  * leader_tick. */
 const char *leader_new_failure(struct leader *leader);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

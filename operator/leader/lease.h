@@ -16,10 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LEASE_MAX_HOLDER  320 /* bytes, with its end: a pod's name and a unique part */
 #define LEASE_MAX_VERSION 64
 #define LEASE_MAX_TIME    40
@@ -91,8 +87,4 @@ void lease_release(struct lease *lease, int64_t now_ms);
 
 /* When lease_next or lease_is_held changes by time alone; INT64_MAX: never. */
 int64_t lease_due(const struct lease *lease, int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

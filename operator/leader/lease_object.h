@@ -5,10 +5,6 @@
 #include "base/error.h"
 #include "operator/leader/lease.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 /* ERR_INPUT names the malformed field. Absent fields are empty or 0. */
@@ -19,8 +15,4 @@ int lease_object_read(const struct json *object, struct lease_record *ret_record
  * and other fields are kept; NULL: a new one. */
 struct json *lease_object_write(const struct json *seen, const char *namespace_, const char *name,
                                 const struct lease_record *record);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

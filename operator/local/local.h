@@ -13,10 +13,6 @@
 #include "operator/local/local_container.h"
 #include "operator/local/local_pod.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LOCAL_REPLICAS_MAX = 512 };
 
 struct local_options {
@@ -104,8 +100,4 @@ bool local_idle(const struct local *local); /* no process is left */
 /* All replicas that ever had a pod, in order of creation. Valid until anything else is
  * called here. */
 const struct local_replica *local_replicas(struct local *local, size_t *ret_count);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/job/types.h"
 #include "operator/local/local_port.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LOCALHOST "127.0.0.1"
 
 /* A port of a service, and what it became. */
@@ -38,8 +34,4 @@ void local_addresses_close(struct local_addresses *addresses);
  * such service or port. */
 const struct local_address *local_addresses_find(const struct local_addresses *addresses,
                                                  const char *service, size_t length, int64_t port);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

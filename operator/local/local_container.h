@@ -9,10 +9,6 @@
 #include "operator/local/local_process.h"
 #include "operator/manifest/pod.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 /* What all containers of a run have in common. Everything is borrowed. */
@@ -33,8 +29,4 @@ int local_container_build(const struct pod_spec *pod, const struct container *co
                           const struct local_site *site, const char *restart_count,
                           struct arena *arena, struct local_process *ret_process,
                           struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

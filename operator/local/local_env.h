@@ -7,10 +7,6 @@
 
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct local_env_var {
     const char *name, *value; /* owned by the arena */
 };
@@ -37,8 +33,4 @@ const char *local_env_expand(const struct local_env *env, const char *text);
 /* "NAME=value" for each variable, NULL-terminated: execve's form. Lives in env's arena. `last` is
  * such a text as well, borrowed: it comes last and replaces a variable of its name. */
 const char *const *local_env_strings(const struct local_env *env, const char *last);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

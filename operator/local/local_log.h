@@ -7,10 +7,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Bytes moved at once: a pipe that polls writable takes that much without blocking. */
 enum { LOCAL_LOG_CHUNK_BYTES = 4096 };
 
@@ -35,8 +31,4 @@ size_t local_log_pump(struct local_log *log, char chunk[LOCAL_LOG_CHUNK_BYTES]);
 /* Writes a line of our own to the file, at the start of a line. */
 void local_log_mark(struct local_log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#ifdef __cplusplus
-}
-#endif
 #endif

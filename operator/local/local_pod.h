@@ -7,10 +7,6 @@
 
 #include "operator/manifest/pod.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LOCAL_POD_NEVER INT64_MAX
 
 /* CrashLoopBackOff: the first restart is at once, the next after `first_ms`, then twice as long
@@ -56,8 +52,4 @@ enum pod_phase local_pod_phase(const struct local_pod *pod);
 
 bool local_pod_initialized(const struct local_pod *pod); /* all init containers have succeeded */
 int local_pod_restarts(const struct local_pod *pod);     /* of all containers */
-
-#ifdef __cplusplus
-}
-#endif
 #endif

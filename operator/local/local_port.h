@@ -8,10 +8,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LOCAL_PORTS_MAX = 4096 };
 
 struct local_ports {
@@ -27,8 +23,4 @@ int local_ports_take(struct local_ports *ports, int32_t *ret_port, struct error 
 int local_ports_take_fixed(struct local_ports *ports, int port, struct error *err);
 
 void local_ports_close(struct local_ports *ports);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -16,10 +16,6 @@
 
 #include "base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct local_process {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up on the PATH of env */
     const char *const *env;  /* "NAME=value", NULL-terminated: the whole environment */
@@ -49,8 +45,4 @@ int local_process_adopt(struct error *err);
 
 /* Kills and reaps every child that is no guard: what a killed guard left. */
 void local_process_kill_orphans(bool (*is_guard)(pid_t pid, void *context), void *context);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

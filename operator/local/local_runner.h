@@ -7,10 +7,6 @@
 #include "operator/local/local.h"
 #include "operator/local/local_log.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A container of the present pod as a process. */
 struct local_launch {
     const char *container; /* its name; in the pod's arena */
@@ -75,8 +71,4 @@ void local_runner_see(const struct local_runner *runner, struct pod *ret_pod); /
 
 /* Moves what the pipe holds to the log; the chunks of a leader go out as well. */
 void local_runner_read_output(struct local_runner *runner);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

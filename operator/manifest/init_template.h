@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 struct init_template;
 
@@ -40,8 +36,4 @@ void init_template_close(struct init_template *template_); /* NULL-safe */
 /* The containers that wait for this name, an array that the caller owns (json_free); empty if
  * workers do not wait. */
 struct json *init_template_expand(const struct init_template *template_, const char *master);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "operator/manifest/pod.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 /* The value of `.status`, which decode_status reads back. Counters that are 0 are left out, as
@@ -64,8 +60,4 @@ struct json *manifest_delete(const struct manifest_delete *options);
 struct json *manifest_object(const char *version, const char *kind, const char *name,
                              const struct job *job, const struct pairs *labels,
                              const struct pairs *annotations);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

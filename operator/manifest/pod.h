@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER };
@@ -64,8 +60,4 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
 
 struct service_spec *pod_build_service(const struct job *job, enum replica_type type, int32_t index,
                                        struct arena *arena);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "operator/reconcile/policy_waiting.h"
 #include "operator/reconcile/view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether the child has a place in the job as it is now wanted. */
 bool children_wanted(const struct job *job, const struct child *child);
 
@@ -30,8 +26,4 @@ void children_delete_all(struct plan *plan, const struct view *view);
  * waits until the last pod of the old one is gone. */
 void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,
                    const struct history *history, struct blocker *blocker);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

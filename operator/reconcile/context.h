@@ -8,10 +8,6 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct reconcile_context {
     const struct snapshot *snapshot;
     const struct job *job;
@@ -35,8 +31,4 @@ bool context_condition(struct reconcile_context *ctx, enum condition_type type, 
 void context_requeue(struct reconcile_context *ctx, int64_t at_ms);
 /* Adds the status if it changes, and the requeue. Once, at the end. */
 void context_publish(struct reconcile_context *ctx);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

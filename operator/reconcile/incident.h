@@ -18,10 +18,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether the pod's last end says that a peer was lost. */
 bool incident_lost_peer(const struct pod *pod);
 
@@ -32,8 +28,4 @@ int32_t incident_count(struct history *history, struct replica_history *replica,
 
 /* The replica's pod goes, by nobody's failure. */
 void incident_leave(struct history *history, struct replica_history *replica, int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/reconcile/context.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the pods of the current attempt tell that was not known before. */
 struct pod_changes {
     int32_t failures; /* ends that were not seen so far, whether they count or not */
@@ -38,8 +34,4 @@ const char *observe_leaving(const struct reconcile_context *ctx, enum replica_ty
  * a finished job a replica type of which the status says nothing gets no entry for nothing: jobs
  * that another operator finished are left as they are. */
 void observe_rest(struct reconcile_context *ctx);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 struct str;
 
@@ -83,8 +79,4 @@ void plan_add(struct plan *plan, struct action action);
 /* One line an action, in order; equal plans print equally, byte for byte. Times are in
  * milliseconds. */
 void plan_print(const struct plan *plan, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/policy_waiting.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds what makes it as it shall be for a job that is under way. A foreign one of its name is an
  * blocker. */
 void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
@@ -19,8 +15,4 @@ void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
 
 /* Adds its deletion: the job is suspended or finished, or has no metrics any more. */
 void policy_autoscaler_delete(const struct snapshot *snapshot, struct plan *plan);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

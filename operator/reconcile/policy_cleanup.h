@@ -8,15 +8,7 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds the deletions to the plan. */
 void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct view *view,
                     struct plan *plan);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define POLICY_NEVER INT64_MAX
 
 /* When activeDeadlineSeconds is over, counted from the (last) start; POLICY_NEVER without a limit
@@ -18,8 +14,4 @@ int64_t policy_deadline_ms(const struct job *job, const struct job_status *statu
 /* When ttlSecondsAfterFinished of a finished job is over; POLICY_NEVER without one, and while the
  * job is suspended. */
 int64_t policy_expiry_ms(const struct job *job, const struct job_status *status);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/policy_waiting.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the PodGroup shall say. minMember: minAvailable, else all replicas, of an elastic job the
  * master and minReplicas. minResources: as given, else what the first minMember pods ask for,
  * master first. A queue that the PodGroup has already stays (Volcano's pods are in it). */
@@ -28,8 +24,4 @@ void policy_gang_sync(const struct snapshot *snapshot, struct plan *plan);
 
 /* Adds the deletion of the PodGroup of a job that is suspended or finished. */
 void policy_gang_delete(const struct snapshot *snapshot, struct plan *plan);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,18 +8,10 @@
 
 #include "operator/job/snapshot.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The moment on the wall clock; POLICY_NEVER as things stand. */
 int64_t policy_force_delete_at_ms(const struct pod *pod, const struct reconcile_options *options);
 
 /* When a pod that is being deleted should be gone, on whatever node; POLICY_NEVER: it is not being
  * deleted, or that is not asked. */
 int64_t policy_overdue_at_ms(const struct pod *pod, const struct reconcile_options *options);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

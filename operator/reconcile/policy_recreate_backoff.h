@@ -6,18 +6,10 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Until when a pod that failed by the system's doing is to stay, on the wall clock: 10 s from its
  * creation, and more the longer ago the job began (`status` as last written), up to a minute. 0: it
  * may go at once, as may any other pod, and one that was made in the future: the clocks differ too
  * much to tell. */
 int64_t policy_recreate_at_ms(const struct pod *pod, const struct job_status *status,
                               int64_t now_ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

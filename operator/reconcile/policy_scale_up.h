@@ -6,15 +6,7 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Whether a missing pod of this type may be made. */
 bool policy_may_scale_up(const struct job *job, const struct history *history,
                          enum replica_type type);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

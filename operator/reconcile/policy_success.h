@@ -5,14 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Reads the counters of `status` as of this pass. */
 bool policy_success(const struct job *job, const struct job_status *status);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,14 +7,6 @@
 
 #include "operator/reconcile/view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 bool policy_suspended(const struct job *job, const struct job_status *status,
                       const struct view *view);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "operator/reconcile/view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 struct blocker {
@@ -25,8 +21,4 @@ void blocker_set(struct blocker *blocker, const char *reason, const char *messag
  * ended or being deleted say nothing. */
 void policy_waiting(const struct job *job, const struct view *view, struct blocker *blocker,
                     struct arena *arena);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

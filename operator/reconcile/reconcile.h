@@ -9,18 +9,10 @@
 #include "operator/job/snapshot.h"
 #include "operator/reconcile/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the message of condition Failed tells of the failure behind it, up to its end. */
 #define RECONCILE_LAST_FAILURE " (last failure: "
 
 /* The plan lives in the arena; strings in it and in its status may be the snapshot's, so it does
  * not outlive the snapshot (job_status_copy keeps a status). Cannot fail. */
 struct plan *reconcile(const struct snapshot *snapshot, struct arena *arena);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

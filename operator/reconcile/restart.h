@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum restart_verdict {
     RESTART_NOTHING,   /* the pod runs, waits, has succeeded or is being deleted */
     RESTART_REPLACE,   /* failed: another pod must take its place */
@@ -32,8 +28,4 @@ bool restart_succeeded(const struct pod *pod);
 /* Whether the backend restarts ended containers of such a pod in place. With SCOPE_JOB it must not:
  * the failure has to reach the operator, which restarts all replicas. */
 bool restart_in_place(const struct job *job, enum replica_type type);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

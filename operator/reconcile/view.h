@@ -5,10 +5,6 @@
 
 #include "operator/job/snapshot.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct arena;
 
 /* A pod or a service of ours. */
@@ -47,8 +43,4 @@ const struct child *view_find(const struct children *children, enum replica_type
 /* The object that is not ours and bears this name, so that creating ours would fail; NULL: none. */
 const struct pod *view_foreign_pod(const struct snapshot *snapshot, const char *name);
 const struct service *view_foreign_service(const struct snapshot *snapshot, const char *name);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

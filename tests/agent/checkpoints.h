@@ -8,10 +8,6 @@
 #include "kernels/dtype.h"
 #include "tests/support_files.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CHECKPOINTS_MAX_RANKS = 5 };
 
 /* Saves a generation on `ranks` ranks; faulty[rank] are theirs (NULL: no faults). All ranks must
@@ -31,8 +27,4 @@ int checkpoints_check_latest(const char *dir);
 void checkpoints_copy(const char *path, const char *dir, const char *name, enum dtype dtype);
 /* That two checkpoints have the same tensors with the same numbers, whatever their dtypes. */
 void checkpoints_assert_same(const char *a, const char *b);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

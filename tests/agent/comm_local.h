@@ -5,10 +5,6 @@
 
 #include "agent/comm/comm_ring.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the ranks of one group share. */
 struct comm_local;
 
@@ -23,8 +19,4 @@ struct store *comm_local_store(struct comm_local *group);
  * comm_ring_open. */
 int comm_local_join(struct comm_local *group, int rank, int size, int timeout_ms,
                     struct comm **ret_comm, struct error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "agent/config/config.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* config_parse() of the line's words, which spaces part, in an environment of one variable,
  * "NAME=value"; "" for none. */
 int config_line_parse(struct arena *arena, const char *line, const char *environment,
@@ -15,8 +11,4 @@ int config_line_parse(struct arena *arena, const char *line, const char *environ
 
 /* The settings that are not at their default, in one line joined by ", ". */
 void config_line_summary(const struct config *config, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "agent/models/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { DEVICE_BATCH_TENSORS = 8 };
 
 struct device_batch {
@@ -22,8 +18,4 @@ int device_batch_open(struct device_batch *ret_batch, struct stream *stream,
                       const struct batch *host, int64_t image_bytes, struct error *err);
 /* What is queued on the stream may still read it. */
 void device_batch_close(struct device_batch *batch);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

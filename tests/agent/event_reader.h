@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { READ_EVENTS_MAX = 64, READ_SCALARS_MAX = 64, READ_TAG_BYTES = 64 };
 
 struct read_scalar {
@@ -36,8 +32,4 @@ void event_reader_read(const void *bytes, size_t count, struct read_events *ret_
 float event_reader_value(const struct read_event *event, const char *tag);
 /* Whether the tag is there. */
 int event_reader_has(const struct read_event *event, const char *tag);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

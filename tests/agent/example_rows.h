@@ -7,10 +7,6 @@
 #include "agent/dataset/examples.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What is asked for; what is not said is 0. */
 struct example_row {
     enum examples_kind kind;
@@ -30,8 +26,4 @@ struct examples_options example_row_options(const struct example_row *row, const
 
 /* All samples, a line each. */
 void example_row_show(const struct examples *x, enum examples_kind kind, struct str *out);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct fixture_file;
 
 /* name: "mnist_small.safetensors". Whatever is wrong fails the test. */
@@ -29,8 +25,4 @@ double fixture_distance(const float *got, const float *expected, int64_t count);
  * one; `what` says of what. */
 void fixture_compare(const char *what, const float *got, const float *expected, int64_t count,
                      double absolute, double relative);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "tests/agent/device_batch.h"
 #include "tests/agent/language_batch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LANGUAGE_ROWS = 2 }; /* sequences of a batch */
 
 /* The parameters are the test's own memory on the device under test, of the dtype the model
@@ -50,8 +46,4 @@ void language_logits(struct language *language, float *ret_logits, float *ret_la
 
 /* Element i of a parameter's initial value, by its name and place. */
 float language_weight(const struct param *p, int64_t i);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "agent/models/model.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LANGUAGE_SOURCE_TOKENS = 33 }; /* of what an encoder reads */
 
 /* In host memory. */
@@ -24,8 +20,4 @@ struct language_batch language_batch_make(struct arena *arena, const struct mode
 
 /* The loss that sums (of all ranks) tell of. */
 double language_loss(const struct model *model, const double *sums);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { RANKS_MAX = 8, RANKS_TIMEOUT_MS = SUPPORT_PATIENCE_MS };
 
 struct rank {
@@ -30,8 +26,4 @@ struct rank {
  * `seed`, or zeroed them. */
 void ranks_run(struct rank *ranks, int size, int timeout_ms,
                int (*body)(struct rank *, struct comm *, struct stream *, struct error *));
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "agent/telemetry/run_state.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* When the run begins: 2025-06-17T16:24:52.123Z. */
 #define RUN_FIXTURE_WALL_US INT64_C(1750177492123000)
 
@@ -18,8 +14,4 @@ struct run_facts run_fixture_facts(void);
 struct run_numbers run_fixture_numbers(int64_t step);
 /* After three steps, an evaluation and a save, a second apart. */
 void run_fixture_state(struct run_state *state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,15 +4,7 @@
 
 #include "agent/models/architecture.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* family: "Llama", "Mistral", "GPT2", "T5" or the name of a class of BERT's. tied: a Llama has
  * biases then, too; a T5 that is not is of version 1.1. */
 struct architecture small_model(const char *family, bool tied);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

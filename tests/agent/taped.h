@@ -5,10 +5,6 @@
 #include "agent/nn/tape.h"
 #include "base/mem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct taped {
     struct arena *arena;
     struct device *device;
@@ -23,8 +19,4 @@ void taped_close(struct taped *t);
 /* The same for cmocka: *state is a struct taped. */
 int taped_setup(void **state);
 int taped_teardown(void **state);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

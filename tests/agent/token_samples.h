@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { SAMPLES_MAX_T = 64, SAMPLES_MAX = 512 };
 
 struct samples {
@@ -28,8 +24,4 @@ struct samples *samples_of_epoch(const struct token_options *options, int64_t ep
 void samples_write_c4(const char *dir);
 /* Shuffled among 8. */
 struct token_options samples_c4_options(const char *dir, int64_t window);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { TEXTS_BOS = 1, TEXTS_EOS = 2, TEXTS_FIRST = 3, TEXTS_VOCABULARY = 259 };
 
 struct token_encoder texts_encoder(void);
@@ -35,8 +31,4 @@ char *texts_lines(int64_t first, int64_t count);
 
 struct token_source *texts_open(const struct token_options *options);
 void texts_open_fails(const struct token_options *options, enum error_code code, const char *part);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -15,10 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { WORLD_MAX_RANKS = 4, WORLD_MAX_STEPS = 10, WORLD_MAX_PARAMS = 64 };
 
 /* What to do. */
@@ -81,8 +77,4 @@ struct llama_config world_llama(void);
 
 /* The formulas' hash. */
 uint32_t world_hash(uint32_t index, uint32_t stream);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "tests/agent/world.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The engine as it is by default; HYBRID's groups: two pairs of four ranks, all of three, else one
  * rank each. */
 struct shard_config world_shard_config(int ranks, enum shard_strategy strategy);
@@ -24,8 +20,4 @@ void world_assert_no_fresh_blocks(const int64_t *blocks, int steps, const char *
 /* Losses, gradients and weights are the very same. */
 void world_assert_bits(const struct world_result *got, const struct world_result *expected,
                        const char *what);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,18 +4,10 @@
 
 #include "tests/agent/world.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct model *world_model(struct arena *arena, const struct world *w);
 /* Element i of the MNIST network's parameter. */
 float world_weight(const struct param *p, int64_t i);
 /* One row: the image and its label, or T tokens and what follows each. */
 void world_sample(const struct world *w, int64_t sample, float *input, int32_t *tokens,
                   int32_t *target);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

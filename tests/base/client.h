@@ -6,10 +6,6 @@
 #include "base/http.h"
 #include "base/str.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct client {
     struct http *http;
     struct http_request *request;
@@ -50,8 +46,4 @@ void client_assert_fails(const struct client *client, enum error_code code, cons
 
 /* "http://127.0.0.1:PORT/PATH". The caller frees. */
 char *client_url(const char *scheme, int port, const char *path);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "base/httpd.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A server on a port of its own, and a page of it. */
 struct httpd *guest_server(const char *host);
 void guest_publish(struct httpd *httpd, const char *path, int status, const char *text);
@@ -20,8 +16,4 @@ char *guest_exchange(int port, const char *bytes);
 
 /* That this is what a GET is answered by. */
 void guest_assert_page(int port, const char *path, long status, const char *body);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

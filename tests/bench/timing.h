@@ -5,10 +5,6 @@
 
 #include "kernels/ops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct timing {
     const char *program; /* for messages */
     struct device *device;
@@ -38,8 +34,4 @@ double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx);
 
 /* A line of a table, after its name and ms: the rate, and the floor's share of ms. */
 void timing_print_rate(const struct timing *t, const struct work *work, double ms);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { RANGES = 64, RANKS = 16, CHUNK_BYTES = 64 * 1024, REMOTE_ERROR = 6, WAIT_US = 50 };
 
 /* What a rank shows the others; step is atomic, as all that other threads change below. */
@@ -71,8 +67,4 @@ int fake_nccl_leave(struct ncclComm *c, int result);
  * result: it is in progress. */
 int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
                   size_t total, void *stream);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

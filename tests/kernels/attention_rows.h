@@ -5,10 +5,6 @@
 
 #include "tests/kernels/op_check.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { ATTENTION_MAX_BATCH = 2 };
 
 struct attention_row {
@@ -24,8 +20,4 @@ extern const size_t attention_row_count;
 
 /* Forward and backward of a row, in both dtypes. */
 void check_attention(struct world *world, const struct attention_row *row);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 
 #include "tests/kernels/ops_fixture.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { OUTPUT = MAX_INPUTS }; /* y, where an input's number is asked for */
 
 struct op_row {
@@ -53,8 +49,4 @@ float *round_to(enum dtype t, float *host, int64_t count);
 /* |got - want| <= units in bf16's last place of want, and near 0 that of `floor`. */
 void assert_near_bf16(const float *got, const float *want, int64_t count, double units,
                       double floor, const char *what);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "kernels/ops.h"
 #include "tests/support.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct world {
     struct device *device;
     struct stream *stream;
@@ -59,8 +55,4 @@ double *reference_run(struct world *world, const struct reference *r);
  * that is allowed for is the rounding of `gradient` itself: single precision sums. */
 void assert_gradient(struct world *world, const struct reference *r, int which, const float *dy,
                      const float *gradient, const char *what);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

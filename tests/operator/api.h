@@ -7,10 +7,6 @@
 #include "operator/kube/kubeconfig.h"
 #include "tests/fake_server.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* An answer of an API server, with a JSON body, which ends the connection. */
 #define API_TEXT(status, headers, body)                                                            \
     "HTTP/1.1 " status "\r\n" headers "Connection: close\r\n\r\n" body
@@ -69,8 +65,4 @@ void api_forget(struct api_result *result);
 
 /* Whether the text of the index-th request that the server saw has this part. */
 bool api_request_has(struct api *api, size_t index, const char *part);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,14 +1,10 @@
 /* A cluster in memory with one job in it: it keeps pods and services, runs passes and carries their
  * plans out. Tests move its pods by hand or by script. */
-#ifndef SHOAL_TESTS_CLUSTER_H
-#define SHOAL_TESTS_CLUSTER_H
+#ifndef SHOAL_TESTS_OPERATOR_CLUSTER_H
+#define SHOAL_TESTS_OPERATOR_CLUSTER_H
 
 #include "operator/decode/decode.h"
 #include "operator/reconcile/reconcile.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define CLUSTER_MAX_OBJECTS 64
 
@@ -100,8 +96,4 @@ struct story {
 void cluster_tell(const struct story *stories, size_t count);
 /* The same, with more in the specification of each job, as for cluster_open. */
 void cluster_tell_of(const char *spec, const struct story *stories, size_t count);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

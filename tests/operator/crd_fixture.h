@@ -6,10 +6,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 #define CRD "deploy/crd/pytorchjobs.yaml"
@@ -52,8 +48,4 @@ struct crd_row {
 };
 /* Fails the test where one side says otherwise. */
 void crd_fixture_check(struct crd_fixture *fixture, const struct crd_row *rows, size_t count);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -2,15 +2,7 @@
 #ifndef SHOAL_TESTS_OPERATOR_PAGE_H
 #define SHOAL_TESTS_OPERATOR_PAGE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The whole answer to "GET path" at 127.0.0.1:port, status line and headers included; the caller
  * frees it. Fails the test if nobody listens. */
 char *page_get(int port, const char *path);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

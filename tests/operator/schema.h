@@ -6,10 +6,6 @@
 
 #include "base/lines.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 /* The schema of the only version of the CRD in the file; the caller owns it (json_free). */
@@ -19,8 +15,4 @@ struct json *schema_of_crd(const char *path);
  * included. `path` names the value; "" is the object itself. */
 void schema_check(const struct json *schema, const struct json *value, const char *path,
                   struct lines *problems);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* As much of cuBLASLt as kernels/cuda/blas.c uses, with its names, values and meanings, for builds
  * without CUDA's headers. tests/emulation/cublaslt.cc does the products. */
-#ifndef SHOAL_TESTS_EMULATION_CUBLASLT_H
-#define SHOAL_TESTS_EMULATION_CUBLASLT_H
+#ifndef SHOAL_TESTS_EMULATION_INCLUDE_CUBLASLT_H
+#define SHOAL_TESTS_EMULATION_INCLUDE_CUBLASLT_H
 
 #include <cuda_runtime.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define CUBLAS_VER_MAJOR 13
 
@@ -89,8 +85,4 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               cublasLtMatrixLayout_t c_layout, void *d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
                               void *workspace, size_t workspace_bytes, cudaStream_t stream);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

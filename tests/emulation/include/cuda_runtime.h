@@ -1,17 +1,13 @@
 /* CUDA's runtime as tests emulate it: no more of it than kernels/cuda uses, with CUDA's own names
  * and meanings. One GPU, whose work is done by the host; see tests/emulation/emulation.h for how
  * and what it is strict about. */
-#ifndef SHOAL_TESTS_EMULATION_CUDA_RUNTIME_H
-#define SHOAL_TESTS_EMULATION_CUDA_RUNTIME_H
+#ifndef SHOAL_TESTS_EMULATION_INCLUDE_CUDA_RUNTIME_H
+#define SHOAL_TESTS_EMULATION_INCLUDE_CUDA_RUNTIME_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define CUDART_VERSION 13000
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum cudaError {
     cudaSuccess = 0,

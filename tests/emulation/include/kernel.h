@@ -2,8 +2,8 @@
  * barriers, shuffles, votes, atomics and arithmetic. A block's threads are fibers of one host
  * thread (tests/emulation/block.cc), so an atomic is an ordinary operation, and whoever reads
  * shared memory without a barrier before it reads what is not written yet. */
-#ifndef SHOAL_TESTS_EMULATION_KERNEL_H
-#define SHOAL_TESTS_EMULATION_KERNEL_H
+#ifndef SHOAL_TESTS_EMULATION_INCLUDE_KERNEL_H
+#define SHOAL_TESTS_EMULATION_INCLUDE_KERNEL_H
 
 #ifdef __cplusplus
 #include <cuda_runtime.h>

@@ -7,10 +7,6 @@
 #include "tests/operator/apply/late_api.h"
 #include "tests/operator/cluster.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct executor_fixture {
     struct kube kube;
     struct executor *executor;
@@ -37,8 +33,4 @@ void executor_fixture_start(struct executor_fixture *f, const char *key);
 
 /* executor_wait_ms of job "ns/j", with what is in the cluster as the view. */
 int64_t executor_fixture_early_ms(struct executor_fixture *f);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "base/str.h"
 #include "operator/apply/executor.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LATE_API_MAX 256
 
 /* The server, in kube's place. */
@@ -44,8 +40,4 @@ void late_api_confirm(struct kube *kube, struct kube_request *request);
 
 /* Answers all but events, well, until nothing more comes. */
 void late_api_answer_all(struct kube *kube);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

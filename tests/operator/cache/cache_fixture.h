@@ -6,10 +6,6 @@
 #include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define FIXTURE_MAX_OBJECTS 20
 
 struct fixture {
@@ -41,8 +37,4 @@ void feed_gone(struct fixture *f, enum cache_kind kind, struct json *object);
 /* "NAME:UID:PHASE" of each pod, then "NAME:UID" of each service, in order of name. */
 const char *world_text(struct fixture *f, const struct cached_job *job, struct arena *arena);
 void assert_world(struct fixture *f, const char *key, const char *expected);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

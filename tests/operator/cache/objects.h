@@ -5,10 +5,6 @@
 
 #include "operator/job/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 /* From YAML; fails the test if it is none. */
@@ -23,8 +19,4 @@ struct json *object_service(const char *name, const char *uid, const char *owner
 
 /* The API's word for it: "Pending", ... */
 const char *object_phase(enum pod_phase phase);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "base/error.h"
 #include "operator/cache/cache.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct json;
 
 #define SERVER_JOBS     3
@@ -81,8 +77,4 @@ const char *watch_server_child_name(int slot, char *out, size_t size);
  * label and have no controller, or that bear a name it wants. The caller frees it. */
 char *watch_server_state(const struct watch_server *server, int job);
 size_t watch_server_count(const struct watch_server *server, enum cache_kind kind);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

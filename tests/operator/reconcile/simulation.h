@@ -7,10 +7,6 @@
 #include "base/str.h"
 #include "tests/operator/cluster.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define SIMULATION_MAX_UIDS     1024
 #define SIMULATION_MAX_REPLICAS 8
 
@@ -86,8 +82,4 @@ void simulation_fail(struct simulation *s, const char *format, ...)
         if (!(condition))                                                                          \
             simulation_fail((s), __VA_ARGS__);                                                     \
     } while (0)
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,13 +1,9 @@
 /* NVTX's ranges as tests emulate them: as if a tool looked on that writes down what it gets. */
-#ifndef SHOAL_TESTS_EMULATION_NVTX_RANGES_H
-#define SHOAL_TESTS_EMULATION_NVTX_RANGES_H
+#ifndef SHOAL_TESTS_EMULATION_INCLUDE_NVTX3_NVTOOLSEXT_H
+#define SHOAL_TESTS_EMULATION_INCLUDE_NVTX3_NVTOOLSEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define NVTX_VERSION                  3
 #define NVTX_EVENT_ATTRIB_STRUCT_SIZE ((uint16_t)sizeof(nvtxEventAttributes_t))
@@ -29,8 +25,4 @@ int nvtxDomainRangePop(nvtxDomainHandle_t domain);
 /* For tests: the ranges of the calling thread so far, as "shoal: step {shoal: copy {} } ", and
  * begins anew. Valid until the thread's next call. */
 __attribute__((visibility("default"))) const char *emulation_ranges(void);
-
-#ifdef __cplusplus
-}
-#endif
 #endif
