@@ -154,7 +154,7 @@ static int train(const struct config *config, const struct topology *t,
     struct trainer_listener listener = report_listener(report);
     listener.stop_asked = stop_asked;
     struct heartbeat heartbeat = heartbeat_inherit();
-    const struct trainer_place place = {
+    const struct rank_env env = {
         .world = m->world,
         .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
         .stuck = end_at_once,
@@ -168,7 +168,7 @@ static int train(const struct config *config, const struct topology *t,
         .agent_config = str_text(&yaml),
     };
     struct trainer *trainer = NULL;
-    if (trainer_open(c, &place, &listener, &trainer, err))
+    if (trainer_open(c, &env, &listener, &trainer, err))
         return report_failure(m, -1, err);
     stop_listen();
     report_begin(report);

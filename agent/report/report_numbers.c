@@ -115,7 +115,7 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
         .gpu_names = (enum gpu_names)c->logging.metric_names,
-        .gpu_place = {.driver = "",
+        .gpu_labels = {.driver = "",
                       .hostname = s->node,
                       .pod_namespace = s->pod_namespace,
                       .pod = s->pod,

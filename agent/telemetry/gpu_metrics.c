@@ -109,7 +109,7 @@ static const struct row {
 struct page {
     const struct gpu_sample *gpus;
     int count;
-    const struct gpu_place *place;
+    const struct gpu_labels *labels;
     struct str *out;
 };
 
@@ -128,8 +128,8 @@ static void open_native(const struct page *p, const char *name, const struct gpu
     exposition_label("gpu", number, p->out);
     add_label("uuid", g->uuid, p->out);
     add_label("model_name", g->model, p->out);
-    add_label("job_name", p->place->job, p->out);
-    add_label("node", p->place->hostname, p->out);
+    add_label("job_name", p->labels->job, p->out);
+    add_label("node", p->labels->hostname, p->out);
 }
 
 /* The same with the labels of DCGM's exporter, in its order. The newest ones write "hostname", all
@@ -146,12 +146,12 @@ static void open_dcgm(const struct page *p, const char *name, const struct gpu_s
     add_label("pci_bus_id", g->pci_bus_id, p->out);
     add_label("device", device, p->out);
     add_label("modelName", g->model, p->out);
-    add_label("Hostname", p->place->hostname, p->out);
-    add_label("hostname", p->place->hostname, p->out);
-    add_label("DCGM_FI_DRIVER_VERSION", p->place->driver, p->out);
-    add_label("container", p->place->container, p->out);
-    add_label("namespace", p->place->pod_namespace, p->out);
-    add_label("pod", p->place->pod, p->out);
+    add_label("Hostname", p->labels->hostname, p->out);
+    add_label("hostname", p->labels->hostname, p->out);
+    add_label("DCGM_FI_DRIVER_VERSION", p->labels->driver, p->out);
+    add_label("container", p->labels->container, p->out);
+    add_label("namespace", p->labels->pod_namespace, p->out);
+    add_label("pod", p->labels->pod, p->out);
 }
 
 static bool any_tells(const struct page *p, enum gpu_value value)
@@ -245,9 +245,9 @@ static void add_dcgm_xids(const struct page *p)
 }
 
 void gpu_metrics_print(const struct gpu_sample *gpus, int count, enum gpu_names names,
-                       const struct gpu_place *place, struct str *out)
+                       const struct gpu_labels *labels, struct str *out)
 {
-    const struct page page = {gpus, count, place, out};
+    const struct page page = {gpus, count, labels, out};
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct row *r = &rows[i];
         if (!any_tells(&page, r->value))

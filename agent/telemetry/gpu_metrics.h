@@ -11,7 +11,7 @@
 enum gpu_names { GPU_NAMES_NATIVE, GPU_NAMES_DCGM, GPU_NAMES_BOTH };
 
 /* Where the GPUs are, for labels; "": the label is left out. */
-struct gpu_place {
+struct gpu_labels {
     const char *driver;   /* its version */
     const char *hostname; /* of the node, as far as it is known */
     const char *pod_namespace, *pod, *container;
@@ -20,5 +20,5 @@ struct gpu_place {
 
 /* All metrics of all GPUs; what none of them tells is left out. */
 void gpu_metrics_print(const struct gpu_sample *gpus, int count, enum gpu_names names,
-                       const struct gpu_place *place, struct str *out);
+                       const struct gpu_labels *labels, struct str *out);
 #endif

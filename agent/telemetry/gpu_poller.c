@@ -34,7 +34,7 @@ static void give_page(struct gpu_poller *p)
     for (int i = 0; i < count; i++)
         nvml_read(p->nvml, i, &gpus[i]);
     str_clear(&p->text);
-    gpu_metrics_print(gpus, count, p->setting.names, &p->setting.place, &p->text);
+    gpu_metrics_print(gpus, count, p->setting.names, &p->setting.labels, &p->text);
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
 }
 
@@ -101,7 +101,7 @@ int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_sett
         return -1;
     struct gpu_poller *p = xcalloc(1, sizeof *p);
     p->setting = *setting;
-    p->setting.place.driver = nvml_driver(nvml);
+    p->setting.labels.driver = nvml_driver(nvml);
     p->nvml = nvml;
     str_init(&p->text, PAGE_MAX_BYTES);
     give_page(p);

@@ -11,8 +11,8 @@ struct gpu_poller_setting {
     const char *const *pci; /* the GPUs, as nvml_open(); used until open returns */
     int gpus;               /* how many */
     enum gpu_names names;
-    struct gpu_place place; /* driver is filled in */
-    int interval_ms;        /* between two pages */
+    struct gpu_labels labels; /* driver is filled in */
+    int interval_ms;          /* between two pages */
     /* Called on the poller's thread with each page, from gpu_poller_open() on. */
     void (*page)(void *ctx, const char *text, size_t bytes);
     void *ctx;

@@ -160,7 +160,7 @@ static void open_poller(struct telemetry *t)
         .pci = places,
         .gpus = gpus,
         .names = s->gpu_names,
-        .place = s->gpu_place,
+        .labels = s->gpu_labels,
         .interval_ms = (int)(1000 * s->gpu_interval_s),
         .page = add_gpu_page,
         .ctx = t,

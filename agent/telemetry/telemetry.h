@@ -33,7 +33,7 @@ struct telemetry_setting {
     /* The GPUs' metrics on the same page; place.driver is not read. */
     bool gpu_metrics;
     enum gpu_names gpu_names;
-    struct gpu_place gpu_place;
+    struct gpu_labels gpu_labels;
     double gpu_interval_s;
     struct trainjob_status_setting trainjob; /* rank 0's; url NULL: none */
     double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first

@@ -89,12 +89,12 @@ static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err
 {
     struct device_choice choice;
     if (device_choose_here(t->config->runtime.device, t->config->runtime.share_gpus,
-                           t->place.local_rank, &choice, err))
+                           t->env.local_rank, &choice, err))
         return -1;
     if (choice.notice[0])
         t->listener->notice(t->listener->ctx, choice.notice);
     *ret_may_share = choice.may_share;
-    if (device_open(choice.name, t->place.threads, &t->device, err) == 0)
+    if (device_open(choice.name, t->env.threads, &t->device, err) == 0)
         return 0;
     if (err->code != ERR_UNSUPPORTED || strcmp(t->config->runtime.device, "auto") != 0)
         return -1;
@@ -106,7 +106,7 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
 {
     const struct agent_config *c = t->config;
     return (struct comm_nccl_options){
-        .store = t->place.store,
+        .store = t->env.store,
         .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
         .is_concurrent = c->runtime.concurrent_collectives,
         .registers = c->runtime.register_buffers,
@@ -117,10 +117,10 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
                      .dump_path = c->runtime.dump_path,
                      .logs_each = c->runtime.debug == DEBUG_DETAIL,
                      .aborts = c->runtime.abort_collectives != 0,
-                     .stuck = c->runtime.exit_if_stuck ? t->place.stuck : NULL,
+                     .stuck = c->runtime.exit_if_stuck ? t->env.stuck : NULL,
                      .grace_ms = WATCHDOG_GRACE_MS,
-                     .heartbeat = c->runtime.exit_if_stuck ? t->place.alive : NULL,
-                     .heartbeat_ctx = t->place.alive_ctx,
+                     .heartbeat = c->runtime.exit_if_stuck ? t->env.alive : NULL,
+                     .heartbeat_ctx = t->env.alive_ctx,
                      .heartbeat_interval_ms = (int64_t)(c->runtime.heartbeat_timeout_s * 1000)},
     };
 }
@@ -129,7 +129,7 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
 static int open_device(struct trainer *t, struct error *err)
 {
     struct comm_device_options options = {
-        .host = t->place.world,
+        .host = t->env.world,
         .how = (enum comm_device_how)t->config->runtime.collectives,
         .nccl = nccl_options(t),
     };
@@ -142,7 +142,7 @@ static int open_device(struct trainer *t, struct error *err)
         t->listener->notice(t->listener->ctx, notice);
     t->shard_device = t->device;
     if (t->config->memory.cpu_offload &&
-        device_open_host(t->device, t->place.threads, &t->shard_device, err))
+        device_open_host(t->device, t->env.threads, &t->shard_device, err))
         return -1;
     return stream_open(t->device, "compute", &t->compute, err);
 }
@@ -155,8 +155,8 @@ static int try_checkpoint_dir(struct trainer *t, struct error *err)
     if (durable_try_dir(&file_ops_system, dir, err))
         return error_wrap(err, "no checkpoint could be saved: checkpoint.dir (--output_dir, "
                                "--checkpoint_dir, --save_path)");
-    return checkpointer_lock(&t->checkpointer, t->config, t->listener, t->place.run,
-                             t->place.restarted, err);
+    return checkpointer_lock(&t->checkpointer, t->config, t->listener, t->env.run, t->env.restarted,
+                             err);
 }
 
 static int try_model_path(struct trainer *t, struct error *err)
@@ -264,7 +264,7 @@ static void tell_limits(struct trainer *t)
     const struct agent_config *c = t->config;
     tell_other_steps(t);
     warn_of_early_end(t);
-    if (c->runtime.debug != DEBUG_OFF && t->world == t->place.world)
+    if (c->runtime.debug != DEBUG_OFF && t->world == t->env.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");
     if (c->eval.strategy == EVAL_HALF_EPOCH && t->cursor.train->samples < 0)
@@ -346,13 +346,13 @@ static int open_checkpointer(struct trainer *t, struct error *err)
         .schedule = &t->schedule,
         .lr = &t->lr,
         .strategy = shard_strategy_name(t->strategy),
-        .agent_config = t->place.agent_config,
+        .agent_config = t->env.agent_config,
         .save_model = save_model,
         .ctx = t,
     };
     if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &run.model_config, err))
         return -1;
-    return checkpointer_open(&t->checkpointer, &run, t->place.world, err);
+    return checkpointer_open(&t->checkpointer, &run, t->env.world, err);
 }
 
 /* What comes after the data, in the order that people know from the logs of others. */
@@ -372,13 +372,13 @@ static int open_engine(struct trainer *t, struct error *err)
     return trainer_resume(t, err) || trainer_open_profiler(t, err) ? -1 : 0;
 }
 
-int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+int trainer_open(const struct agent_config *config, const struct rank_env *env,
                  const struct trainer_listener *listener, struct trainer **ret_trainer,
                  struct error *err)
 {
     struct trainer *t = xcalloc(1, sizeof *t);
     t->config = config;
-    t->place = *place;
+    t->env = *env;
     t->listener = listener;
     t->arena = arena_open();
     checkpointer_init(&t->checkpointer);
@@ -415,7 +415,7 @@ void trainer_close(struct trainer *t)
     step_totals_close(&t->totals);
     trainer_close_graphs(t);
     stream_close(t->compute);
-    if (t->world != t->place.world)
+    if (t->world != t->env.world)
         comm_close(t->world);
     phases_close(t->phases);
     if (t->shard_device != t->device)

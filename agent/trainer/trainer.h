@@ -78,8 +78,8 @@ struct trainer_listener {
 
 struct trainer;
 
-/* What the trainer needs to know of where it runs. */
-struct trainer_place {
+/* What the trainer needs to know of its rank and where that runs. */
+struct rank_env {
     struct comm *world;  /* moves host memory; used until trainer_close; not owned */
     struct store *store; /* of all ranks, where NCCL meets; NULL: none */
     void (*stuck)(void); /* see struct watchdog_options, as all three; NULL: none */
@@ -96,7 +96,7 @@ struct trainer_place {
 /* Opens device, model, data and optimizer, and resumes if the configuration says so. Collective.
  * config, listener: used until trainer_close. Errors: what is wrong with the data, the checkpoint
  * or the configuration, and failures of peers. */
-int trainer_open(const struct agent_config *config, const struct trainer_place *place,
+int trainer_open(const struct agent_config *config, const struct rank_env *env,
                  const struct trainer_listener *listener, struct trainer **ret_trainer,
                  struct error *err);
 void trainer_close(struct trainer *trainer); /* NULL-safe */

@@ -16,9 +16,9 @@ static int choose_group(struct trainer *t, struct error *err)
 {
     int asked = (int)t->config->parallel.shard_group_size, world = t->world->size;
     bool hybrid = t->strategy == HYBRID_SHARD || t->strategy == HYBRID_SHARD_ZERO2;
-    t->group_size = asked > 0 ? asked : t->place.local_size;
+    t->group_size = asked > 0 ? asked : t->env.local_size;
     if (asked == 0 && hybrid) {
-        int32_t mine = t->place.local_size;
+        int32_t mine = t->env.local_size;
         auto_free int32_t *all = xcalloc((size_t)world, sizeof *all);
         if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
             return -1;

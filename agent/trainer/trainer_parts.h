@@ -25,14 +25,14 @@ enum { GRAPH_TRAINING, GRAPH_EVALUATION, GRAPH_UPDATE, TRAINER_GRAPHS };
 
 struct trainer {
     const struct agent_config *config;
-    struct trainer_place place;
+    struct rank_env env;
     const struct trainer_listener *listener;
 
     struct arena *arena; /* the model and texts */
     struct device *device;
     struct device *shard_device; /* of slices and optimizer state: the device itself, or the host */
     struct device *host;         /* where activations go meanwhile; NULL: they stay */
-    struct comm *world; /* between devices; place.world itself if that moves their memory */
+    struct comm *world;          /* between devices; env.world itself if that moves their memory */
     struct stream *compute;
     struct graph *graphs[TRAINER_GRAPHS]; /* NULL: without */
     struct model *model;

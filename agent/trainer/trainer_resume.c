@@ -153,7 +153,7 @@ static int agree_on_run(struct trainer *t, struct error *err)
 {
     char run[64] = "", first[sizeof run];
     bool differs = false;
-    snprintf(run, sizeof run, "%s", t->place.run ? t->place.run : "");
+    snprintf(run, sizeof run, "%s", t->env.run ? t->env.run : "");
     memcpy(first, run, sizeof first);
     if (agree_broadcast(t->world, t->compute, first, sizeof first, err) ||
         step_totals_any(&t->totals, strcmp(run, first) != 0, &differs, err))
@@ -168,7 +168,7 @@ static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct 
     bool any_restarted = false;
     if (agree_on_run(t, err))
         return -1;
-    if (step_totals_any(&t->totals, t->place.restarted, &any_restarted, err))
+    if (step_totals_any(&t->totals, t->env.restarted, &any_restarted, err))
         return -1;
     if (t->world->rank == 0)
         choose(t, any_restarted, choice);

@@ -249,14 +249,14 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .stop_asked = stop_asked,
     };
     int local = run->local_sizes[rank];
-    const struct trainer_place place = {.world = world,
-                                        .local_size = local ? local : run->size,
-                                        .threads = 1,
-                                        .restarted = run->restarted,
-                                        .run = run->name,
-                                        .agent_config = "seed: 1\n"};
+    const struct rank_env env = {.world = world,
+                                 .local_size = local ? local : run->size,
+                                 .threads = 1,
+                                 .restarted = run->restarted,
+                                 .run = run->name,
+                                 .agent_config = "seed: 1\n"};
     struct trainer *trainer = NULL;
-    int result = trainer_open(run->config, &place, &listener, &trainer, err);
+    int result = trainer_open(run->config, &env, &listener, &trainer, err);
     if (result == 0)
         result = trainer_run(trainer, err);
     if (result == 0 && run->config->checkpoint.save_model[0])

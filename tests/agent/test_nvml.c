@@ -164,12 +164,12 @@ static void ranks_of_one_launcher_are_counted_together(void **state)
 
 /* ---- pages ---- */
 
-static const struct gpu_place place = {.driver = "550.54.15",
-                                       .hostname = "node-1",
-                                       .pod_namespace = "pytorch",
-                                       .pod = "mnist-master-0",
-                                       .container = "",
-                                       .job = "mnist"};
+static const struct gpu_labels labels = {.driver = "550.54.15",
+                                         .hostname = "node-1",
+                                         .pod_namespace = "pytorch",
+                                         .pod = "mnist-master-0",
+                                         .container = "",
+                                         .job = "mnist"};
 
 static void print(const char *kind, enum gpu_names names, struct str *page)
 {
@@ -180,7 +180,7 @@ static void print(const char *kind, enum gpu_names names, struct str *page)
             nvml_read(nvml, i, &samples[i]);
     nvml_close(nvml);
     str_init(page, PAGE_BYTES);
-    gpu_metrics_print(samples, 2, names, &place, page);
+    gpu_metrics_print(samples, 2, names, &labels, page);
     exposition_check(str_text(page));
 }
 
@@ -269,7 +269,7 @@ static struct gpu_poller *poll_fake(struct seen *seen)
     const struct gpu_poller_setting setting = {.pci = gpus,
                                                .gpus = 2,
                                                .names = GPU_NAMES_BOTH,
-                                               .place = place,
+                                               .labels = labels,
                                                .interval_ms = 3600 * 1000,
                                                .page = take_page,
                                                .ctx = seen};

@@ -55,13 +55,13 @@ static void print_gpu(struct str *page)
     struct gpu_sample gpu = {.uuid = "u", .pci_bus_id = "b", .model = "m", .xid = {{79, 1}}};
     for (int i = 0; i < GPU_VALUES; i++)
         gpu.value[i] = 1;
-    const struct gpu_place place = {.driver = "d",
-                                    .hostname = "h",
-                                    .pod_namespace = "n",
-                                    .pod = "p",
-                                    .container = "c",
-                                    .job = "j"};
-    gpu_metrics_print(&gpu, 1, GPU_NAMES_BOTH, &place, page);
+    const struct gpu_labels labels = {.driver = "d",
+                                      .hostname = "h",
+                                      .pod_namespace = "n",
+                                      .pod = "p",
+                                      .container = "c",
+                                      .job = "j"};
+    gpu_metrics_print(&gpu, 1, GPU_NAMES_BOTH, &labels, page);
 }
 
 static void print_operator(struct str *page)
