@@ -1,6 +1,6 @@
 /* The CustomResourceDefinition and the code, held against each other. */
-#ifndef SHOAL_TESTS_CRD_FIXTURE_H
-#define SHOAL_TESTS_CRD_FIXTURE_H
+#ifndef SHOAL_TESTS_OPERATOR_CRD_FIXTURE_H
+#define SHOAL_TESTS_OPERATOR_CRD_FIXTURE_H
 
 #include "base/lines.h"
 

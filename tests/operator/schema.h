@@ -1,8 +1,8 @@
 /* An OpenAPI schema of the kind that a CustomResourceDefinition holds, and values held against it:
  * as much of it as our CRD uses. A keyword that is not known here fails the test, so that none is
  * passed over. */
-#ifndef SHOAL_TESTS_SCHEMA_H
-#define SHOAL_TESTS_SCHEMA_H
+#ifndef SHOAL_TESTS_OPERATOR_SCHEMA_H
+#define SHOAL_TESTS_OPERATOR_SCHEMA_H
 
 #include "base/lines.h"
 
