@@ -15,13 +15,17 @@ def containers(f): replicas(.template.spec.containers[0] |= f);
 def policy($name): replicas(.restartPolicy = $name);
 def scope($name): .spec.runPolicy.restartScope = $name;
 def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
+def held: containers(.env += [{name: "LD_PRELOAD", value: "/workspace/checkpoints/hold.so"}, {name: "HOLD_UNTIL", value: "/workspace/checkpoints/go"}]);
 def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
 '
+# One that is held stands still after its first checkpoint until it is let go: a script might find it ended.
+check "runs can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
+let_go() { touch "$work/$1/go"; }
 # apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with folders of this machine in the place of the claim; the job's own,
 # which its user may write to, has the checkpoints. Of all pods together the node could not keep what the overlay requests;
 # without a limit each would take all cores for its threads, which spin.
 apply() {
-    mkdir -p "$work/$1" && chmod 777 "$work/$1"
+    mkdir -p "$work/$1" && chmod 777 "$work/$1" && cp "$work/hold.so" "$work/$1"
     jq "${@:3}" --arg name "$1" --arg folder "$work/$1" "$words"'
         del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
         replicas(.template.spec.volumes = [{name: "fsx", hostPath: {path: $folder}}, {name: "data", hostPath: {path: "/usr/share/datasets/fashion-mnist"}}]) |
@@ -76,6 +80,7 @@ strike() {
         wait_for 300 count "$1" 2 && uids "$1" >"$work/$1.uids" && wait_for 400 saved "$1" &&
             kill -KILL "$(processes_of shoal-agent "$(sed -n "s/^$1-$2 //p" "$work/$1.uids")" | head -n 1)"
         echo $? >"$work/$1.struck"
+        let_go "$1"
     } >"$work/$1.strike" 2>&1 &
 }
 struck() {
@@ -116,14 +121,15 @@ lives() { # JOB POLICY SCOPE VICTIM: after the kill
     [ "$2" != Always ] || row "$1" "the job goes on" never_done "$1"
 }
 
-check "deleted: apply" apply deleted
+check "deleted: apply" apply deleted held
 {
     wait_for 400 saved deleted && kubectl delete pod deleted-worker-0 --wait=false
     echo $? >"$work/deleted.struck"
+    let_go deleted
 } >"$work/deleted.strike" 2>&1 &
 killed >"$work/wave"
 while read -r name policy scope victim; do
-    check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1)"
+    check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1) | held"
     strike "$name" "$victim"
 done <"$work/wave"
 row deleted "a checkpoint appears" wait_for 400 saved deleted
@@ -147,9 +153,10 @@ row deleted "the weights are those of the undisturbed run" same deleted whole
 
 # ---- a pause, and an API server that goes away meanwhile
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
-check "paused: apply" apply paused
+check "paused: apply" apply paused held
 row paused "a checkpoint appears" wait_for 400 saved paused
 row paused "suspend" suspend paused true
+let_go paused
 cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
 check "paused: the API server is back" cluster_wait 300 kube-apiserver kubectl get --raw /readyz
