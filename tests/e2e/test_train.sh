@@ -37,9 +37,9 @@ EOT
             args:
             - --preset=mnist
             - --data.root=$data
-            - --train_size=1024
-            - --eval_size=256
-            - --batch_size=32
+            - --train_size=128
+            - --eval_size=64
+            - --batch_size=8
             - --epochs=2
             - --save-model=$work/$name/mnist_cnn.safetensors
 EOT
@@ -59,7 +59,7 @@ start plain OnFailure 3
 check "a 1 + 3 job trains and succeeds" run plain
 check "the epoch line is the tutorial's" grep -qE $'^Train Epoch: 1 \tLoss: [0-9]+\\.[0-9]{6}$' "$work/plain.log"
 check "the test line is the tutorial's" \
-    grep -qE '^Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+/256 \([0-9]+\.[0-9]{2}%\)$' "$work/plain.log"
+    grep -qE '^Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+/64 \([0-9]+\.[0-9]{2}%\)$' "$work/plain.log"
 check "the elapsed time is told" grep -qE '^CPU elapsed time on training loop [0-9.]+sec$' "$work/plain.log"
 check "the module tree shows the unit" contains "$work/plain.log" "FullyShardedDataParallel("
 check "the model is written" test -s "$work/plain/mnist_cnn.safetensors"
