@@ -96,7 +96,7 @@ if [ -e .git ]; then
     check "changes of another version" fails 1 "is '7.8.9 (2026-11-23)', not '7.8.10 (DATE)'" release 7.8.10
     section 7.8.11 "7.8.11 (2026-11-23)"
     check "all is there" release 7.8.11
-    follows() { ! git -C "$tree" grep -nF "shoal-agent:$version" -- deploy kustomize && git -C "$tree" grep -qF 'appVersion: 7.8.11' -- charts; }
+    follows() { answers_no git -C "$tree" grep -nF "shoal-agent:$version" -- deploy kustomize && git -C "$tree" grep -qF 'appVersion: 7.8.11' -- charts; }
     check "images and the chart follow the version" follows
     git -C "$tree" -c user.name=t -c user.email=t@example.org tag -a v7.8.11 -m x
     check "a version twice" fails 1 "tag v7.8.11 exists" release 7.8.11
