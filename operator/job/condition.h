@@ -1,6 +1,5 @@
-/* The list of conditions in a job's status and the rules by which it changes: the first entry is
- * Created, the last is the state the job is in. Once Failed or Succeeded is true nothing changes
- * any more. */
+/* The conditions of a job's status and how they change. The first is Created, the last is the job's
+ * state. Once Failed or Succeeded is true nothing changes any more. */
 #ifndef SHOAL_OPERATOR_JOB_CONDITION_H
 #define SHOAL_OPERATOR_JOB_CONDITION_H
 
@@ -10,21 +9,20 @@ const struct condition *condition_find(const struct job_status *status, enum con
 bool condition_is_true(const struct job_status *status, enum condition_type type);
 bool condition_finished(const struct job_status *status); /* Succeeded or Failed is true */
 
-/* The state the job is in, for people: the last condition; NULL before the first pass. */
+/* The job's state: the last condition; NULL before the first pass. */
 const struct condition *condition_last(const struct job_status *status);
 
-/* Puts `type` to `value` at the end of the list, with reason and message (borrowed). Nothing
- * happens if it has that value for that reason already, or if the job is finished.
- * lastTransitionTime is kept if only the reason changed. Side effects, as tools know them: Running
- * and Restarting replace each other; Succeeded and Failed turn Running to False in place. Returns
+/* Sets a condition and moves it to the end of the list; reason and message are borrowed. Does
+ * nothing if it has this value and reason already, or if the job is finished. Keeps
+ * lastTransitionTime if only the reason changes. As in the training operator, Running and
+ * Restarting replace each other, and Succeeded and Failed set Running to False in place. Returns
  * whether anything changed. */
 bool condition_set(struct job_status *status, enum condition_type type, bool value,
                    const char *reason, const char *message, int64_t now_ms);
 
-/* Says what stands in the way of the job, or with reason NULL that nothing does: puts Waiting on
- * the list, or takes it off. It is the state the job is in unless it runs all the same: then it
- * stands behind Created. The times stay while reason and message do. Returns whether there is
- * something to tell that was not told before. */
+/* Sets condition Waiting; reason NULL: removes it. It is the last condition, the job's state,
+ * unless the job runs anyway: then it follows Created. The times are kept while reason and message
+ * are. Returns whether the caller should record an event. */
 bool condition_wait(struct job_status *status, const char *reason, const char *message,
                     int64_t now_ms);
 #endif

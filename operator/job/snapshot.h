@@ -1,38 +1,39 @@
-/* Everything that one reconcile pass over one job may know: what is wanted, seen and remembered,
- * and the time. */
+/* The input of one reconcile pass over one job: its spec, its status, its observed children, the
+ * time. */
 #ifndef SHOAL_OPERATOR_JOB_SNAPSHOT_H
 #define SHOAL_OPERATOR_JOB_SNAPSHOT_H
 
 #include "operator/job/types.h"
 
-/* What the operator as a whole was told. All zero, it does none of this: shoal run. */
+/* Options of the operator. All zero for `shoal run`. */
 struct reconcile_options {
     struct gang gang;
-    bool autoscaling; /* autoscalers are watched and may be made */
-    /* How long a pod's node may be lost before the pod is deleted by force and made again; 0: for
-     * ever. Long enough that a node that was only cut off has evicted it. */
+    bool autoscaling; /* HorizontalPodAutoscalers are watched and may be created */
+    /* How long a pod's node may be lost before the pod is deleted by force and created again; 0:
+     * for ever. Must be long enough that a node that was only cut off has evicted the pod. */
     int64_t node_lost_ms;
-    /* How long past its grace period a pod may take to end: on a lost node, and if all in it has
-     * ended, it is then deleted by force, else people are told. 0: for ever. */
+    /* How long a pod may exceed its deletion grace period. Then it is deleted by force if its node
+     * is lost or all its containers have terminated; otherwise condition Waiting shows it. 0: for
+     * ever. */
     int64_t overdue_ms;
 };
 
 struct snapshot {
     const struct job *job;           /* after validate_job and defaults_apply */
     const struct job_status *status; /* as last written; all zero for a new job */
-    const struct pod *pods;          /* in any order; also those that only look like ours */
+    const struct pod *pods;          /* in any order; may include foreign pods */
     size_t pod_count;
     const struct service *services;
     size_t service_count;
-    size_t job_bytes; /* of its object as JSON text; 0: not known */
-    /* Those of the job's name, whoever owns them; NULL: there is none, or the option is off. */
+    size_t job_bytes; /* of the job as JSON text; 0: unknown */
+    /* The objects of the job's name, whoever owns them; NULL: none, or the option is off. */
     const struct pod_group *pod_group;
     const struct autoscaler *autoscaler;
-    /* How the API server refused the last create for this job, or for want of a right something
-     * else, in its words; NULL: it did not. What stands in the way need not be in sight: a quota, a
-     * name without our labels. */
+    /* The API server's message for the last refused create of this job, or another action without
+     * permission; NULL: none. Its cause may be invisible: a quota, or an object without our labels.
+     */
     const char *refused;
-    /* Why pods and services cannot be seen; NULL: they can. */
+    /* Why pods or services cannot be listed; NULL: they can. */
     const char *list_forbidden;
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */

@@ -1,7 +1,6 @@
-/* The operator's nouns: a job as its user wrote it, what is seen of its pods and services, and its
- * status. Plain structs; strings and arrays belong to the arena they were decoded into. Nothing
- * here knows JSON, Kubernetes' API or processes: the edges translate. Field names follow
- * kubeflow.org/v1 PyTorchJob. */
+/* The operator's types: a job as its user wrote it, the observed pods and services, and the status.
+ * Plain structs; strings and arrays live in the arena they were decoded into. Fields are named as
+ * in kubeflow.org/v1 PyTorchJob. JSON values are only carried, never read here. */
 #ifndef SHOAL_OPERATOR_JOB_TYPES_H
 #define SHOAL_OPERATOR_JOB_TYPES_H
 
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- the job: what is wanted ---- */
+/* ---- the spec of a job ---- */
 
 enum replica_type { REPLICA_MASTER, REPLICA_WORKER };
 #define REPLICA_TYPES 2
@@ -95,10 +94,10 @@ struct container {
     size_t env_count;
     struct port *ports;
     size_t port_count;
-    struct quantities requests; /* what a scheduler reserves: requests, and limits without one */
+    struct quantities requests; /* requests; of a resource without a request its limit */
 };
 
-/* The parts of a PodTemplateSpec that both backends read. */
+/* The parts of a PodTemplateSpec that the operator reads. */
 struct pod_template {
     struct pairs labels;
     struct pairs annotations;
@@ -106,12 +105,11 @@ struct pod_template {
     size_t container_count;
     struct container *init_containers;
     size_t init_container_count;
-    const char *restart_policy; /* the template's own, NULL if absent; the replica's overrides it */
-    const char *scheduler_name; /* NULL: the cluster's, or the gang scheduler */
+    const char *restart_policy; /* the template's own; NULL: absent. The replica's overrides it */
+    const char *scheduler_name; /* NULL: the cluster's default, or the gang scheduler */
     struct optional grace_period_s; /* terminationGracePeriodSeconds; defaults_apply makes it 30 */
-    /* The whole template as it was written, only carried (for the edge that must send all of it).
-     * Borrowed: lives as long as the document it was decoded from. NULL in jobs that come from no
-     * document. */
+    /* The whole template, for manifest_pod.c, which sends all of it. Borrowed: lives as long as the
+     * decoded document. NULL in jobs that come from no document. */
     const struct json *raw;
 };
 
@@ -133,14 +131,14 @@ struct elastic_policy {
     struct pairs rdzv_conf;
     bool standalone;
     struct optional nproc_per_node; /* deprecated in favour of job.nproc_per_node */
-    struct optional max_restarts;   /* torchrun's own; the operator does not use it */
-    /* What the autoscaler shall look at, only carried; NULL: no autoscaler is wanted. Borrowed like
-     * a template's `raw`. */
+    struct optional max_restarts;   /* of torchrun; the operator does not use it */
+    /* The autoscaler's metrics, only carried; NULL: no autoscaler. Borrowed like a template's
+     * `raw`. */
     const struct json *metrics;
-    const char *metrics_hash; /* of their text, to tell one list from another; NULL without them */
+    const char *metrics_hash; /* of their text, to compare them; NULL: no metrics */
 };
 
-/* What a gang scheduler is told; without one it means nothing. */
+/* For gang schedulers; ignored without one. */
 struct scheduling_policy {
     struct optional min_available; /* unset: policy_gang's rule */
     const char *queue;             /* NULL: the scheduler's default */
@@ -154,7 +152,7 @@ struct run_policy {
     enum clean_pod_policy clean_pod_policy;
     struct optional ttl_seconds_after_finished;
     struct optional active_deadline_seconds;
-    /* restarts granted; -1: unlimited. spec.backoffLimit lands here too */
+    /* restarts before the job fails; -1: unlimited. Also from spec.backoffLimit */
     struct optional backoff_limit;
     enum restart_scope restart_scope;
     bool suspend;
@@ -165,20 +163,20 @@ struct run_policy {
 struct job {
     const char *name;
     const char *namespace_; /* "default" unless stated */
-    const char *uid;        /* "" until an API server or `shoal run` gave it one */
+    const char *uid;        /* "" before an API server or `shoal run` has assigned it */
     int64_t created_ms;     /* 0: unknown */
-    bool deleting;          /* its deletion was asked for */
+    bool deleting;          /* its deletion was requested */
     struct run_policy run_policy;
     struct elastic_policy elastic;
     const char *nproc_per_node; /* a number as text, "auto", "cpu" or "gpu"; NULL if unset */
     struct replica_spec replicas[REPLICA_TYPES];
-    const char *invalid; /* why this job must not run (one line), or NULL */
-    /* metadata.annotations, only carried: a PodGroup gets a copy. Borrowed like a template's `raw`;
-     * NULL: none. */
+    const char *invalid; /* why the job is invalid (one line), or NULL */
+    /* metadata.annotations, only carried: they are copied to the PodGroup. Borrowed like a
+     * template's `raw`; NULL: none. */
     const struct json *annotations;
 };
 
-/* ---- what stands beside the pods ---- */
+/* ---- PodGroup and HorizontalPodAutoscaler ---- */
 
 enum gang_scheduler {
     GANG_NONE,
@@ -186,13 +184,13 @@ enum gang_scheduler {
     GANG_PLUGINS, /* scheduler-plugins' coscheduling */
 };
 
-/* The operator's choice of a gang scheduler. */
+/* The gang scheduler that the operator uses. */
 struct gang {
     enum gang_scheduler scheduler;
     const char *scheduler_name; /* schedulerName of the pods; NULL with GANG_NONE */
 };
 
-/* What a job's PodGroup says. One form for both schedulers; each knows only some of it. */
+/* The spec of a job's PodGroup, for both schedulers; each has some of the fields. */
 struct pod_group_spec {
     int32_t min_member;
     struct quantities min_resources;
@@ -201,65 +199,64 @@ struct pod_group_spec {
     struct optional schedule_timeout_s; /* scheduler-plugins */
 };
 
-/* What a job's HorizontalPodAutoscaler says beyond the job it scales. */
+/* The spec of a job's HorizontalPodAutoscaler. */
 struct autoscaler_spec {
     int32_t min_replicas;
     int32_t max_replicas;
-    const char *metrics_hash; /* written as an annotation: the API server rewrites the metrics */
+    const char *metrics_hash; /* an annotation, as the API server changes the metrics themselves */
 };
 
-/* ---- what is seen ---- */
+/* ---- observed objects ---- */
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
-/* How a container ended. */
+/* The termination of a container. */
 struct pod_end {
-    const char *container; /* its name; NULL: none has ended so, or nobody knows which */
+    const char *container; /* its name; NULL: no container terminated, or it is not known which */
     int32_t code;
-    /* "OOMKilled", "ContainerCannotRun"; NULL: nothing that its code does not say */
+    /* "OOMKilled", "ContainerCannotRun"; NULL: no more than the exit code says */
     const char *reason;
 };
 
-/* A pod that carries the job's labels or bears a name that the job wants; maybe not ours
- * (owner_uid). */
+/* A pod with the job's labels or with a name that the job wants. May be foreign: see owner_uid. */
 struct pod {
     const char *name;
-    const char *uid;       /* unique for ever: a re-created pod of the same name has another */
-    const char *version;   /* of what is seen of it (resourceVersion); NULL: its backend has none */
-    const char *owner_uid; /* of its controller; "" if it has none */
+    const char *uid;       /* never reused: a pod created again under its name has another */
+    const char *version;   /* resourceVersion; NULL: the backend has none */
+    const char *owner_uid; /* of its controller; "": none */
     enum replica_type type;
-    int32_t index;   /* -1: its index label is not a number */
+    int32_t index;   /* -1: the index label is malformed */
     int32_t attempt; /* LABEL_ATTEMPT; 0 if absent */
     enum pod_phase phase;
     int64_t created_ms; /* 0: unknown, or the backend never refuses a pod */
-    /* When its deletion was asked for; 0: it was not. The API's deletionTimestamp is when it must
-     * be gone; the request was deletionGracePeriodSeconds before that. */
+    /* When its deletion was requested; 0: it was not. This is the API's deletionTimestamp minus
+     * deletionGracePeriodSeconds. */
     int64_t deleted_ms;
-    /* deletionGracePeriodSeconds of a pod being deleted: how long it may take to end. 0: it has
-     * been deleted by force already (only a finalizer holds it), or the backend
-     * cannot lose a pod. */
+    /* deletionGracePeriodSeconds of a pod that is being deleted. 0: it was deleted by force and
+     * only a finalizer keeps it, or the backend cannot lose a pod. */
     int64_t grace_ms;
-    /* Since when its node is known to be gone or not ready, so that what is said of the pod is old
-     * news (a Node that is absent or whose condition Ready is not True; without sight of nodes:
-     * condition Ready of the pod False while its containers are ready, or reason NodeLost). 0: its
-     * node is well, it has none, or nobody knows. */
+    /* Since when its node is lost, so that the pod's status is outdated; 0: it is not, or that is
+     * unknown. A node is lost if its Node does not exist or its condition Ready is not True.
+     * Without permission to read nodes: condition Ready of the pod is False while its containers
+     * are ready, or its reason is NodeLost. */
     int64_t node_lost_ms;
-    /* In-place restarts of all its containers, the user's init containers included, and the
-     * failures that one is to follow. */
+    /* Restarts in place of all containers, the user's init containers included, plus the failures
+     * that the kubelet will still restart. */
     int32_t restart_count;
-    bool exited; /* container `pytorch` is terminated: the next two hold */
+    bool exited; /* container `pytorch` has terminated; sets the next two */
     int32_t exit_code;
     int64_t exited_ms;
-    struct pod_end end; /* the last that a restart follows or that made it fail */
-    bool disrupted; /* the system ended it (evicted, preempted, node lost): not its own failure */
-    /* It failed because our own init container found no master: disrupted, too, and nothing of the
-     * user's has begun in it. */
+    struct pod_end end; /* the last failure that a restart follows or that failed the pod */
+    bool disrupted; /* the system terminated it (evicted, preempted, node lost): no failure of its
+                       own */
+    /* It failed because our init container did not find the master: disrupted, too, and no
+     * container of the user has started. */
     bool master_not_found;
-    /* Why it does not begin or go on, in the words of who knows: reason and message of its
-     * condition PodScheduled if that is False (Unschedulable), else of its first waiting container,
-     * init containers first (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError); of a
-     * disrupted pod that failed, the reason and message of its status (Evicted, OutOfcpu). NULL:
-     * nothing to tell, as with ContainerCreating and PodInitializing. The message may be NULL. */
+    /* Why the pod is not running: reason and message of its condition PodScheduled if that is False
+     * (Unschedulable), else of its first waiting container, init containers first
+     * (ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError); of a disrupted pod that
+     * failed, those of its status (Evicted, OutOfcpu). NULL: no problem, as with ContainerCreating
+     * and PodInitializing. The message may be NULL. */
     const char *waiting_reason;
     const char *waiting_message;
 };
@@ -269,31 +266,32 @@ struct service {
     const char *uid;
     const char *owner_uid;
     enum replica_type type;
-    int32_t index; /* -1: its index label is not a number */
+    int32_t index; /* -1: the index label is malformed */
     bool deleting;
 };
 
-/* The PodGroup of a job's name. */
+/* The PodGroup with the job's name. */
 struct pod_group {
     const char *name;
     const char *uid;
-    const char *owner_uid; /* "" if it has none */
+    const char *owner_uid; /* "": none */
     bool deleting;
     struct pod_group_spec spec;
-    const char *phase; /* "" until its scheduler has seen it; else Pending, Inqueue, Running, ... */
-    const char *message; /* why it waits, in its scheduler's words; NULL: it says nothing */
+    const char
+        *phase; /* "": its scheduler has not processed it; else Pending, Inqueue, Running, ... */
+    const char *message; /* the scheduler's reason why it waits; NULL: none */
 };
 
-/* The HorizontalPodAutoscaler of a job's name. */
+/* The HorizontalPodAutoscaler with the job's name. */
 struct autoscaler {
     const char *name;
     const char *uid;
-    const char *owner_uid; /* "" if it has none */
+    const char *owner_uid; /* "": none */
     bool deleting;
-    struct autoscaler_spec spec; /* metrics_hash: "" if it bears none */
+    struct autoscaler_spec spec; /* metrics_hash: "" if it lacks the annotation */
 };
 
-/* ---- status: what is remembered ---- */
+/* ---- status ---- */
 
 enum condition_type {
     CONDITION_CREATED,
@@ -302,7 +300,7 @@ enum condition_type {
     CONDITION_SUSPENDED,
     CONDITION_SUCCEEDED,
     CONDITION_FAILED,
-    CONDITION_WAITING, /* ours: something stands in the way; its message says what */
+    CONDITION_WAITING, /* our own: the message says what keeps the job from running */
 };
 #define CONDITION_TYPES 7
 
@@ -315,51 +313,51 @@ struct condition {
     int64_t transition_ms; /* lastTransitionTime */
 };
 
-/* Pods of one replica type, recounted in each pass until the job is finished. */
+/* Counts the pods of one replica type; updated in each pass until the job is finished. */
 struct replica_status {
     bool present;
     int32_t active;    /* running and not being deleted */
-    int32_t succeeded; /* remembered completions included */
+    int32_t succeeded; /* completed replicas without a pod included */
     int32_t failed;    /* failed, or running while being deleted */
 };
 
-/* Which failures of one replica are counted already. There is at most one record a replica, so what
- * is remembered stays small however often it fails. */
+/* Which failures of one replica are counted. One record per replica, so that its size does not grow
+ * with the number of failures. */
 struct replica_history {
     enum replica_type type;
     int32_t index;
     const char *uid; /* of the last pod of this replica that failed or left */
-    int32_t counted; /* failures of that pod that are counted: in-place restarts, plus one for phase
-                        Failed */
+    int32_t
+        counted; /* failures of that pod that are counted: in-place restarts, and phase Failed */
     int32_t earlier; /* failures of earlier pods of this replica */
-    /* Incidents (incident.h): history->incidents when this replica last had a part in one; whether
-     * that was by the deletion, eviction or loss of the pod. */
+    /* The value of history.incidents when this replica last took part in an incident (incident.h),
+     * and whether it did so by the deletion, eviction or loss of its pod. */
     int32_t incidents;
     bool left;
 };
 
-/* The field of status.history that CustomResourceDefinitions know since this version; always
- * written, so that it tells whether the API server keeps them all. */
+/* The newest field of status.history. It is always written: its absence in an answer shows that the
+ * API server prunes fields of the history. */
 #define HISTORY_NEWEST_FIELD "incidents"
 
-/* What pods can no longer tell once they are gone. */
+/* What the operator remembers of pods that are gone. A row of history_fields.c for each field. */
 struct history {
-    /* It was kept from the job's first pass on. False: of a job that another operator began nothing
-     * is known of what its pods went through before. */
+    /* The history goes back to the job's creation. False: another operator began the job, and what
+     * its pods went through before is unknown. */
     bool known;
     int32_t failures;    /* counted against backoffLimit, each once */
-    int32_t restarts;    /* those of them that a restart answered */
+    int32_t restarts;    /* the failures that a restart followed */
     int32_t attempt;     /* how often all replicas were restarted together */
-    int32_t incidents;   /* incident.h: what made replicas leave, counted as a failure or not */
-    int64_t incident_ms; /* when the last of them was seen; 0: none that is of concern still */
-    int32_t unexplained; /* the last so many: failures of which only EXIT_RETRYABLE was seen */
+    int32_t incidents;   /* incident.h: causes of leaving replicas, counted as a failure or not */
+    int64_t incident_ms; /* when the last of them was seen; 0: none, or it is over */
+    int32_t unexplained; /* of the last incidents, how many show EXIT_RETRYABLE exits only */
     struct replica_history *replicas; /* ordered by type and index */
     size_t replica_count;
-    bool *completed[REPLICA_TYPES]; /* [completed_count]: this index has succeeded; it is not run
-                                       again */
+    bool *completed[REPLICA_TYPES]; /* [completed_count]: this replica has succeeded and is not
+                                       created again */
     int32_t completed_count[REPLICA_TYPES];
-    /* With SCOPE_JOB: replicas below this index were all seen at once in this attempt, so that one
-     * that is missing now has vanished. */
+    /* With SCOPE_JOB: all replicas below this index existed at the same time in this attempt, so a
+     * missing one has vanished. */
     int32_t formed[REPLICA_TYPES];
 };
 

@@ -1,4 +1,4 @@
-/* Which pods and services an unfinished job should have, and the creations and deletions that lead
+/* The pods and services that an unfinished job should have, and the creates and deletes that lead
  * there: scaling, replacing, one attempt after the other. */
 #ifndef SHOAL_OPERATOR_RECONCILE_CHILDREN_H
 #define SHOAL_OPERATOR_RECONCILE_CHILDREN_H
@@ -7,23 +7,24 @@
 #include "operator/reconcile/policy_waiting.h"
 #include "operator/reconcile/view.h"
 
-/* Whether the child has a place in the job as it is now wanted. */
+/* Whether the job, as its spec is now, wants a replica of this type and index. */
 bool children_wanted(const struct job *job, const struct child *child);
 
-/* Whether a pod belongs to an attempt that is over. Only with SCOPE_JOB are there any. */
+/* Whether a pod belongs to an earlier attempt. Only with SCOPE_JOB are there attempts. */
 bool children_is_old_attempt(const struct job *job, const struct history *history,
                              const struct pod *pod);
 
-/* Adds the deletion of a child unless it is being deleted already; that of a lost pod in any case,
- * by force. `kind` is ACTION_DELETE_POD or _SERVICE. */
+/* Plans the deletion of a child, unless it is being deleted; a lost pod is always deleted by force.
+ * `kind` is ACTION_DELETE_POD or ACTION_DELETE_SERVICE. */
 void children_delete(struct plan *plan, enum action_kind kind, const struct child *child);
 void children_delete_all(struct plan *plan, const struct view *view);
 
-/* Deletes what has no place any more, has failed, is lost or belongs to an old attempt, one that
- * the system ended soon after it was made only after a pause; creates what is missing, unless there
- * is a blocker. A replica that is complete is not made again; a name that is taken, by a pod on
- * its way out or by someone else, is waited for, and someone else's is a blocker; a new attempt
- * waits until the last pod of the old one is gone. */
+/* Plans the deletes and creates. It deletes children that the job does not want, pods that have
+ * failed or are lost, and pods of an earlier attempt. A pod that the system terminated soon after
+ * its creation is replaced after a backoff. It creates what is missing, unless there is a blocker.
+ * It does not create completed replicas, nor a child whose name is taken: by a pod that is being
+ * deleted, or by a foreign object, which is a blocker. A new attempt begins when the last pod of
+ * the old one is gone. */
 void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,
                    const struct history *history, struct blocker *blocker);
 #endif

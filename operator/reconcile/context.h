@@ -1,5 +1,4 @@
-/* One pass of reconcile under way: what its parts share. Only for reconcile and what
- * it is made of. */
+/* The state of one reconcile pass, shared by reconcile.c and the files that it is made of. */
 #ifndef SHOAL_OPERATOR_RECONCILE_CONTEXT_H
 #define SHOAL_OPERATOR_RECONCILE_CONTEXT_H
 
@@ -14,8 +13,8 @@ struct reconcile_context {
     struct arena *arena;
     struct plan *plan;
     struct view view;
-    struct job_status status; /* what it will be */
-    int64_t requeue_ms;       /* the earliest that was asked for; POLICY_NEVER */
+    struct job_status status; /* the new status */
+    int64_t requeue_ms;       /* the earliest requested requeue; POLICY_NEVER: none */
 };
 
 #define context_text(ctx, ...) arena_printf((ctx)->arena, __VA_ARGS__)
@@ -24,11 +23,11 @@ struct reconcile_context context_open(const struct snapshot *snapshot, struct ar
 
 void context_event(struct reconcile_context *ctx, enum event_type type, const char *reason,
                    const char *message);
-/* condition_set on the status to be. */
+/* condition_set on the new status. */
 bool context_condition(struct reconcile_context *ctx, enum condition_type type, bool value,
                        const char *reason, const char *message);
-/* Another pass is due then; the earliest counts. */
+/* Requests another pass; the earliest request counts. */
 void context_requeue(struct reconcile_context *ctx, int64_t at_ms);
-/* Adds the status if it changes, and the requeue. Once, at the end. */
+/* Adds the status to the plan if it has changed, and the requeue. Call it once, at the end. */
 void context_publish(struct reconcile_context *ctx);
 #endif

@@ -1,37 +1,37 @@
-/* What the pods tell: completions and failures are recorded in the history, each once, and the
- * counters of the status follow. Part of a pass. */
+/* Reads the pods of the snapshot: records completions and failures in the history, each once, and
+ * updates the counters of the status. */
 #ifndef SHOAL_OPERATOR_RECONCILE_OBSERVE_H
 #define SHOAL_OPERATOR_RECONCILE_OBSERVE_H
 
 #include "operator/reconcile/context.h"
 
-/* What the pods of the current attempt tell that was not known before. */
+/* What has happened to the pods of the current attempt since the last pass. */
 struct pod_changes {
-    int32_t failures; /* ends that were not seen so far, whether they count or not */
+    int32_t failures; /* new exits, whether they count against backoffLimit or not */
     enum replica_type failed_type;
-    const struct pod *last_failure; /* the last failure that counts; NULL: none */
-    bool restart_all;               /* with SCOPE_JOB: this attempt cannot go on */
-    const struct pod *fatal;        /* its failure fails the job; NULL: none */
+    const struct pod *last_failure; /* the last new failure that counts; NULL: none */
+    bool restart_all; /* with SCOPE_JOB: this attempt has failed, and all replicas must restart */
+    const struct pod *fatal; /* the pod whose failure fails the job; NULL: none */
 };
 
 /* Records completions and failures of the current attempt. */
 struct pod_changes observe(struct reconcile_context *ctx);
 
-/* Records completions only; what has failed is left to be judged later. */
+/* Records completions only, and leaves failures to a later pass. */
 void observe_completions(struct reconcile_context *ctx);
 
-/* The job is under way: its counters follow the pods. A pod that is lost or being deleted is not
- * active any more. */
+/* Sets the counters of an unfinished job. A lost pod and one that is being deleted are not active.
+ */
 void observe_count(struct reconcile_context *ctx);
 
-/* How pods of this type go of which none has failed: "are being deleted"; NULL if one has failed,
- * or none goes. */
+/* Why pods of this type are leaving, if none of them has failed, e.g. "are being deleted". NULL:
+ * one has failed, or none is leaving. */
 const char *observe_leaving(const struct reconcile_context *ctx, enum replica_type type);
 
-/* The job is suspended or finished: what was reached stays or grows, and what still holds its
- * devices is told as active, so that nobody gives them to others too early: while it is suspended
- * (Kueue then frees its quota at 0) every pod that has not ended, after its end those that run. Of
- * a finished job a replica type of which the status says nothing gets no entry for nothing: jobs
- * that another operator finished are left as they are. */
+/* Sets the counters of a suspended or finished job. `succeeded` never decreases. `active` counts
+ * the pods that still hold devices, so that nobody reuses these too early: while the job is
+ * suspended all pods that have not ended (Kueue frees its quota at 0), after its end those that
+ * run. A finished job gets no entry for a replica type that its status lacks: jobs that another
+ * operator finished are not changed. */
 void observe_rest(struct reconcile_context *ctx);
 #endif

@@ -1,6 +1,6 @@
-/* The HorizontalPodAutoscaler of an elastic job whose policy has metrics: it moves Worker.replicas
- * between minReplicas and maxReplicas through the scale subresource. It is there while the job is
- * under way, and only then. */
+/* The HorizontalPodAutoscaler of an elastic job with metrics. It changes Worker.replicas between
+ * minReplicas and maxReplicas through the scale subresource, and exists only while the job is
+ * unfinished. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_AUTOSCALER_H
 
@@ -8,11 +8,10 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/policy_waiting.h"
 
-/* Adds what makes it as it shall be for a job that is under way. A foreign one of its name is an
- * blocker. */
+/* Plans its creation or update for an unfinished job. A foreign object of its name is a blocker. */
 void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
                             struct blocker *blocker);
 
-/* Adds its deletion: the job is suspended or finished, or has no metrics any more. */
+/* Plans its deletion: the job is suspended or finished, or has no metrics any more. */
 void policy_autoscaler_delete(const struct snapshot *snapshot, struct plan *plan);
 #endif

@@ -1,15 +1,15 @@
-/* How long a place stays empty whose pod the system ended soon after it was made: a node whose
- * kubelet refuses each pod (OutOfcpu, UnexpectedAdmissionError) would else see an endless run of
- * them, as fast as the API server makes them. Such an end is no failure, so no limit stops it. */
+/* The backoff before a pod is created again that the system terminated soon after its creation. A
+ * kubelet that refuses each pod (OutOfcpu, UnexpectedAdmissionError) would otherwise cause an
+ * endless sequence of pods. Such terminations are no failures, so backoffLimit does not stop it. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_RECREATE_BACKOFF_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_RECREATE_BACKOFF_H
 
 #include "operator/job/types.h"
 
-/* Until when a pod that failed by the system's doing is to stay, on the wall clock: 10 s from its
- * creation, and more the longer ago the job began (`status` as last written), up to a minute. 0: it
- * may go at once, as may any other pod, and one that was made in the future: the clocks differ too
- * much to tell. */
+/* Until when a pod that the system terminated is kept, on the wall clock: 10 s after its creation,
+ * more the older the job was then (`status` as last written), a minute at most. 0: it may be
+ * replaced now, as any other pod, and one whose creation lies in the future, as the clocks then
+ * differ too much. */
 int64_t policy_recreate_at_ms(const struct pod *pod, const struct job_status *status,
                               int64_t now_ms);
 #endif

@@ -1,10 +1,10 @@
-/* When a job has succeeded. With a master its success is the job's, whatever the workers do;
- * without one all workers must succeed, of an elastic job any one. */
+/* When a job has succeeded: with its master, whatever the workers do. Without a master all workers
+ * must succeed, or one worker of an elastic job. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_SUCCESS_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_SUCCESS_H
 
 #include "operator/job/types.h"
 
-/* Reads the counters of `status` as of this pass. */
+/* Reads the counters of the new status. */
 bool policy_success(const struct job *job, const struct job_status *status);
 #endif

@@ -1,7 +1,6 @@
-/* When a job is suspended: while its user, or Kueue, wants it, and after that until the last pod of
- * the time before is gone. A resumed job thus starts from nothing, with the templates as they are
- * then (Kueue edits them while the job is suspended), and no pod of before is taken for one of
- * after. */
+/* When a job is suspended: while its user or Kueue asks for it, and then until its last pod is
+ * gone. A resumed job thus starts without pods, and with the templates as they are then: Kueue
+ * edits them while the job is suspended. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_SUSPEND_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_SUSPEND_H
 

@@ -1,5 +1,5 @@
-/* What stands in the way of a job that should run, so that people need not look for it in logs: the
- * first blocker found is told, in the condition Waiting and by an event when it changes. */
+/* What keeps an unfinished job from running. The condition Waiting shows the first blocker, and an
+ * event records each change, so that people need not search logs. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_WAITING_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_WAITING_H
 
@@ -8,17 +8,17 @@
 struct arena;
 
 struct blocker {
-    const char *reason;  /* NULL: nothing stands in the way */
+    const char *reason;  /* NULL: no blocker */
     const char *message; /* names the object */
-    bool expected;       /* it is on its way of itself: no cause for a warning yet */
+    bool expected;       /* it will end by itself: no reason for a warning */
 };
 
-/* Sets *blocker unless there is one already: the first one told counts. */
+/* Sets *blocker unless it is set: the first one counts. */
 void blocker_set(struct blocker *blocker, const char *reason, const char *message);
 
-/* The first pod that should be gone and is not; else the first one that says why it does not begin
- * or go on: no node takes it, its image cannot be pulled, it crashes again and again. Pods that are
- * ended or being deleted say nothing. */
+/* Sets the blocker by the pods: the first that is past its deletion grace period, else the first
+ * that reports why it is waiting (unschedulable, image cannot be pulled, CrashLoopBackOff). Pods
+ * that have ended or are being deleted do not count. */
 void policy_waiting(const struct job *job, const struct view *view, struct blocker *blocker,
                     struct arena *arena);
 #endif

@@ -1,5 +1,5 @@
-/* When a pod has failed and what follows from it: the restart policies. Decides about one pod at a
- * time; counting over time is history's, deciding about the job is reconcile's. */
+/* When a pod has failed, and what its restart policy then asks for. Decides about one pod;
+ * history.h counts over time, and reconcile.c decides about the job. */
 #ifndef SHOAL_OPERATOR_RECONCILE_RESTART_H
 #define SHOAL_OPERATOR_RECONCILE_RESTART_H
 
@@ -7,25 +7,25 @@
 
 enum restart_verdict {
     RESTART_NOTHING,   /* the pod runs, waits, has succeeded or is being deleted */
-    RESTART_REPLACE,   /* failed: another pod must take its place */
-    RESTART_FAILS_JOB, /* failed for good, and the job with it */
+    RESTART_REPLACE,   /* failed: create another pod in its place */
+    RESTART_FAILS_JOB, /* failed permanently, and the job with it */
 };
 
 enum restart_verdict restart_judge(enum restart_policy policy, const struct pod *pod);
 
-/* Whether the pod's end was a failure of its own: in phase Failed, unless the system ended it
- * (eviction, a lost node) or someone deleted it first. */
+/* Whether the pod failed by itself: it is in phase Failed, and the system did not terminate it
+ * (eviction, lost node), nor did somebody delete it first. */
 bool restart_failed(const struct pod *pod);
 
-/* How often this pod failed by its own doing: each end that a restart in place follows, and
+/* How often the pod failed by itself: each exit that a restart in place follows, plus
  * restart_failed. */
 int32_t restart_failures(const struct pod *pod);
 
-/* Whether the pod has done its work. One that ended because it was being deleted has not, whatever
- * its exit code says: a process that answers SIGTERM politely leaves with 0. */
+/* Whether the pod has completed its work. A pod that ended because it was deleted has not, whatever
+ * its exit code: a process that handles SIGTERM may exit with 0. */
 bool restart_succeeded(const struct pod *pod);
 
-/* Whether the backend restarts ended containers of such a pod in place. With SCOPE_JOB it must not:
- * the failure has to reach the operator, which restarts all replicas. */
+/* Whether the backend restarts failed containers of such a pod in place. Not with SCOPE_JOB: the
+ * operator must see the failure and restart all replicas. */
 bool restart_in_place(const struct job *job, enum replica_type type);
 #endif
