@@ -7,10 +7,11 @@ cd "$(dirname "$0")/.." || exit
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
 
 reached() {
-    files '*.h' '*.cu' '*.cc' | xargs grep -H '^#include "' | awk -F: '
+    files '*.h' '*.cu' '*.cc' | xargs grep -H '^ *# *include' | awk -F: '
         {
-            split($2, parts, "\"")
-            includes[$1] = includes[$1] " " parts[2]
+            split($2, parts, /["<>]/)
+            path = $2 ~ /</ ? "tests/emulation/include/" parts[2] : parts[2] # the emulation stands for CUDA
+            includes[$1] = includes[$1] " " path
             if ($1 ~ /\.(cu|cc)$/ && !seen[$1]++)
                 todo[count++] = $1
         }
@@ -23,7 +24,7 @@ reached() {
                         todo[count++] = next_ones[k]
                     }
             }
-        }' | sort
+        }' | sort | comm -12 - <(files '*.h' | sort)
 }
 
 # The first #ifndef and #define of each header.

@@ -9,6 +9,10 @@
 
 #define CUDART_VERSION 13000
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,

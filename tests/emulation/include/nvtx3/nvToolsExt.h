@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define NVTX_VERSION                  3
 #define NVTX_EVENT_ATTRIB_STRUCT_SIZE ((uint16_t)sizeof(nvtxEventAttributes_t))
 enum { NVTX_MESSAGE_TYPE_ASCII = 1 };
@@ -25,4 +29,8 @@ int nvtxDomainRangePop(nvtxDomainHandle_t domain);
 /* For tests: the ranges of the calling thread so far, as "shoal: step {shoal: copy {} } ", and
  * begins anew. Valid until the thread's next call. */
 __attribute__((visibility("default"))) const char *emulation_ranges(void);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -4,5 +4,11 @@
 
 #include <cuda_runtime.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
 void nvtxNameCudaStreamA(cudaStream_t stream, const char *name);
+#ifdef __cplusplus
+}
+#endif
 #endif
