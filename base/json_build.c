@@ -90,7 +90,7 @@ static void tidy_real(char *text)
     char *power = strchr(text, 'e');
     if (!power) {
         if (!strchr(text, '.'))
-            strcat(text, ".0");
+            memcpy(text + strlen(text), ".0", sizeof ".0");
         return;
     }
     char *digits = power + 1;

@@ -29,8 +29,7 @@ void controller_close(struct controller *controller); /* NULL-safe; cancels requ
 
 /* Does what is due, without blocking. leading: jobs may be reconciled. Otherwise plans are dropped
  * and only the cache is kept up to date, so that this replica can take over at once. Returns in how
- * many milliseconds to call again even if nothing is received; INT64_MAX: only when something is.
- */
+ * many milliseconds to call again without news; INT64_MAX: only when something is received. */
 int64_t controller_run_once(struct controller *controller, bool leading);
 
 /* Whether all informers have synced. */

@@ -1,6 +1,5 @@
 /* runPolicy.managedBy names the controller of a job. The operator writes nothing to the job of
- * another controller, not even a condition: MultiKueue copies the status of the remote job to it.
- */
+ * another controller, not even a condition: MultiKueue copies the remote job's status to it. */
 #ifndef SHOAL_OPERATOR_JOB_MANAGED_BY_H
 #define SHOAL_OPERATOR_JOB_MANAGED_BY_H
 

@@ -30,8 +30,7 @@ struct snapshot {
     const struct pod_group *pod_group;
     const struct autoscaler *autoscaler;
     /* The API server's message for the last refused create of this job, or another action without
-     * permission; NULL: none. Its cause may be invisible: a quota, or an object without our labels.
-     */
+     * permission; NULL: none. Its cause may be invisible: a quota, an object without our labels. */
     const char *refused;
     /* Why pods or services cannot be listed; NULL: they can. */
     const char *list_forbidden;

@@ -20,8 +20,7 @@ struct pod_changes observe(struct reconcile_context *ctx);
 /* Records completions only, and leaves failures to a later pass. */
 void observe_completions(struct reconcile_context *ctx);
 
-/* Sets the counters of an unfinished job. A lost pod and one that is being deleted are not active.
- */
+/* Sets the counters of an unfinished job. Lost pods and those being deleted are not active. */
 void observe_count(struct reconcile_context *ctx);
 
 /* Why pods of this type are leaving, if none of them has failed, e.g. "are being deleted". NULL:

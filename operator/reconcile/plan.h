@@ -74,7 +74,6 @@ struct plan *plan_open(struct arena *arena);
 /* Adds an action behind those of its kind. What it points to must live as long as the plan. */
 void plan_add(struct plan *plan, struct action action);
 
-/* Prints one line per action, in order; equal plans print equal bytes. Times are in milliseconds.
- */
+/* Prints one line per action, in order; equal plans print equal bytes. Times are milliseconds. */
 void plan_print(const struct plan *plan, struct str *out);
 #endif
