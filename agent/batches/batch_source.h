@@ -90,8 +90,7 @@ int batch_source_next(struct batch_source *source, int64_t most, struct step_bat
 /* Fetches what the next call of batch_source_next() will tell of, failures and notices too. For
  * when all of this step is queued: the device works on it meanwhile. */
 void batch_source_fetch_ahead(struct batch_source *source, int64_t most);
-/* What it fetched, until batch_source_next() or batch_source_seek(); NULL: nothing, or a failure.
- */
+/* What it fetched, until batch_source_next() or batch_source_seek(); NULL: nothing fetched. */
 const struct step_batches *batch_source_ahead(const struct batch_source *source);
 /* Queues the step's micro-batch i, each once and in order; valid until the next call. */
 struct batch batch_source_batch(struct batch_source *source, int64_t i);
