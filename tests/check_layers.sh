@@ -94,7 +94,7 @@ agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_con
 agent/checkpoint/pretrained_unread.[ch]:base/mem.h|agent/checkpoint/pretrained_unread.h
 agent/checkpoint/pretrained.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
-agent/telemetry/.*:base/.*|kernels/device.h|agent/telemetry/.*
+agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
 agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/store|config/config).h
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|plan/run_plan_facts|text/tokenizer|trainer/build).h

@@ -15,6 +15,23 @@ struct comm_self {
     char reason[256];      /* why it was aborted; empty: it was not */
 };
 
+const char *comm_collective_name(enum comm_collective collective)
+{
+    static const char *const names[COMM_COLLECTIVE_KINDS] = {
+#define COLLECTIVE_NAME(kind, name) [COMM_##kind] = #name,
+        COMM_COLLECTIVES(COLLECTIVE_NAME)
+#undef COLLECTIVE_NAME
+    };
+    return names[collective];
+}
+
+void comm_stats_add(struct comm_stats *stats, const struct comm_stats *more)
+{
+    for (int i = 0; i < COMM_COLLECTIVE_KINDS; i++)
+        stats->calls[i] += more->calls[i];
+    stats->bytes_sent += more->bytes_sent;
+}
+
 void comm_close(struct comm *c)
 {
     if (c)
@@ -46,7 +63,7 @@ static void copy(struct comm *c, struct stream *s, void *dst, const void *src, s
 static void self_all_gather(struct comm *c, struct stream *s, enum dtype t, void *recv,
                             const void *send, int64_t count)
 {
-    c->stats.all_gathers++;
+    c->stats.calls[COMM_ALL_GATHER]++;
     copy(c, s, recv, send, (size_t)count * dtype_bytes(t));
 }
 
@@ -54,7 +71,7 @@ static void self_reduce_scatter(struct comm *c, struct stream *s, enum dtype t, 
                                 void *send, int64_t count, enum comm_reduce how)
 {
     (void)how;
-    c->stats.reduce_scatters++;
+    c->stats.calls[COMM_REDUCE_SCATTER]++;
     copy(c, s, recv, send, (size_t)count * dtype_bytes(t));
 }
 
@@ -62,13 +79,13 @@ static void self_all_reduce(struct comm *c, struct stream *s, enum dtype t, void
                             int64_t count, enum comm_reduce how)
 {
     (void)how;
-    c->stats.all_reduces++;
+    c->stats.calls[COMM_ALL_REDUCE]++;
     copy(c, s, data, data, (size_t)count * dtype_bytes(t));
 }
 
 static void self_all_reduce_f64(struct comm *c, struct stream *s, double *data, int64_t count)
 {
-    c->stats.all_reduces++;
+    c->stats.calls[COMM_ALL_REDUCE]++;
     copy(c, s, data, data, (size_t)count * sizeof(double));
 }
 
@@ -76,7 +93,7 @@ static void self_broadcast(struct comm *c, struct stream *s, void *data, int64_t
 {
     (void)root;
     assert(root == 0);
-    c->stats.broadcasts++;
+    c->stats.calls[COMM_BROADCAST]++;
     copy(c, s, data, data, (size_t)bytes);
 }
 

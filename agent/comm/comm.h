@@ -17,12 +17,30 @@
 
 enum comm_reduce { COMM_SUM, COMM_MEAN };
 
+/* The collectives that move data, X(KIND, name): counters, metrics and reports follow this list. */
+/* clang-format off */
+#define COMM_COLLECTIVES(X)           \
+    X(ALL_GATHER, all_gather)         \
+    X(REDUCE_SCATTER, reduce_scatter) \
+    X(ALL_REDUCE, all_reduce)         \
+    X(BROADCAST, broadcast)
+/* clang-format on */
+enum comm_collective {
+#define COMM_COLLECTIVE_KIND(kind, name) COMM_##kind,
+    COMM_COLLECTIVES(COMM_COLLECTIVE_KIND)
+#undef COMM_COLLECTIVE_KIND
+        COMM_COLLECTIVE_KINDS
+};
+const char *comm_collective_name(enum comm_collective collective); /* "all_gather", ... */
+
 /* Counters of a communicator since it was opened: for tests of the schedule and the
  * run's summary. */
 struct comm_stats {
-    int64_t all_gathers, reduce_scatters, all_reduces, broadcasts;
-    int64_t bytes_sent; /* by this rank, payload only */
+    int64_t calls[COMM_COLLECTIVE_KINDS]; /* all_reduce_f64 is an all_reduce */
+    int64_t bytes_sent;                   /* by this rank, payload only */
 };
+/* Adds `more` to *stats. */
+void comm_stats_add(struct comm_stats *stats, const struct comm_stats *more);
 
 struct comm;
 

@@ -36,7 +36,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t);
     int result = NCCL_SUCCESS;
-    head->stats.all_gathers++;
+    head->stats.calls[COMM_ALL_GATHER]++;
     count_sent(c, bytes * head->size, head->size - 1);
     if (comm_nccl_begin_with(c, s, "all_gather", recv, send, bytes, &result))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
@@ -50,7 +50,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t);
     int result = NCCL_SUCCESS;
-    head->stats.reduce_scatters++;
+    head->stats.calls[COMM_REDUCE_SCATTER]++;
     count_sent(c, bytes * head->size, head->size - 1);
     if (comm_nccl_begin_with(c, s, "reduce_scatter", send, recv, bytes, &result))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
@@ -72,14 +72,14 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
                        enum comm_reduce how)
 {
     int64_t element_bytes = (int64_t)dtype_bytes(t);
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     count_sent(nccl_of(head), count * element_bytes, 2 * (head->size - 1));
     reduce(nccl_of(head), s, "all_reduce", type_of(t), element_bytes, data, count, how);
 }
 
 static void all_reduce_f64(struct comm *head, struct stream *s, double *data, int64_t count)
 {
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     count_sent(nccl_of(head), count * head->size * (int64_t)sizeof *data, head->size - 1);
     reduce(nccl_of(head), s, "all_reduce_f64", NCCL_FLOAT64, sizeof *data, data, count, COMM_SUM);
 }
@@ -89,7 +89,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
     assert(root >= 0 && root < head->size);
     struct comm_nccl *c = nccl_of(head);
     int result = NCCL_SUCCESS;
-    head->stats.broadcasts++;
+    head->stats.calls[COMM_BROADCAST]++;
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
     if (comm_nccl_begin(c, s, "broadcast", bytes, bytes))

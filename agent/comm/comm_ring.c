@@ -91,7 +91,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
 {
     struct comm_ring *c = ring_of(head);
     int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
-    head->stats.all_gathers++;
+    head->stats.calls[COMM_ALL_GATHER]++;
     count_sent(c, bytes, head->size - 1);
     queue(
         s, "all_gather", bytes,
@@ -139,7 +139,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
 {
     struct comm_ring *c = ring_of(head);
     int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
-    head->stats.reduce_scatters++;
+    head->stats.calls[COMM_REDUCE_SCATTER]++;
     count_sent(c, bytes, head->size - 1);
     queue(s, "reduce_scatter", bytes,
           &(struct call){.c = c,
@@ -161,7 +161,7 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
 {
     struct comm_ring *c = ring_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t);
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     count_sent(c, bytes, 2 * (head->size - 1));
     queue(s, "all_reduce", bytes,
           &(struct call){.c = c,
@@ -194,7 +194,7 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
 {
     assert(count <= DOUBLES_MAX);
     struct comm_ring *c = ring_of(head);
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     count_sent(c, count * head->size * (int64_t)sizeof(double), head->size - 1);
     queue(s, "all_reduce_f64", count * (int64_t)sizeof(double),
           &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
@@ -219,7 +219,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
 {
     assert(root >= 0 && root < head->size);
     struct comm_ring *c = ring_of(head);
-    head->stats.broadcasts++;
+    head->stats.calls[COMM_BROADCAST]++;
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
     queue(s, "broadcast", bytes,

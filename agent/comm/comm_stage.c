@@ -133,7 +133,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
     j.recv = recv;
     j.send = (char *)(uintptr_t)send; /* only read */
     j.fill = gather_fill, j.move = gather_move, j.empty = gather_empty;
-    head->stats.all_gathers++;
+    head->stats.calls[COMM_ALL_GATHER]++;
     run(&j);
 }
 
@@ -167,7 +167,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     j.send = send;
     j.how = how;
     j.fill = scatter_fill, j.move = scatter_move, j.empty = scatter_empty;
-    head->stats.reduce_scatters++;
+    head->stats.calls[COMM_REDUCE_SCATTER]++;
     run(&j);
 }
 
@@ -218,7 +218,7 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
     j.recv = data;
     j.how = how;
     j.fill = reduce_fill, j.move = reduce_move, j.empty = reduce_empty;
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     run(&j);
 }
 
@@ -253,7 +253,7 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
                     .fill = whole_fill,
                     .move = doubles_move,
                     .empty = whole_empty};
-    head->stats.all_reduces++;
+    head->stats.calls[COMM_ALL_REDUCE]++;
     run(&j);
 }
 
@@ -274,7 +274,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
                     .fill = whole_fill,
                     .move = broadcast_move,
                     .empty = whole_empty};
-    head->stats.broadcasts++;
+    head->stats.calls[COMM_BROADCAST]++;
     run(&j);
 }
 

@@ -291,14 +291,8 @@ const struct param_range *shard_ranges(const struct shard *shard, int *ret_count
 
 void shard_add_traffic(const struct shard *shard, struct comm_stats *stats)
 {
-    for (int i = 0; i < shard->opened_count; i++) {
-        const struct comm_stats *more = &shard->opened[i]->stats;
-        stats->all_gathers += more->all_gathers;
-        stats->reduce_scatters += more->reduce_scatters;
-        stats->all_reduces += more->all_reduces;
-        stats->broadcasts += more->broadcasts;
-        stats->bytes_sent += more->bytes_sent;
-    }
+    for (int i = 0; i < shard->opened_count; i++)
+        comm_stats_add(stats, &shard->opened[i]->stats);
 }
 
 const char *shard_strategy_name(enum shard_strategy strategy)

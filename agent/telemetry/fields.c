@@ -80,7 +80,7 @@ static const struct field fields[] = {
     WHOLE(STEP, last.nonfinite_steps, "nonfinite_steps", "nonfinite_steps",
           "train/nonfinite_steps"),
     WHOLE(STEP, last.skipped_steps, "skipped_steps", "skipped_steps", "train/skipped_steps"),
-    WHOLE(STEP, last.collective_bytes, "collective_bytes", "collective_bytes",
+    WHOLE(STEP, last.traffic.bytes_sent, "collective_bytes", "collective_bytes",
           "communication/bytes"),
     REAL(STEP, checkpoint_age_s, "checkpoint_age_seconds", "checkpoint_age_seconds",
          "checkpoint/age_seconds"),

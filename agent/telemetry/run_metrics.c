@@ -64,7 +64,7 @@ static const struct row rows[] = {
          "Age of the last durable checkpoint when the page was written."),
     WHOLE(OF_JOB, "counter", failed_saves, "fsdp_checkpoint_failures_total",
           "Saves that failed."),
-    WHOLE(OF_RANK, "counter", last.collective_bytes, "fsdp_collective_bytes_total",
+    WHOLE(OF_RANK, "counter", last.traffic.bytes_sent, "fsdp_collective_bytes_total",
           "Bytes that this rank sent in collectives."),
     WHOLE(OF_RANK, "gauge", last.memory.peak_total_bytes, "fsdp_memory_all_kinds_peak_bytes",
           "The most device memory in use at one moment."),
@@ -209,7 +209,7 @@ static const char *phase_name(int i)
 
 static const char *collective_name(int i)
 {
-    return run_collective_name((enum run_collective)i);
+    return comm_collective_name((enum comm_collective)i);
 }
 
 static const char *kind_name(int i)
@@ -224,7 +224,7 @@ static void add_families(const struct run_state *s, struct str *out)
         {"fsdp_phase_seconds_total", "Where the time went.", "counter", "phase", RUN_PHASES,
          phase_name, real_at, s->phase_s},
         {"fsdp_collective_operations_total", "Collectives of this rank.", "counter", "op",
-         RUN_COLLECTIVES, collective_name, whole_at, n->collectives},
+         COMM_COLLECTIVE_KINDS, collective_name, whole_at, n->traffic.calls},
         {"fsdp_memory_allocated_bytes", "Device memory in use.", "gauge", "kind", MEMORY_KINDS,
          kind_name, whole_at, n->memory.current_bytes},
         {"fsdp_memory_peak_bytes", "The most of each kind, each at its own time.", "gauge", "kind",

@@ -4,6 +4,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
 #define SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
 
+#include "agent/comm/comm.h"
 #include "kernels/device.h"
 
 #include <stdbool.h>
@@ -22,15 +23,6 @@ enum run_phase {
     RUN_PHASES,
 };
 const char *run_phase_name(enum run_phase phase); /* "data", "forward", ... */
-
-enum run_collective {
-    RUN_ALL_GATHER,
-    RUN_REDUCE_SCATTER,
-    RUN_ALL_REDUCE,
-    RUN_BROADCAST,
-    RUN_COLLECTIVES,
-};
-const char *run_collective_name(enum run_collective collective); /* "all_gather", ... */
 
 /* The two ways to count what a model computes per token, forward and backward. PaLM and torchtitan
  * count attention's scores in full; a causal model needs only half of them. */
@@ -69,12 +61,11 @@ struct run_numbers {
     double next_lr;          /* what the schedule gives now that the step is done */
     int64_t samples, tokens; /* of all ranks in this step; tokens 0: not a language model */
     double step_s;           /* wall time of the step; evaluation and saving are not in it */
-    double phase_s[RUN_STEP_PHASES];      /* as the device saw them */
-    struct memory_use memory;             /* of this rank's device */
-    int64_t nonfinite_steps;              /* so far: loss or gradient was no number */
-    int64_t skipped_steps;                /* so far: no update for that reason */
-    int64_t collectives[RUN_COLLECTIVES]; /* so far, of this rank */
-    int64_t collective_bytes;             /* so far, sent by this rank */
+    double phase_s[RUN_STEP_PHASES]; /* as the device saw them */
+    struct memory_use memory;        /* of this rank's device */
+    int64_t nonfinite_steps;         /* so far: loss or gradient was no number */
+    int64_t skipped_steps;           /* so far: no update for that reason */
+    struct comm_stats traffic;       /* so far, of this rank */
 };
 
 struct run_eval {

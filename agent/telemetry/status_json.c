@@ -117,9 +117,9 @@ void status_json(const struct run_state *s, struct str *out)
         add_real(run_phase_name((enum run_phase)p), s->phase_s[p], out);
     end(out);
     begin("collectives", out);
-    for (int c = 0; c < RUN_COLLECTIVES; c++)
-        add_whole(run_collective_name((enum run_collective)c), s->last.collectives[c], out);
-    add_whole("bytes_sent", s->last.collective_bytes, out);
+    for (int c = 0; c < COMM_COLLECTIVE_KINDS; c++)
+        add_whole(comm_collective_name((enum comm_collective)c), s->last.traffic.calls[c], out);
+    add_whole("bytes_sent", s->last.traffic.bytes_sent, out);
     end(out);
     add_memory(&s->last.memory, out);
     str_add(out, "}\n");

@@ -143,17 +143,6 @@ static double step_loss(const struct trainer *t, const double *sums_before,
     return (after[0] - before[0]) / *ret_targets;
 }
 
-static void count_collectives(const struct trainer *t, struct run_numbers *numbers)
-{
-    struct comm_stats stats = t->world->stats;
-    shard_add_traffic(t->shard, &stats);
-    numbers->collectives[RUN_ALL_GATHER] = stats.all_gathers;
-    numbers->collectives[RUN_REDUCE_SCATTER] = stats.reduce_scatters;
-    numbers->collectives[RUN_ALL_REDUCE] = stats.all_reduces;
-    numbers->collectives[RUN_BROADCAST] = stats.broadcasts;
-    numbers->collective_bytes = stats.bytes_sent;
-}
-
 /* Every micro-batch but an epoch's last has as many samples. */
 static void count_micro_batches(const struct trainer *t, struct run_numbers *numbers)
 {
@@ -181,6 +170,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
         .next_lr = schedule_lr(&t->schedule, next),
         .samples = fetched->rows * t->world->size,
         .tokens = fetched->tokens * t->world->size, /* the others have about as many */
+        .traffic = t->world->stats,
     };
     bool finite =
         (isfinite(loss) || numbers.is_empty) && (isfinite(numbers.grad_norm) || !measures_norm(t));
@@ -188,7 +178,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
     numbers.nonfinite_steps = t->nonfinite_steps;
     numbers.skipped_steps = t->skipped_steps;
     trainer_memory_use(t, &numbers.memory);
-    count_collectives(t, &numbers);
+    shard_add_traffic(t->shard, &numbers.traffic);
     count_micro_batches(t, &numbers);
     phases_take(t->phases, numbers.phase_s);
     t->listener->step(t->listener->ctx, &numbers);

@@ -39,8 +39,7 @@ struct run_numbers run_fixture_numbers(int64_t step)
                    .peak_bytes = {[MEMORY_UNIT] = 1 << 20}},
         .nonfinite_steps = 2,
         .skipped_steps = 1,
-        .collectives = {[RUN_ALL_GATHER] = 34 * step},
-        .collective_bytes = 1000 * step,
+        .traffic = {.calls = {[COMM_ALL_GATHER] = 34 * step}, .bytes_sent = 1000 * step},
     };
 }
 

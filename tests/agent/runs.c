@@ -122,7 +122,7 @@ static void on_step(void *ctx, const struct run_numbers *step)
     assert_in_range(step->step, 1, RUNS_MAX_STEPS);
     seen->loss[step->step - 1] = step->loss;
     seen->fresh_blocks[step->step - 1] = step->memory.fresh_blocks;
-    seen->all_reduces[step->step - 1] = step->collectives[RUN_ALL_REDUCE];
+    seen->all_reduces[step->step - 1] = step->traffic.calls[COMM_ALL_REDUCE];
     seen->memory_calls[step->step - 1] = memory_calls();
     seen->last_step = (int)step->step;
     seen->nonfinite_steps = step->nonfinite_steps;

@@ -238,8 +238,16 @@ static int count_work(struct rank *r, struct comm *c, struct stream *s, struct e
     c->fn->broadcast(c, s, data, 12, 0);
     const struct comm_stats *n = &c->stats;
     int64_t sent = 3 * 8 + 3 * 8 + 6 * 8 + 3 * 8 + (c->rank == c->size - 1 ? 0 : 12);
-    if (n->all_gathers != 1 || n->reduce_scatters != 1 || n->all_reduces != 2 ||
-        n->broadcasts != 1 || n->bytes_sent != sent)
+    static const int64_t calls[COMM_COLLECTIVE_KINDS] = {[COMM_ALL_GATHER] = 1,
+                                                         [COMM_REDUCE_SCATTER] = 1,
+                                                         [COMM_ALL_REDUCE] = 2,
+                                                         [COMM_BROADCAST] = 1};
+    for (int i = 0; i < COMM_COLLECTIVE_KINDS; i++)
+        if (n->calls[i] != calls[i])
+            return error_set(err, ERR_INPUT, "counted %lld times %s, not %lld",
+                             (long long)n->calls[i], comm_collective_name((enum comm_collective)i),
+                             (long long)calls[i]);
+    if (n->bytes_sent != sent)
         return error_set(err, ERR_INPUT, "counted %lld bytes, not %lld", (long long)n->bytes_sent,
                          (long long)sent);
     return stream_sync(s, err);

@@ -158,6 +158,12 @@ static void the_status_is_json(void **state)
     assert_true(json_as_number(json_get(eval, "eval_loss")) == 2.25);
     const struct json *unit = json_get(json_get(status, "memory_bytes"), "unit");
     assert_int_equal(json_as_integer(json_get(unit, "peak")), 1 << 20);
+    const struct json *collectives = json_get(status, "collectives");
+    for (int i = 0; i < COMM_COLLECTIVE_KINDS; i++) {
+        const char *name = comm_collective_name((enum comm_collective)i);
+        assert_int_equal(json_as_integer(json_get(collectives, name)), s.last.traffic.calls[i]);
+    }
+    assert_int_equal(json_as_integer(json_get(collectives, "all_gather")), 102);
     const struct json *checkpoint = json_get(status, "checkpoint");
     assert_int_equal(json_as_integer(json_get(checkpoint, "last_step")), 3);
     json_free(status);
