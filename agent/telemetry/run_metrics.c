@@ -1,5 +1,6 @@
 #include "agent/telemetry/run_metrics.h"
 
+#include "agent/telemetry/fields.h"
 #include "base/contract.h"
 #include "base/exposition.h"
 #include "base/mem.h"
@@ -8,71 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum scope { OF_JOB, OF_RANK };
-
-/* A metric with one sample. */
-struct row {
-    const char *name, *help, *type;
-    enum scope scope;
-    bool is_whole;
-    size_t offset; /* in struct run_state: of an int64_t if it is whole, else of a double */
-};
-
-/* clang-format off */
-#define REAL(scope, type, member, name, help) \
-    {name, help, type, scope, false, offsetof(struct run_state, member)}
-#define WHOLE(scope, type, member, name, help) \
-    {name, help, type, scope, true, offsetof(struct run_state, member)}
-
-static const struct row rows[] = {
-    WHOLE(OF_JOB, "gauge", last.step, "fsdp_train_step",
-          "Optimizer steps done in the whole run."),
-    REAL(OF_JOB, "gauge", last.epoch, "fsdp_train_epoch",
-         "Passes over the training data done."),
-    WHOLE(OF_JOB, "counter", steps, "fsdp_train_steps_total",
-          "Optimizer steps of this process."),
-    WHOLE(OF_JOB, "counter", samples, "fsdp_train_samples_total",
-          "Samples trained on by all ranks since this process started."),
-    WHOLE(OF_JOB, "counter", tokens, "fsdp_train_tokens_total",
-          "Tokens trained on by all ranks since this process started."),
-    REAL(OF_JOB, "gauge", last.loss, "fsdp_train_loss",
-         "Mean loss of the last step over all ranks."),
-    REAL(OF_JOB, "gauge", eval.loss, "fsdp_eval_loss", "Mean loss of the last evaluation."),
-    REAL(OF_JOB, "gauge", eval.perplexity, "fsdp_eval_perplexity",
-         "Perplexity of the last evaluation."),
-    REAL(OF_JOB, "gauge", eval.accuracy, "fsdp_eval_accuracy_ratio",
-         "Accuracy of the last evaluation, 0 to 1."),
-    REAL(OF_JOB, "gauge", last.grad_norm, "fsdp_train_gradient_norm",
-         "Norm of the whole gradient before clipping."),
-    REAL(OF_JOB, "gauge", last.lr, "fsdp_train_learning_rate",
-         "Learning rate of the last step."),
-    WHOLE(OF_JOB, "counter", last.nonfinite_steps, "fsdp_train_nonfinite_steps_total",
-          "Steps whose loss or gradient was no finite number."),
-    WHOLE(OF_JOB, "counter", last.skipped_steps, "fsdp_train_skipped_steps_total",
-          "Steps that changed nothing for that reason."),
-    REAL(OF_JOB, "gauge", tokens_per_s, "fsdp_tokens_per_second",
-         "Tokens per second of all ranks, over the last steps."),
-    REAL(OF_JOB, "gauge", samples_per_s, "fsdp_samples_per_second",
-         "Samples per second of all ranks, over the last steps."),
-    REAL(OF_JOB, "gauge", elapsed_s, "fsdp_elapsed_seconds",
-         "From the start of this process to its last step, evaluation or save."),
-    WHOLE(OF_JOB, "gauge", saved_step, "fsdp_checkpoint_last_step",
-          "Step of the last durable checkpoint of this process; 0: none."),
-    WHOLE(OF_JOB, "gauge", saved_bytes, "fsdp_checkpoint_bytes",
-          "Size of the last durable checkpoint; 0: not known."),
-    REAL(OF_JOB, "gauge", checkpoint_age_s, "fsdp_checkpoint_age_seconds",
-         "Age of the last durable checkpoint when the page was written."),
-    WHOLE(OF_JOB, "counter", failed_saves, "fsdp_checkpoint_failures_total",
-          "Saves that failed."),
-    WHOLE(OF_RANK, "counter", last.traffic.bytes_sent, "fsdp_collective_bytes_total",
-          "Bytes that this rank sent in collectives."),
-    WHOLE(OF_RANK, "gauge", last.memory.peak_total_bytes, "fsdp_memory_all_kinds_peak_bytes",
-          "The most device memory in use at one moment."),
-};
-/* clang-format on */
-
 /* "{job_name=...}", of a rank's own value with its place; `more` are labels as text, or "". */
-static void add_labels(const struct run_facts *f, enum scope scope, const char *more,
+static void add_labels(const struct run_facts *f, enum field_scope scope, const char *more,
                        struct str *out)
 {
     auto_str struct str labels;
@@ -96,7 +34,7 @@ static void add_labels(const struct run_facts *f, enum scope scope, const char *
         str_printf(out, "%s}", str_text(&labels));
 }
 
-static void add_sample(const struct run_facts *f, enum scope scope, const char *name,
+static void add_sample(const struct run_facts *f, enum field_scope scope, const char *name,
                        const char *more, double value, struct str *out)
 {
     str_add(out, name);
@@ -104,18 +42,17 @@ static void add_sample(const struct run_facts *f, enum scope scope, const char *
     exposition_value(value, out);
 }
 
-static void add_rows(const struct run_state *s, struct str *out)
+static void add_fields(const struct run_state *s, struct str *out)
 {
-    for (size_t i = 0; i < array_length(rows); i++) {
-        const struct row *r = &rows[i];
-        const void *at = (const char *)s + r->offset;
-        double value = r->is_whole ? (double)*(const int64_t *)at : *(const double *)at;
-        /* not known; but a loss that was counted and is no number is told */
-        bool is_lost = at == &s->last.loss && s->steps > 0;
-        if ((isnan(value) && !is_lost) || (r->scope == OF_JOB && s->facts.rank != 0))
+    for (int i = 0; i < field_count(); i++) {
+        const struct field_metric *m = field_metric(i);
+        if (!m || (m->scope == OF_JOB && s->facts.rank != 0))
             continue;
-        exposition_head(r->name, r->help, r->type, out);
-        add_sample(&s->facts, r->scope, r->name, "", value, out);
+        double value = field_value(i, s);
+        if (isnan(value) && !(m->keeps_nan && s->steps > 0))
+            continue;
+        exposition_head(m->name, m->help, m->type, out);
+        add_sample(&s->facts, m->scope, m->name, "", value, out);
     }
 }
 
@@ -154,7 +91,7 @@ static void add_conventions(const struct run_state *s, const char *name, const c
     }
 }
 
-static void add_histogram(const struct run_state *s, enum scope scope, const char *name,
+static void add_histogram(const struct run_state *s, enum field_scope scope, const char *name,
                           const char *help, const struct histogram *h, struct str *out)
 {
     exposition_head(name, help, "histogram", out);
@@ -260,7 +197,7 @@ static void add_process(const struct run_state *s, int64_t resident_bytes, struc
 void run_metrics_print(const struct run_state *s, int64_t resident_bytes, struct str *out)
 {
     add_info(s, out);
-    add_rows(s, out);
+    add_fields(s, out);
     if (s->facts.rank == 0) {
         add_conventions(s, "fsdp_model_flops_per_second",
                         "Model FLOPs per second of all ranks; full: attention scores counted "

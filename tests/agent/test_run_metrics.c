@@ -47,6 +47,7 @@ static void rank_0_tells_of_the_job_and_of_itself(void **state)
          1},
         {"fsdp_train_step{" JOB "}", 3},
         {"fsdp_train_loss{" JOB "}", 2.5},
+        {"fsdp_train_steps_total{" JOB "}", 3}, /* in no file */
         {"fsdp_eval_perplexity{" JOB "}", 9.5},
         {"fsdp_train_tokens_total{" JOB "}", 3 * 4096},
         {"fsdp_tokens_per_second{" JOB "}", 8192},
@@ -64,6 +65,7 @@ static void rank_0_tells_of_the_job_and_of_itself(void **state)
         {"fsdp_collective_operations_total{op=\"all_gather\"," RANK "}", 102},
         {"fsdp_collective_bytes_total{" RANK "}", 3000},
         {"fsdp_memory_peak_bytes{kind=\"unit\"," RANK "}", 1 << 20},
+        {"fsdp_memory_all_kinds_peak_bytes{" RANK "}", 5LL << 30},
         {"process_resident_memory_bytes{" RANK "}", 1 << 20},
     };
     for (size_t i = 0; i < array_length(rows); i++)
