@@ -29,6 +29,9 @@ struct command_run {
     bool ended;
 };
 
+/* A child inherits blocked and ignored signals. The operator reads SIGTERM from a signalfd and
+ * ignores SIGPIPE; the plugin must be killable and end with its pipe. Its own process group lets
+ * reap() kill its children as well. */
 static int spawn(const struct command *command, int output, int errors, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t files;
@@ -75,6 +78,8 @@ static int start(const struct command *command, struct command_run *run, struct 
         run->pid = -1;
         return error_errno(err, cause, "%s", command->argv[0]);
     }
+    /* The end of the process is waited for in the operator's one poll(). SIGCHLD would tell that
+     * some child has ended, and not which. */
     run->fds[PROCESS] = pidfd_open(run->pid, 0);
     if (run->fds[PROCESS] < 0)
         return error_errno(err, errno, "pidfd_open");
@@ -105,6 +110,8 @@ static int reap(struct command_run *run)
 {
     int status = 0;
     if (run->pid > 0) {
+        /* Before waitpid: until then the zombie keeps the number of its group from being given to
+         * another. */
         kill(-run->pid, SIGKILL);
         waitpid(run->pid, &status, 0);
     }
@@ -154,6 +161,8 @@ static void drain(int *fd, struct str *to)
 
 bool command_is_over(struct command_run *run)
 {
+    /* The process decides, not the end of its output: a child that it leaves behind may hold the
+     * pipes open for ever. */
     struct pollfd process = {.fd = run->fds[PROCESS], .events = POLLIN};
     run->ended = run->ended || poll(&process, 1, 0) > 0;
     /* after the look: what it wrote before its end is there */

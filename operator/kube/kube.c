@@ -26,6 +26,8 @@ static void link_request(struct kube *kube, struct kube_request *request)
 static void free_request(struct kube_request *request)
 {
     struct kube *kube = request->kube;
+    /* kube_tick walks the list and calls back, and a callback may cancel any request: also the one
+     * that is next. */
     if (kube->cursor == request)
         kube->cursor = request->next;
     if (request->next)
@@ -45,6 +47,8 @@ static void free_request(struct kube_request *request)
 void kube_request_finish(struct kube_request *request, const struct json *answer,
                          const struct error *err)
 {
+    /* Freed before the callback, which may send the next request or close what the request belongs
+     * to. */
     struct kube_request last = *request;
     free_request(request);
     if (last.is_stream)
@@ -55,6 +59,8 @@ void kube_request_finish(struct kube_request *request, const struct json *answer
 
 /* ---- one try ---- */
 
+/* Only marks the request. kube_tick calls back, so that nobody hears of a request before kube_send
+ * has returned it. */
 static void fail(struct kube_request *request, int64_t wait_ms)
 {
     request->state = REQUEST_FAILED;
@@ -65,6 +71,8 @@ static void fail(struct kube_request *request, int64_t wait_ms)
 static void on_unauthorized(struct kube_request *request)
 {
     struct kube *kube = request->kube;
+    /* Many requests may fail with the same old login. The first one asks for another, and the rest
+     * are only sent again with it. */
     if (request->login == kube->login)
         kube->unauthorized = true;
     fail(request, request->was_unauthorized ? -1 : 0);
@@ -113,6 +121,8 @@ static void on_done(void *context, const struct http_answer *answer)
         break;
     case KUBE_RETRY:
         request->kube->failed++;
+        /* 429 comes from the server's admission (API Priority and Fairness) before it executes
+         * anything. After any other failure the write may have been done. */
         request->maybe_done |= answer->status != HTTP_STATUS_TOO_MANY;
         request->err = err;
         fail(request,
@@ -144,6 +154,7 @@ static int refresh_login(struct kube *kube, int64_t now_ms, struct error *err)
     return 0;
 }
 
+/* Reads harm nobody. Unguarded are the writes of the Lease itself, which decide who leads. */
 static bool is_forbidden_by_guard(const struct kube_request *request)
 {
     const struct kube *kube = request->kube;
@@ -154,6 +165,8 @@ static bool is_forbidden_by_guard(const struct kube_request *request)
 void kube_request_try(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
+    /* Asked before each try and not once: another operator may have begun to lead while the request
+     * waited for its next try. */
     if (is_forbidden_by_guard(request)) {
         error_set(&request->err, ERR_CANCELLED,
                   "%s %.200s: not sent: this operator does not lead any more", request->method,

@@ -40,6 +40,8 @@ static enum error_code code_of(long status, const char *reason)
         return ERR_FORBIDDEN;
     case 404:
         return ERR_NOT_FOUND;
+    /* Two failures share the number, and only metav1.Status.reason tells them apart. The name is
+     * taken (POST), or the object is newer than the one that was sent (PUT). */
     case 409:
         return reason && strcmp(reason, "AlreadyExists") == 0 ? ERR_EXISTS : ERR_CONFLICT;
     case 410:
@@ -54,6 +56,8 @@ static enum error_code code_of(long status, const char *reason)
     }
 }
 
+/* What may pass by itself: a timeout, an overloaded server, one that restarts. The others would be
+ * answered the same again. 401 asks for another login first. */
 static enum kube_verdict verdict_of(long status)
 {
     if (status == 401)
@@ -129,5 +133,7 @@ int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, 
     int64_t asked_ms = answer->retry_after_ms > 0 ? answer->retry_after_ms : 0;
     if (asked_ms > RETRY_AFTER_MAX_MS)
         asked_ms = RETRY_AFTER_MAX_MS;
+    /* Retry-After is the least wait. The server tells many clients the same number, so each adds
+     * its own random part. */
     return asked_ms + backoff_ms(first_ms, max_ms, failures, random);
 }

@@ -23,6 +23,7 @@ bool kube_path(char *out, size_t size, const char *group, const char *version, c
 {
     const char *parts[9];
     size_t count = 0, length = 0;
+    /* The core group has no name and lives under /api/v1, all others under /apis/GROUP/VERSION. */
     parts[count++] = *group ? "apis" : "api";
     if (*group)
         parts[count++] = group;

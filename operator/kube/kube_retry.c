@@ -38,6 +38,8 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
     struct pollfd fds[COMMAND_FDS_MAX];
     int64_t left_ms;
     follow_clock(kube, now_ms);
+    /* First the credentials: requests that wait for the plugin's answer go out in this very
+     * tick. */
     kubeconfig_follow(kube->config, now_ms);
     for (struct kube_request *r = kube->first; r; r = kube->cursor) {
         kube->cursor = r->next;
@@ -48,6 +50,7 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
             kube_request_try(r, now_ms);
     }
     kube->cursor = NULL;
+    /* A callback may have sent requests that the walk has passed already. */
     *ret_due_ms = has_called_back ? now_ms : INT64_MAX;
     for (struct kube_request *r = kube->first; r; r = r->next) {
         int64_t due_ms = r->state == REQUEST_BACKOFF  ? r->due_ms

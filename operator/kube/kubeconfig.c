@@ -131,6 +131,8 @@ static bool same_text(const char *a, const char *b)
 static int reread(struct kubeconfig *config, int64_t now_ms, struct error *err)
 {
     config->read_ms = now_ms;
+    /* All or nothing: certificate and key are two files, which somebody replaces one after the
+     * other. Between the two they do not match, and the old pair goes on serving. */
     struct texts texts, *old = &config->texts;
     if (read_texts(&config->login, now_ms, &texts, err))
         return -1;
@@ -192,6 +194,9 @@ static int64_t ahead_ms(const struct kubeconfig *config)
                                : end_ms - (part_ms < EXEC_AHEAD_MS ? part_ms : EXEC_AHEAD_MS);
 }
 
+/* The plugin runs ahead of the expiry, so requests rarely wait for it. They wait only if their
+ * login was refused or has expired. The pause keeps a plugin that fails at once from running in a
+ * loop. */
 static int refresh_exec(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
 {
     bool expired = now_ms >= config->credential.expires_ms;
@@ -240,6 +245,8 @@ static void login_in_cluster(const char *directory, struct arena *arena,
                              struct kubeconfig_login *ret_login)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+    /* The kubelet gives the address bare; in a URL an IPv6 address stands in brackets (RFC
+     * 3986). */
     bool is_ipv6 = strchr(host, ':') != NULL;
     *ret_login = (struct kubeconfig_login){.server = arena_printf(arena, "https://%s%s%s:%s",
                                                                   is_ipv6 ? "[" : "", host,
@@ -271,6 +278,9 @@ static int login_from_files(const char *paths, const char *separator, const char
     return files ? kubeconfig_file_login(files, context, arena, ret_login, err) : -1;
 }
 
+/* The order of controller-runtime: the flag, KUBECONFIG, the pod's service account, ~/.kube/config.
+ * An error in a file ends the search: another cluster than the meant one would be worse than
+ * none. */
 static int find_login(const struct kubeconfig_options *options, struct arena *arena,
                       struct kubeconfig_login *ret_login, struct error *err)
 {
@@ -333,6 +343,8 @@ const char *kubeconfig_server(const struct kubeconfig *config)
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)
 {
     kubeconfig_follow(config, now_ms);
+    /* The kubelet replaces a service account's token before its end; client-go reads the file each
+     * minute, too. A file that cannot be read matters only if the login was refused. */
     bool old = now_ms - config->read_ms >= REREAD_MS || now_ms < config->read_ms;
     if ((renew || old) && !config->exec_run) {
         config->read_err.code = ERR_NONE;

@@ -43,6 +43,8 @@ static const char *or_none(const char *text)
     return text ? text : "";
 }
 
+/* The rules of client-go's credential plugins: the plugin answers in the API version that the
+ * kubeconfig names, with a token, a certificate with its key, or all of them. */
 static int check(const struct answer *answer, const char *api_version, struct error *err)
 {
     const struct exec_credential *credential = &answer->credential;
@@ -123,6 +125,7 @@ static const char *const *environment(const struct kubeconfig_exec *exec, const 
     for (size_t i = 0; i < exec->env_count; i++)
         env[count++] = arena_printf(arena, "%s=%s", exec->env[i].name, or_none(exec->env[i].value));
     env[count++] = arena_printf(arena, "KUBERNETES_EXEC_INFO=%s", info);
+    /* getenv() returns the first of two equal names, so each name stands in the list once. */
     size_t set = count;
     for (size_t i = 0; i < ours; i++) {
         size_t name_bytes = strcspn(environ[i], "=") + 1, j = 0;

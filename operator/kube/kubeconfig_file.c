@@ -75,6 +75,8 @@ static void read_base64(struct json_reader *reader, const struct json *value, vo
     const char *text = json_read_text(reader, value);
     if (!text || !*text)
         return;
+    /* EVP_DecodeBlock is simpler, but counts the padding as bytes and refuses the line breaks that
+     * base64(1) writes. */
     size_t length = strlen(text);
     unsigned char *out = arena_alloc(reader->arena, length + 1);
     EVP_ENCODE_CTX *decoder = EVP_ENCODE_CTX_new();
@@ -126,6 +128,8 @@ static void read_exec(struct json_reader *reader, const struct json *value, void
     json_read(reader, value, exec_fields, user);
 }
 
+/* Refused when the user is chosen, and not skipped: without "as", for one, requests would have more
+ * rights than the file grants. */
 static void read_unsupported(struct json_reader *reader, const struct json *value, void *user)
 {
     (void)value;
@@ -317,6 +321,7 @@ static int login_exec(const struct kubeconfig_file *file, const char *owner,
     struct kubeconfig_exec *exec = arena_new(arena, struct kubeconfig_exec);
     *exec = user->exec;
     exec->what = arena_printf(arena, "%s: %s: exec", file->path, owner);
+    /* As kubectl: a bare name is looked up in PATH, a path with a slash is relative to the file. */
     if (strchr(exec->command, '/'))
         exec->command = resolve(file, exec->command, arena);
     login->exec = exec;

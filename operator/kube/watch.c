@@ -86,6 +86,8 @@ static void add_parameter(struct str *path, const char *name, const char *value)
 
 enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
 {
+    /* Nobody reports that a stream has settled: a kind that does not change sends no line for a
+     * minute. So the next look at the clock counts it as success. */
     bool list = watch->state == LIST;
     if (watch->state == STREAMING && now_ms - watch->opened_ms >= SETTLED_MS)
         stream_succeeded(watch);
@@ -93,9 +95,15 @@ enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret
         return WATCH_WANT_NOTHING;
     str_clear(&watch->path);
     if (list) {
+        /* Without resourceVersion a list is consistent with etcd ("Most Recent" in the API
+         * concepts). With resourceVersion=0 a lagging API server could show what was deleted long
+         * ago. */
         str_printf(&watch->path, "%s?limit=%d", watch->options.path, watch->options.page);
         add_parameter(&watch->path, "continue", watch->token);
     } else {
+        /* A bookmark carries nothing but a newer resourceVersion. Without bookmarks the version of
+         * a quiet kind grows older than etcd's compaction (five minutes). Each reconnect would then
+         * end in 410 and a list. */
         str_printf(&watch->path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d",
                    watch->options.path, watch->options.timeout_s);
         add_parameter(&watch->path, "resourceVersion", watch->version);
@@ -147,6 +155,8 @@ static void halve_page(struct watch *watch, const struct error *err, int64_t now
 
 static void list_failed(struct watch *watch, const struct error *err, int64_t now_ms)
 {
+    /* A continue token names a revision of etcd and expires with it (410). The pages that were read
+     * are no use then: the list begins anew. */
     if (err->code == ERR_GONE || err->code == ERR_INPUT)
         free(take(watch->token));
     if (err->code == ERR_LIMIT && watch->options.page > 1) {
@@ -160,6 +170,8 @@ static void list_failed(struct watch *watch, const struct error *err, int64_t no
 static void stream_failed(struct watch *watch, const struct error *err, int64_t now_ms)
 {
     int64_t due_ms = retry_ms(watch, ++watch->stream_failures, err, now_ms);
+    /* The stream cannot be resumed behind an event that could not be read: its version is unknown.
+     * Only a list shows what it said. */
     bool lost = err->code == ERR_GONE || err->code == ERR_INPUT;
     plan(watch, lost || watch->stream_failures >= STREAM_TRIES ? LIST : STREAM, due_ms);
 }
@@ -224,6 +236,8 @@ void watch_feed_list(struct watch *watch, const struct json *answer, const struc
         list_failed(watch, err, now_ms);
         return;
     }
+    /* Only the first page begins a list: objects that no page of it named are deleted at its
+     * end. */
     if (!watch->token)
         watch->options.begin_list(watch->options.context);
     put_items(watch, json_get(answer, "items"));
@@ -235,6 +249,8 @@ void watch_feed_list(struct watch *watch, const struct json *answer, const struc
         plan(watch, LIST, now_ms);
         return;
     }
+    /* All pages of a list have the version of its first one, so the watch misses nothing that
+     * happened while the pages were read. */
     set_text(&watch->version, text_at(metadata, "resourceVersion", MAX_VERSION));
     watch->options.end_list(watch->options.context);
     watch->synced = true;
@@ -252,6 +268,8 @@ static int take_event(struct watch *watch, const struct json *event, struct erro
     if (!type || !json_is_object(object))
         return error_set(err, ERR_INPUT, "watch of %s: an event without type or object",
                          watch->options.path);
+    /* The answer's status was 200 long ago: what goes wrong later, an expired version above all,
+     * comes as an event with a metav1.Status. */
     if (strcmp(type, "ERROR") == 0) {
         int64_t code = json_as_integer(json_get(object, "code"));
         const char *message = json_as_text(json_get(object, "message"));
@@ -270,6 +288,7 @@ static int take_event(struct watch *watch, const struct json *event, struct erro
     else if (strcmp(type, "BOOKMARK") != 0)
         return error_set(err, ERR_INPUT, "watch of %s: an event of unknown type \"%.20s\"",
                          watch->options.path, type);
+    /* A version is opaque: it is stored and sent back, and never compared or computed with. */
     set_text(&watch->version, version);
     return 0;
 }
@@ -301,6 +320,8 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
         return;
     }
     stream_succeeded(watch);
+    /* A server or proxy that ends each stream at once, without an error, must not make us ask in a
+     * loop. */
     int64_t earliest_ms = watch->opened_ms + watch->options.backoff_first_ms;
     plan(watch, STREAM, now_ms > earliest_ms ? now_ms : earliest_ms);
 }

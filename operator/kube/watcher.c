@@ -35,6 +35,8 @@ static void on_line(void *context, const char *line, size_t bytes)
     struct watcher *w = context;
     if (!w->request || watch_feed_line(w->machine, line, bytes, w->clocks->steady_ms()))
         return;
+    /* The machine has planned its next request already. This stream would deliver events that come
+     * after the one it failed at. */
     kube_cancel(w->kube, w->request);
     w->request = NULL;
 }
