@@ -6,6 +6,8 @@
 
 static void refill(struct event_budget *budget, int64_t steady_ms)
 {
+    /* Only whole periods are paid out. The rest of one counts on, so that frequent calls lose no
+     * token. */
     int64_t tokens = (steady_ms - budget->refill_ms) / EVENT_BUDGET_REFILL_MS;
     if (tokens >= budget->spent) {
         budget->spent = 0;
@@ -37,6 +39,8 @@ bool event_budget_is_new(struct event_budget *b, const char *text, int64_t stead
     if (b->reported[place].hash == hash &&
         steady_ms - b->reported[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
         return false;
+    /* Known or new, the text moves to the front, and the one that was not heard longest drops out.
+     * An hour counts anew from here: an expired event is recorded again. */
     memmove(b->reported + 1, b->reported, (size_t)place * sizeof *b->reported);
     b->reported[0] = (struct reported_event){hash, steady_ms};
     return true;

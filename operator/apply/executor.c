@@ -206,6 +206,8 @@ static bool relist_unseen(const struct executor *executor, struct job_memory *me
                           const struct snapshot *snapshot, const char *version)
 {
     const struct executor_options *options = &executor->options;
+    /* When the plan was over: a watch that has said anything since then is alive, and is not listed
+     * again. */
     int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
     bool missing[EXPECT_KINDS], again = false;
     if (memory->relisted || !options->unseen_change)

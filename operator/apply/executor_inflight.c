@@ -66,6 +66,8 @@ static void send_request(struct run *run, const struct action *action, struct in
         .path = request.path,
         .body = request.body,
         .content_type = request.content_type,
+        /* An event is not tried again: it must not hold back what the job needs, and the next
+         * failure brings the next event. */
         .once = action->kind == ACTION_EVENT,
         .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
         .done = done,
@@ -75,6 +77,7 @@ static void send_request(struct run *run, const struct action *action, struct in
     json_free(request.body);
 }
 
+/* In the list before it is sent: the transport may call back as soon as it has the request. */
 static void begin(struct run *run, const struct action *action,
                   struct request (*build)(const struct action *action,
                                           const struct request_source *source),
@@ -168,6 +171,7 @@ void inflight_record_event(struct run *run, const struct action *event)
     struct inflight *inflight = xcalloc(1, sizeof *inflight);
     inflight->executor = executor;
     executor->event_count++;
+    /* Events belong to the executor and not to the plan: a plan is over without them. */
     list_add(&executor->events, inflight);
     send_request(run, event, inflight, request_build, on_event_done);
 }

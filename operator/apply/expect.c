@@ -37,6 +37,8 @@ static void await(struct expect *expect, enum expect_kind kind, struct sight sig
 {
     sight.kind = kind;
     if (expect->first + expect->count == expect->size) {
+        /* An arena frees nothing before its end. So what was seen at the front is left behind with
+         * the old array. */
         expect->size = expect->size ? 2 * expect->size : 16;
         struct sight *more = arena_array(expect->arena, struct sight, expect->size);
         if (expect->count)
@@ -97,6 +99,8 @@ static bool is_it(const struct sight *sight, const char *uid, const char *name)
 static bool shows(const struct snapshot *snapshot, const struct sight *sight)
 {
     const struct pod_group *group = snapshot->pod_group;
+    /* Deletes of PodGroups are not expected: the next pass deletes one that is still there again,
+     * which does no harm. */
     if (sight->kind == EXPECT_POD_GROUP)
         return group && is_it(sight, group->uid, group->name);
     for (size_t i = 0; sight->kind == EXPECT_POD && i < snapshot->pod_count; i++)
@@ -121,6 +125,8 @@ bool expect_is_empty(const struct expect *expect)
 bool expect_is_met(struct expect *expect, const struct snapshot *snapshot,
                    const char *resource_version)
 {
+    /* Only from the front: what was done first is seen first, so a pass over a thousand pods
+     * compares a few and not all. */
     while (expect->count && shows(snapshot, &expect->sights[expect->first])) {
         expect->first++;
         expect->count--;

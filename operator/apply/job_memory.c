@@ -76,6 +76,8 @@ bool job_memory_clear_refusal(struct job_memory *memory)
 void job_memory_add_unconfirmed(struct job_memory *memory, const struct job_status *before,
                                 const struct job_status *tried)
 {
+    /* Each failed try may be the one that reached the server, so all tries over the same status are
+     * kept. There is room for the first ones and the newest. */
     const struct unconfirmed *old = memory->unconfirmed;
     struct arena *arena = arena_open();
     struct unconfirmed *unconfirmed = arena_new(arena, struct unconfirmed);
@@ -122,6 +124,8 @@ bool job_memory_confirm_write(struct job_memory *memory, const struct job_status
             done = &unconfirmed->tried[i];
     if (done)
         *ret_before = job_status_copy(&unconfirmed->before, arena);
+    /* The cache shows that status without its history, which was pruned; ours goes with it from now
+     * on. */
     if (done && memory->kept)
         job_memory_set_history_kept(memory, done, false);
     job_memory_drop_unconfirmed(memory);

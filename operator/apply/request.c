@@ -60,6 +60,9 @@ static struct request remove_object(const struct resource *resource,
                                     const struct request_source *source,
                                     const struct action *action)
 {
+    /* The UID is a precondition (metav1.Preconditions): a pod that was made meanwhile under the
+     * same name survives. A forced delete names the resourceVersion as well, as it trusts what it
+     * saw of the pod. */
     const struct manifest_delete options = {
         .uid = action->uid,
         .version = action->version,
@@ -109,6 +112,8 @@ static struct request update_autoscaler(const struct request_source *source,
     return request;
 }
 
+/* PUT with the resourceVersion that was reconciled: a status is a conclusion from the whole job, so
+ * any change in between refuses it (409). A merge would mix two conclusions. */
 static struct request set_status(const struct request_source *source, const struct action *action)
 {
     struct request request = {
@@ -122,6 +127,8 @@ static struct request set_status(const struct request_source *source, const stru
 static struct request create_event(const struct request_source *source, const struct action *action)
 {
     char name[EVENT_NAME_BYTES];
+    /* client-go's form of an event's name: that of the object, a dot, and a number that does not
+     * come again. */
     snprintf(name, sizeof name, "%s.%016" PRIx64, source->job->name, source->event_number);
     return create_object(&resource_event, source,
                          manifest_event(source->job, name, action->event_type, action->reason,

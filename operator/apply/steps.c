@@ -11,7 +11,9 @@
 enum effect { CHANGES, CREATES, DELETES };
 
 /* How actions of one kind are carried out, and what is said of their outcome, in the words that
- * tools know from the peer operator. */
+ * tools know from the peer operator. The stages are barriers. The status is stored first: were a
+ * pod deleted before its restart is counted, a crash of the operator would lose the count. Services
+ * come before pods, which look each other's names up as soon as they run. */
 static const struct deed {
     int stage;
     enum effect effect;
@@ -78,6 +80,7 @@ static const struct autoscaler_spec *copy_of_autoscaler(const struct autoscaler_
     return copy;
 }
 
+/* The plan lives in the arena of its pass, which is over before the first answer comes. */
 static struct action copy_of(const struct action *action, struct arena *arena)
 {
     struct action copy = *action;
@@ -113,6 +116,8 @@ struct steps *steps_open(const struct plan *plan, const struct job_status *statu
         else
             steps->actions[steps->count++] = copy_of(&plan->actions[i], arena);
     }
+    /* Pods are made with the history that this plan stores, not with the one it was made from: the
+     * attempt and the restart count are in it. */
     bool has_status = steps->count && steps->actions[0].kind == ACTION_SET_STATUS;
     steps->history =
         has_status ? steps->actions[0].status->history : job_status_copy(status, arena).history;
@@ -131,6 +136,9 @@ static bool may_start(struct steps *steps, const struct deed *deed)
         if (steps->in_flight)
             return false;
         steps->stage = deed->stage;
+        /* Slow start, as in Kubernetes' Job controller: a quota that refuses pods refuses one, and
+         * not a thousand at once. Each success widens the window by one, which doubles it per round
+         * trip. */
         steps->window = deed->effect == CREATES ? 1 : steps->parallel_max;
     }
     return steps->in_flight < steps->window;
