@@ -51,6 +51,7 @@ static void on_done(void *context, const struct json *answer, const struct error
     if (outcome == LEASE_STORED && lease_object_read(answer, &stored, &leader->failure))
         outcome = LEASE_UNKNOWN;
     leader->went_well = outcome != LEASE_UNKNOWN;
+    /* Kept whole, as an update sends it back: labels and fields of others survive our PUT. */
     if (outcome == LEASE_STORED || outcome == LEASE_ABSENT) {
         json_free(leader->seen);
         leader->seen = json_clone(answer); /* NULL if absent */
@@ -72,6 +73,8 @@ static void send(struct leader *leader, enum lease_want want, const struct lease
                                   leader->name, record);
     static const char *const methods[] = {
         [LEASE_READ] = "GET", [LEASE_CREATE] = "POST", [LEASE_UPDATE] = "PUT"};
+    /* One try each: the lease decides itself when to read or write again. Unguarded, as this
+     * request is what decides who may write. */
     struct kube_call call = {.method = methods[want],
                              .path = path,
                              .body = body,
@@ -149,6 +152,8 @@ static bool is_gone(enum error_code code)
 /* An error names the request before the first colon. */
 static bool is_same_failure(const struct error *a, const struct error *b)
 {
+    /* A server that is away fails now by timeout and now by a refused connection: that is one
+     * trouble. A missing right is one per request (get, create, update). */
     size_t request = strcspn(a->msg, ":") + 1;
     if (is_gone(a->code))
         return is_gone(b->code);

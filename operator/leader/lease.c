@@ -79,6 +79,8 @@ enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
     if (!lease->is_fresh)
         return lease->in_flight = LEASE_READ;
     *ret_record = next_record(lease, wall_ms);
+    /* Set before the answer, which may be lost: from here on a release must clear the lease,
+     * although we do not lead. */
     lease->may_be_ours = true;
     return lease->in_flight = lease->record.exists ? LEASE_UPDATE : LEASE_CREATE;
 }
@@ -86,6 +88,9 @@ enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
 static void feed_stored(struct lease *lease, const struct lease_record *stored, int64_t now_ms)
 {
     assert(stored->exists);
+    /* Only our own clock counts, from the moment that we saw the record change (client-go's
+     * observedTime). renewTime is the holder's clock, and two nodes' clocks may differ by more than
+     * a lease lasts. */
     if (!lease->record.exists || strcmp(stored->version, lease->record.version) != 0)
         lease->observed_ms = now_ms;
     lease->record = *stored;
@@ -98,6 +103,9 @@ static void feed_stored(struct lease *lease, const struct lease_record *stored, 
         return;
     lease->due_ms = lease->sent_ms + lease->options.retry_ms;
     if (is_ours(lease))
+        /* Counted from the sending: others see the new record later than that, and wait for the
+         * longer lease duration. So we have stopped before anyone may take over, however slow the
+         * answer was. */
         lease->held_until_ms = lease->sent_ms + lease->options.renew_deadline_ms;
 }
 
@@ -135,6 +143,8 @@ void lease_release(struct lease *lease, int64_t now_ms)
 
 int64_t lease_due(const struct lease *lease, int64_t now_ms)
 {
+    /* The end of the lease wakes the operator even while a renewal is in flight: it must stop
+     * writing at that moment. */
     int64_t due_ms = lease_is_held(lease, now_ms) ? lease->held_until_ms : INT64_MAX;
     if (lease->in_flight != LEASE_WAIT || (lease->is_releasing && !lease->may_be_ours))
         return due_ms;

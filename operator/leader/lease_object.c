@@ -70,6 +70,8 @@ struct json *lease_object_write(const struct json *seen, const char *namespace_,
 {
     struct json *object = json_clone(seen);
     if (seen) {
+        /* With the version the PUT is a compare-and-swap: of two candidates that read the same
+         * lease the server refuses one (409). */
         json_set_text(json_get(object, "metadata"), "resourceVersion", record->version);
     } else {
         object = json_texts_of("apiVersion", resource_lease.api_version, "kind",
