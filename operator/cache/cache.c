@@ -72,6 +72,8 @@ static void report_child_change(struct cache *cache, const struct child_entry *c
 
 /* ---- jobs ---- */
 
+/* Pods may be listed before their job, and outlive it: an entry exists while there is a job or a
+ * child. */
 static struct job_objects *open_job_objects(struct cache *cache, const char *key)
 {
     struct job_objects *job_objects = (struct job_objects *)table_find(&cache->jobs, key);
@@ -158,6 +160,8 @@ static void put_child(struct cache *cache, struct reading *reading)
 {
     const struct identity *identity = &reading->identity;
     struct child_entry *old = cache_find_child(cache, reading->kind, reading->key);
+    /* A list brings everything that is known already. An equal resourceVersion means an equal
+     * object, so decoding it again and waking its job are spared. */
     if (old && strcmp(old->version, identity->resource_version) == 0) {
         old->seen = cache->list[reading->kind];
         return;
@@ -170,8 +174,11 @@ static void put_child(struct cache *cache, struct reading *reading)
         report_unreadable(cache, reading->kind, reading->key, lines_join(&reading->problems));
     child->seen = cache->list[reading->kind];
     struct job_objects *job_objects = job_objects_of(cache, reading);
+    /* Its owner or label was changed: the job that loses it must look as well. */
     if (old && old->job_objects != job_objects && old->job_objects)
         report_change(cache, old->job_objects->key);
+    /* The new one goes in before the old one goes out: between the two the job's entry would be
+     * empty, and freed. */
     if (job_objects)
         add_child(child, job_objects);
     if (old) {
@@ -256,6 +263,8 @@ void cache_close(struct cache *cache)
 
 void cache_begin_list(struct cache *cache, enum cache_kind kind)
 {
+    /* Mark and sweep: what a list names gets its number, and the list's end drops what bears an
+     * older one. So deletions that no watch has seen are found. */
     cache->list[kind]++;
     cache->full[kind] = false;
 }

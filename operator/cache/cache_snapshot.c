@@ -14,6 +14,8 @@ static struct children collect(const struct cache *cache, enum cache_kind kind,
                                const struct job_objects *job_objects, const struct job *job,
                                struct arena *arena)
 {
+    /* Two sources: what claims to be the job's, and what bears a name that the job wants. The
+     * latter may be another's, and then stands in the way. */
     size_t most = 0;
     const struct child_entry *first = job_objects ? job_objects->children[kind] : NULL;
     for (const struct child_entry *child = first; child; child = child->next)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+/* One allocation a child: there may be hundreds of thousands, and each separate text would cost a
+ * header and a partly filled block of malloc. */
 #define TEXTS_MAX 8
 
 /* Where a child keeps its texts; all but the name, which lies in the key. */
@@ -132,6 +134,8 @@ static struct child_entry *copy(struct child_entry *read, const struct identity 
     if (quantities.count)
         child->group.spec.min_resources.items = items;
     child->entry.key = append(&at, identity->namespace_);
+    /* The key "NAMESPACE/NAME" is both texts in a row: the first one's zero becomes the slash, and
+     * the name is the key's end. */
     at[-1] = '/';
     *name_of(child) = append(&at, identity->name);
     struct texts texts = texts_of(child);

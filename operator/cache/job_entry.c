@@ -129,6 +129,7 @@ void job_entry_close(struct job_entry *entry)
 {
     if (!entry)
         return;
+    /* Users of the decoded job keep it: a reconcile goes on with the version it began with. */
     if (entry->decoded)
         entry->decoded->entry = NULL;
     free(entry->text);

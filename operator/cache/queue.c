@@ -93,6 +93,7 @@ static void wait_no_more(struct queue *queue, struct item *item)
     if (last == item)
         return;
     set(heap, place, last);
+    /* The last one may belong above or below the gap; one of the two does nothing. */
     rise(heap, last);
     sink(heap, last);
 }
@@ -113,12 +114,16 @@ static struct item *find_working(const struct queue *queue, const char *key)
 
 static void drop_if_idle(struct queue *queue, struct item *item)
 {
+    /* An item with failures is kept although it does not wait: its next failure must wait
+     * longer. */
     if (item->working || item->place != NOT_WAITING || item->failures > 0)
         return;
     table_remove(&queue->items, &item->entry);
     free(item);
 }
 
+/* As client-go's workqueue: a key that is added while it is worked on is due again afterwards. So a
+ * job never has two passes at once, and no change is lost. */
 static void end_work(struct queue *queue, struct item *item)
 {
     item->working = false;
@@ -175,6 +180,7 @@ void queue_add(struct queue *queue, const char *key, enum queue_lane lane, int64
     if (!item)
         item = make_item(queue, key);
     bool waits = item->place != NOT_WAITING;
+    /* A key waits once: however many events a job causes, they end in one pass. */
     if (waits && item->lane == lane && at_ms >= item->at_ms)
         return;
     if (waits) {
