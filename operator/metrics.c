@@ -59,6 +59,8 @@ static struct space *space_of(struct metrics *m, const char *name)
     for (size_t i = 0; i < m->count; i++)
         if (!strcmp(m->spaces[i].name, name))
             return &m->spaces[i];
+    /* A counter may not disappear, so a namespace's row is for good. Past the limit all further
+     * ones share a row: else their number would grow without end. */
     if (m->count == METRICS_MAX_NAMESPACES)
         name = METRICS_OTHERS;
     else if (m->count > METRICS_MAX_NAMESPACES)

@@ -55,6 +55,8 @@ int serve_open(struct serve **ret_serve, const struct operator_config *config, s
         return error_wrap(err, "--metrics-bind-address");
     publish(s->health, "/healthz", 200, "text/plain", "ok\n");
     if (s->health)
+        /* The loop publishes the page anew as long as it runs. If it hangs, the page expires, and
+         * the kubelet restarts the pod. */
         httpd_expect(s->health, "/healthz", STUCK_AFTER_MS);
     publish_ready(s, false);
     return 0;

@@ -32,6 +32,7 @@ int wait_for_name(const struct wait_for_name *how, const char *name, int64_t tri
 static bool resolves(void *context, const char *name, const char **ret_why)
 {
     (void)context;
+    /* The resolver of the pod itself: a name that it finds is one that training can connect to. */
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     int result = getaddrinfo(name, NULL, &hints, &list);
     if (result == 0)
@@ -71,6 +72,8 @@ int wait_for_name_main(int argc, char *const *argv)
         log_error("wait-for: %s", err.msg);
         return EXIT_CONFIG;
     }
+    /* As PID 1 of its container this process has no default actions (pid_namespaces(7)): without a
+     * handler SIGTERM would do nothing until the grace period is over. */
     struct sigaction action = {.sa_handler = end};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);

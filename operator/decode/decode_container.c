@@ -139,6 +139,7 @@ void container_last_end(const struct container_statuses *statuses, bool failed, 
         const struct container_status *status = &statuses->items[i];
         const struct container_end *end = counted_end(status, failed, deleted_ms);
         bool main = status->name && strcmp(status->name, API_CONTAINER_NAME) == 0;
+        /* Times have whole seconds, so several ends may tie: then the main container speaks. */
         if (!end || !status->name || (ret_end->container && end->finished_ms < *ret_ms) ||
             (ret_end->container && end->finished_ms == *ret_ms && !main))
             continue;

@@ -78,6 +78,8 @@ static void set_owner(struct metadata *metadata)
     identity->job_name = label(metadata, LABEL_JOB_NAME);
     for (size_t i = 0; i < metadata->owner_count; i++) {
         const struct owner *owner = &metadata->owners[i];
+        /* An object has one controller at most; other owners only keep it from garbage
+         * collection. */
         if (!owner->controller || !owner->uid)
             continue;
         identity->owner_uid = owner->uid;
@@ -129,6 +131,8 @@ int decode_identity(const struct json *object, struct arena *arena, struct lines
                     {"namespace", &identity->namespace_},
                     {"uid", &identity->uid},
                     {"resourceVersion", &identity->resource_version}};
+    /* From the last to the first, so that the message names the first one that is missing. All get
+     * a text that can be used. */
     const char *missing = NULL;
     for (size_t i = array_length(required); i-- > 0;) {
         if (*required[i].value && **required[i].value)

@@ -58,6 +58,7 @@ static const struct json_field group_fields[] = {
     JSON_END,
 };
 
+/* Volcano keeps its conditions: only one with status True holds now. */
 static const char *unschedulable(const struct group_document *document)
 {
     for (size_t i = 0; i < document->condition_count; i++) {

@@ -52,6 +52,7 @@ void decode_resources(struct json_reader *reader, const struct json *value, void
         return;
     json_read(reader, value, requirements_fields, &found);
     json_note_unused(reader);
+    /* As the API server's defaults: a request that is missing is its limit. */
     struct quantities all = found.limits;
     for (size_t i = 0; i < found.requests.count; i++)
         quantities_set(&all, found.requests.items[i].resource, found.requests.items[i].milli,

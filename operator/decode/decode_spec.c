@@ -80,6 +80,7 @@ static void read_metrics(struct json_reader *reader, const struct json *value, v
     struct elastic_policy *elastic = policy;
     if (!json_is_array_here(reader, value))
         return;
+    /* Sorted, as the hash must not change when somebody writes the same keys in another order. */
     auto_free char *text = json_print(value, JSON_SORTED);
     elastic->metrics = value;
     elastic->metrics_hash = hash(text, reader->arena);

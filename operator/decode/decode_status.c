@@ -19,6 +19,7 @@ static const char *const condition_types[] = {
     "", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Waiting", NULL};
 static const char *const truth_values[] = {"", "True", "False", "Unknown", NULL};
 
+/* A stored status is not refused: what cannot be read counts as absent. */
 static void read_time(struct json_reader *reader, const struct json *value, void *wall_ms)
 {
     const char *text = json_read_text(reader, value);
@@ -120,6 +121,7 @@ static void take_completed(const char *text, enum replica_type type, struct hist
             last = strtol(end + 1, &end, 10);
         if (end == text || first < 0 || last > MAX_INDEX || (*end && *end != ','))
             return;
+        /* From the last down: the first call makes room for all. */
         for (long i = last; i >= first; i--)
             history_complete(history, type, (int32_t)i, arena);
         text = *end ? end + 1 : end;

@@ -108,6 +108,8 @@ static const struct json_field container_fields[] = {
     JSON_KNOWN("imagePullPolicy"),
     JSON_KNOWN("terminationMessagePath"),
     JSON_KNOWN("terminationMessagePolicy"),
+    /* The operator passes the template on whole. UNUSED are the fields that `shoal run` cannot
+     * enforce on one machine, and says so. */
     JSON_UNUSED("envFrom"),
     JSON_CUSTOM("resources", struct container, requests, decode_resources),
     JSON_UNUSED("resizePolicy"),
@@ -221,6 +223,8 @@ void decode_template(struct json_reader *reader, const struct json *value, void 
     struct pod_template *out = template_;
     if (!json_is_object_here(reader, value))
         return;
+    /* The template goes into pods as it was written: fields that this version does not know come
+     * through. Only what the operator itself needs is decoded. */
     out->raw = value;
     json_read(reader, value, template_fields, out);
     complete(out->containers, out->container_count);

@@ -70,6 +70,8 @@ bool quantity_parse(const char *text, int64_t *ret_milli)
     }
     if (!any || !parse_suffix(at, &two, &ten))
         return false;
+    /* Quantities are kept in thousandths and rounded up, as Kubernetes does (resource.Quantity):
+     * one that asks for little must not become nothing. */
     ten += 3 - decimals; /* thousandths */
     ten = ten > MAX_EXPONENT ? MAX_EXPONENT : ten < -MAX_EXPONENT ? -MAX_EXPONENT : ten;
     wide milli = times(times(digits, power(2, two)), power(10, ten));

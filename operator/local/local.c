@@ -73,6 +73,8 @@ void local_close(struct local *local)
     if (!local)
         return;
     local_kill(local);
+    /* Each guard ends after it has reaped its whole tree. What is left after this loop has outlived
+     * a guard that somebody killed. */
     while (!local_idle(local)) {
         int status;
         pid_t pid = waitpid(-1, &status, 0);
@@ -102,6 +104,7 @@ static int set_status(void *context, const struct job *job, const struct job_sta
 {
     (void)job, (void)err;
     struct local *local = context;
+    /* Copied before the old arena goes: the new status may share texts with the old one. */
     struct arena *arena = arena_open();
     local->status = job_status_copy(status, arena);
     arena_close(local->status_arena);
@@ -125,6 +128,7 @@ static int create_pod(void *context, const struct pod_spec *spec, struct error *
         bool has_master = local->job.replicas[REPLICA_MASTER].present;
         bool is_leader =
             spec->type == (has_master ? REPLICA_MASTER : REPLICA_WORKER) && spec->index == 0;
+        /* A runner stays when its pod goes: log, restart counts and back-off are the replica's. */
         runner = &local->runners[local->runner_count++];
         local_runner_open(runner, spec, is_leader, &local->options);
     }

@@ -38,6 +38,7 @@ static const char *localize(const struct builder *b, const char *name, const cha
 {
     int64_t port = 0;
     const struct local_address *address = NULL;
+    /* A port alone does not tell whose it is: the service stands in MASTER_ADDR. */
     if (!strcmp(name, ENV_MASTER_PORT) || !strcmp(name, ENV_PET_MASTER_PORT)) {
         const char *service = "";
         for (size_t i = 0; i < b->container->env_count; i++)
@@ -102,6 +103,8 @@ static const char *resource_value(const struct builder *b, const char *resource)
     return NULL;
 }
 
+/* In the manifest's order, as the kubelet: $(NAME) refers to what was declared before, and to
+ * nothing of our own environment. */
 static int declare(struct builder *b, const struct env_var *var, struct error *err)
 {
     const char *value = NULL;
@@ -219,6 +222,7 @@ int local_container_build(const struct pod_spec *pod, const struct container *co
         return -1;
     process.env = build_environment(&b, restart_count);
     if (container->working_dir) {
+        /* Absolute now: the process is started later, and from another process. */
         auto_free char *path = realpath(container->working_dir, NULL);
         process.directory = arena_strdup(arena, path ? path : container->working_dir);
     }

@@ -47,6 +47,8 @@ const char *local_env_expand(const struct local_env *env, const char *text)
         size_t plain = strcspn(text, "$");
         str_add_bytes(&out, text, plain);
         text += plain;
+        /* Kubernetes' rules: $(NAME) is the variable, $$ a dollar sign, and a reference to an
+         * unknown name stays as it is written. */
         const char *close = text[0] && text[1] == '(' ? strchr(text + 2, ')') : NULL;
         if (close) {
             const struct local_env_var *var = find(env, text + 2, (size_t)(close - text - 2));

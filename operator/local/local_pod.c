@@ -7,7 +7,8 @@ static bool succeeded(const struct local_container *container)
     return container->state == CONTAINER_ENDED && container->exit_code == 0;
 }
 
-/* The containers that may run now: [*ret_first, *ret_end). */
+/* The containers that may run now: [*ret_first, *ret_end). As in Kubernetes, init containers run
+ * one after the other, each to its success, and then all others together. */
 static void stage(const struct local_pod *pod, size_t *ret_first, size_t *ret_end)
 {
     for (size_t i = 0; i < pod->init_count; i++)
@@ -53,6 +54,8 @@ void local_pod_started(struct local_pod *pod, size_t index, int64_t now_ms)
 
 static int64_t backoff_next(struct local_backoff *backoff, int64_t ran_ms, int64_t now_ms)
 {
+    /* As the kubelet's CrashLoopBackOff: at once, then doubled up to a limit. A container that ran
+     * twice as long as the limit begins anew. */
     if (ran_ms >= 2 * backoff->max_ms)
         backoff->delay_ms = 0;
     int64_t due = now_ms + backoff->delay_ms;

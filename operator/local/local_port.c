@@ -64,6 +64,8 @@ int local_ports_take_fixed(struct local_ports *ports, int port, struct error *er
     auto_close int lock = -1;
     if (lock_port(port, &lock, err) < 0)
         return -1;
+    /* The lock keeps other runs away; this finds programs that know nothing of locks. A port is not
+     * bound for long: the replica must be able to bind it. */
     if (!port_is_free(AF_INET, port) || !port_is_free(AF_INET6, port))
         return in_use(port, err);
     ports->locks[ports->count++] = take_fd(lock);

@@ -154,17 +154,22 @@ static void kill_tree(void)
 static _Noreturn void become_container(const struct local_process *p, const char *path,
                                        pid_t guard_parent, int report)
 {
+    /* The parent may have died before the call: then no signal comes, and the process has another
+     * parent already. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard_parent)
         _exit(EXIT_KILLED);
     setsid();
     sigset_t none;
     sigemptyset(&none);
+    /* Blocked and ignored signals survive execve(), and the guard has blocked all. */
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
 
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    /* Marked and not closed: `report` must live until execve() has succeeded, whose success its end
+     * tells. */
     close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(p->output, STDOUT_FILENO) >= 0 &&
         dup2(p->output, STDERR_FILENO) >= 0 && (!p->directory || chdir(p->directory) == 0))
@@ -226,6 +231,9 @@ static _Noreturn void guard_wait(const struct local_process *p, pid_t container,
     }
 }
 
+/* A process between us and the container, since only a parent can kill all of it. As subreaper it
+ * inherits whatever the container's processes leave behind. Our death reaches it as a signal, even
+ * by SIGKILL. */
 static _Noreturn void become_guard(const struct local_process *p, const char *path, pid_t parent,
                                    int report)
 {
@@ -249,6 +257,8 @@ static _Noreturn void become_guard(const struct local_process *p, const char *pa
         (void)ignored;
         _exit(EXIT_KILLED);
     }
+    /* What the parent has open must end with the parent: the locks of its ports and of its log
+     * folder above all. */
     close_range(0, UINT_MAX, 0);
     guard_wait(p, container, parent);
 }

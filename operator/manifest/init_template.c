@@ -146,6 +146,8 @@ int init_template_open(struct init_template **ret_template, const struct init_op
     template_->image = xstrdup(options->image);
     template_->max_tries = options->max_tries ? options->max_tries : INIT_TRIES;
     struct json *containers;
+    /* Tried at the start with the longest name: a template that is wrong or too long stops the
+     * operator, and not the first job. */
     if (expand(template_, LONGEST_NAME, &containers, err) < 0) {
         init_template_close(template_);
         return -1;

@@ -73,6 +73,8 @@ static struct json *service_ports(const struct service_spec *service)
 
 struct json *manifest_service(const struct job *job, const struct service_spec *service)
 {
+    /* Headless: the name resolves to the pod itself, so each of its ports can be reached. Peers
+     * must find a pod before it is ready: a rendezvous comes before all else. */
     const struct pairs none = {.count = 0};
     struct json *object =
         manifest_object("v1", "Service", service->name, job, &service->labels, &none);

@@ -219,6 +219,8 @@ struct json *manifest_status_update(const struct json *object, const struct job 
     keep_foreign_conditions(written, object);
     struct json *update = json_texts_of("apiVersion", API_GROUP_VERSION, "kind", API_KIND, NULL);
     json_set(update, "metadata",
+             /* A PUT of the status subresource replaces all of the status and ignores the rest. So
+              * it needs no spec, and the resourceVersion makes it a compare-and-swap. */
              json_texts_of("name", job->name, "namespace", job->namespace_, "uid", job->uid,
                            "resourceVersion", json_as_text(json_get(metadata, "resourceVersion")),
                            NULL));

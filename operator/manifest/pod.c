@@ -68,6 +68,8 @@ static void put_master(struct env_list *env, const struct job *job, enum replica
                        int32_t index)
 {
     int32_t port = rendezvous_port(job, REPLICA_MASTER);
+    /* The name of the master's service, also for the master itself: as Kubeflow, and not
+     * "localhost". */
     const char *address = names_child(env->arena, job, REPLICA_MASTER, 0);
     int32_t rank = type == REPLICA_MASTER ? 0 : index + 1;
     put_number(env, ENV_MASTER_PORT, port);
@@ -193,6 +195,7 @@ static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod
     struct pairs all = {.items = arena_array(arena, struct pair, user->count + own.count + 3)};
     for (size_t i = 0; i < user->count; i++)
         pairs_set(&all, user->items[i]);
+    /* Ours come last and win: the cache and the services' selectors find pods by them. */
     for (size_t i = 0; i < own.count; i++)
         pairs_set(&all, own.items[i]);
     bool master =

@@ -36,6 +36,8 @@ void children_delete(struct plan *plan, enum action_kind kind, const struct chil
         kind = ACTION_FORCE_DELETE_POD;
         add_pod_lost_event(plan, child);
     }
+    /* A second DELETE of what is being deleted would do nothing, unless it takes the grace period
+     * away. */
     if (child->lost || !child->deleting)
         plan_add(plan, (struct action){.kind = kind,
                                        .name = child->name,
@@ -160,6 +162,8 @@ void children_sync(struct plan *plan, const struct snapshot *snapshot, const str
     bool old_attempt = delete_unwanted(plan, snapshot->job, view, history);
     if (blocker->reason)
         return;
+    /* While a pod of the old attempt lives, no pod of the new one is made: the two would meet in
+     * one rendezvous. */
     for (int type = 0; type < REPLICA_TYPES; type++)
         create_missing(plan, snapshot, view, history, type, !old_attempt, blocker);
 }

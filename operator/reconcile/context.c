@@ -16,6 +16,8 @@ struct reconcile_context context_open(const struct snapshot *snapshot, struct ar
         .status = *snapshot->status,
         .requeue_ms = POLICY_NEVER,
     };
+    /* The pass works on a copy. What it changed shows at the end by comparing it with the cache's
+     * status. */
     ctx.status.history = history_copy(&snapshot->status->history, arena);
     return ctx;
 }
@@ -42,6 +44,7 @@ void context_requeue(struct reconcile_context *ctx, int64_t at_ms)
 
 void context_publish(struct reconcile_context *ctx)
 {
+    /* A write that changes nothing would still cost a request for each pass. */
     if (!job_status_equal(ctx->snapshot->status, &ctx->status)) {
         struct job_status *status = arena_new(ctx->arena, struct job_status);
         *status = ctx->status;

@@ -35,6 +35,8 @@ int32_t incident_count(struct history *history, struct replica_history *replica,
                        bool lost_peer, int64_t now_ms)
 {
     int32_t open = open_to(history, replica, now_ms);
+    /* A lost peer belongs to any incident that its replica had no part in yet. Another exit
+     * explains only incidents that lost peers opened: their cause was missing. */
     int32_t part = least(ends, lost_peer ? open : least(open, history->unexplained));
     int32_t counted = ends - part;
     if (counted > 0) {

@@ -37,6 +37,8 @@ void observe_count(struct reconcile_context *ctx)
             history_is_complete(&ctx->status.history, child->type, child->index))
             continue;
         struct replica_status *count = &ctx->status.replicas[child->type];
+        /* As Kubeflow counts: a pod that still runs while it is deleted has failed. A worker that
+         * only did not find its master has not. */
         if (child->pod->phase == POD_FAILED)
             count->failed += !child->pod->master_not_found;
         else if (child->pod->phase == POD_RUNNING && is_leaving(ctx, child))
@@ -48,6 +50,8 @@ void observe_count(struct reconcile_context *ctx)
 
 void observe_rest(struct reconcile_context *ctx)
 {
+    /* Pods that are cleaned up take their numbers along. So of a finished job a count may grow,
+     * when late successes are seen, and does not shrink. */
     int32_t succeeded[REPLICA_TYPES] = {0};
     bool finished = condition_finished(&ctx->status);
     for (int type = 0; type < REPLICA_TYPES; type++) {
@@ -201,6 +205,8 @@ static bool count_ends(struct reconcile_context *ctx, const struct pod *pod,
 {
     struct history *history = &ctx->status.history;
     struct replica_history replica = history_replica(history, pod);
+    /* A kubelet restarts containers without telling each time, so a pass may see several restarts
+     * at once. Counted is what the stored status says; the rest is new. */
     int32_t fresh = restart_failures(pod) - replica.counted;
     if (fresh <= 0)
         return false;
@@ -249,6 +255,7 @@ struct pod_changes observe(struct reconcile_context *ctx)
         }
     }
     changes.restart_all = group && (has_vanished(ctx) || changes.restart_all);
+    /* All pods of a group restart together: however many of them failed, that was one attempt. */
     if (group && history->failures > before)
         history->failures = before + 1;
     return changes;

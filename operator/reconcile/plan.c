@@ -24,6 +24,7 @@ void plan_add(struct plan *plan, struct action action)
             memcpy(more, plan->actions, plan->count * sizeof *more);
         plan->actions = more;
     }
+    /* Insertion keeps the order of the kinds, which is the order of execution, and is stable. */
     size_t at = plan->count++;
     for (; at > 0 && plan->actions[at - 1].kind > action.kind; at--)
         plan->actions[at] = plan->actions[at - 1];

@@ -9,6 +9,8 @@ static bool is_ours(const struct snapshot *snapshot)
     return snapshot->autoscaler && strcmp(snapshot->autoscaler->owner_uid, snapshot->job->uid) == 0;
 }
 
+/* The API server completes and converts the metrics, so ours never equal the stored ones. The
+ * annotation tells what we wrote. */
 static bool spec_equal(const struct autoscaler_spec *a, const struct autoscaler_spec *b)
 {
     return a->min_replicas == b->min_replicas && a->max_replicas == b->max_replicas &&
@@ -36,6 +38,7 @@ void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
                             struct blocker *blocker)
 {
     const struct autoscaler *autoscaler = snapshot->autoscaler;
+    /* The cluster knows no version of HorizontalPodAutoscaler that we speak. */
     if (!snapshot->options.autoscaling)
         return;
     if (!snapshot->job->elastic.metrics)

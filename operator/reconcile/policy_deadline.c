@@ -4,6 +4,8 @@
 
 static int64_t later(int64_t from_ms, struct optional seconds)
 {
+    /* The limits are of the user: a number of seconds beyond the range of the clock means never,
+     * and does not wrap around to the past. */
     int64_t ms, then_ms;
     if (!seconds.set || __builtin_mul_overflow(seconds.value, 1000, &ms) ||
         __builtin_add_overflow(from_ms, ms, &then_ms))

@@ -49,6 +49,7 @@ static struct quantities min_resources(const struct job *job, int32_t members, s
 
 static const char *queue(const struct snapshot *snapshot)
 {
+    /* As Kubeflow's training operator does, whose queue is immutable once it is set. */
     if (snapshot->pod_group && *snapshot->pod_group->spec.queue)
         return snapshot->pod_group->spec.queue;
     const char *wanted = snapshot->job->run_policy.scheduling.queue;
@@ -63,6 +64,8 @@ struct pod_group_spec policy_gang_spec(const struct snapshot *snapshot, struct a
     spec.min_resources = policy->has_min_resources
                              ? policy->min_resources
                              : min_resources(snapshot->job, spec.min_member, arena);
+    /* Each scheduler's PodGroup has its own fields: a field that the other one knows would be
+     * pruned, and differ from ours at each look. */
     if (snapshot->options.gang.scheduler == GANG_VOLCANO) {
         spec.queue = queue(snapshot);
         spec.priority_class = policy->priority_class ? policy->priority_class : "";

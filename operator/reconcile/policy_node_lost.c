@@ -22,6 +22,8 @@ int64_t policy_overdue_at_ms(const struct pod *pod, const struct reconcile_optio
 int64_t policy_force_delete_at_ms(const struct pod *pod, const struct reconcile_options *options)
 {
     int64_t lost_ms = POLICY_NEVER;
+    /* Without a grace period it was deleted by force already: what is still there is kept by a
+     * finalizer. */
     if (pod->deleted_ms && !pod->grace_ms)
         return lost_ms;
     if (pod->node_lost_ms && !has_ended(pod) && options->node_lost_ms)

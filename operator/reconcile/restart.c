@@ -1,5 +1,8 @@
 #include "operator/reconcile/restart.h"
 
+/* 128 + N is how a shell and the container runtime report the end by signal N: 137 is SIGKILL (out
+ * of memory), 143 SIGTERM. Kubeflow takes these for trouble of the machine, and lower codes for the
+ * program's own fault. */
 #define EXIT_FIRST_RETRYABLE 128
 
 enum restart_verdict restart_judge(enum restart_policy policy, const struct pod *pod)
@@ -13,6 +16,8 @@ enum restart_verdict restart_judge(enum restart_policy policy, const struct pod 
         if (pod->exited && !pod->disrupted && pod->exit_code < EXIT_FIRST_RETRYABLE)
             return RESTART_FAILS_JOB;
         return RESTART_REPLACE;
+    /* Whatever the exit code says. The kubelet restarts containers in place, so a failed pod was
+     * evicted or lost. With SCOPE_JOB it does not, and each failed pod is made anew. */
     case RESTART_UNSET:
     case RESTART_ALWAYS:
     case RESTART_ON_FAILURE:

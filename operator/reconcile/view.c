@@ -39,6 +39,8 @@ static void order(struct children *children, const struct job *job, struct arena
 {
     for (size_t i = 0; i < children->count; i++) {
         struct child *child = &children->items[i];
+        /* During sorting "surplus" means the wrong name, so that the right one comes first. After
+         * it, everything but the first of a place. */
         child->surplus =
             strcmp(child->name, names_child(arena, job, child->type, child->index)) != 0;
     }
@@ -64,6 +66,8 @@ struct view view_open(const struct snapshot *snapshot, struct arena *arena)
     view.pods.items = arena_array(arena, struct child, snapshot->pod_count);
     for (size_t i = 0; i < snapshot->pod_count; i++) {
         const struct pod *pod = &snapshot->pods[i];
+        /* By the owner's UID and not by name or label: a job that was deleted and made again must
+         * not take over the pods of the first one. */
         if (!ours(snapshot, pod->owner_uid) || pod->index < 0)
             continue;
         bool lost =
