@@ -73,7 +73,6 @@ const struct config_spelling config_spellings[] = {
 };
 const int config_spelling_count = sizeof config_spellings / sizeof config_spellings[0];
 
-#define LATER      "not supported yet"
 #define PRECISIONS "no (32-true), bf16 (bf16-mixed) and bf16-true work"
 
 /* Fields of config.json, each under the names that a setting of it can have. */
@@ -91,8 +90,6 @@ const int config_spelling_count = sizeof config_spellings / sizeof config_spelli
 /* clang-format on */
 
 const struct config_refusal config_refusals[] = {
-    {"model.type model_type", "gpt_neox mixtral bloom flash_gptneox", NULL, REFUSED,
-     LATER "; mnist_cnn, llama (llama_v2, llama_v3, mistral), gpt2, t5 and bert are"},
     {"model_dir", NULL, NULL, REFUSED,
      "--model_id takes a directory, too; an id is looked up in HF_HOME and HF_HUB_CACHE"},
     {"precision.mixed_precision mixed_precision precision", "fp16 16-mixed 16-true", NULL, REFUSED,

@@ -46,7 +46,8 @@
     NEED(NO_IMAGES, "a language model", learns(c) & ~LEARNS(IMAGES))                               \
     NEED(CLASSES, "sequence classification", learns(c) & LEARNS(CLASSES))                          \
     NEED(TRANSLATION, "a sequence-to-sequence model", learns(c) & LEARNS(TRANSLATION))             \
-    NEED(PADDED_ROWS, "t5 or bert", learns(c) & (LEARNS(TRANSLATION) | SEQUENCES))                 \
+    NEED(PADDED_ROWS, "an encoder or an encoder-decoder model",                                    \
+         learns(c) & (LEARNS(TRANSLATION) | SEQUENCES))                                            \
     NEED(MASKED, "masked words to be learned",                                                     \
          learns(c) & (LEARNS(MASKED) | LEARNS(PRETRAINING)))                                       \
     NEED(ONE_SEQUENCE,                                                                             \

@@ -338,7 +338,7 @@ static void argument_files_say_what_they_ask_in_vain(void **state)
                         "ignored: only gpt_neox turns a part of a head; dropout is ignored: the "
                         "model has none");
     assert_fails(parse(arena, "--preset hyperpod @tests/data/adt/mistral_8x7b.txt", &config, &err),
-                 &err, ERR_CONFIG, "--model_type: 'mixtral': not supported yet");
+                 &err, ERR_CONFIG, "--model_type: 'mixtral' is not one of: auto mnist_cnn llama");
 }
 
 /* What a preset says for its own model or precision gives way to what was asked for. */

@@ -282,7 +282,7 @@ static const struct {
     {"", "NCCL_TIMEOUT=long", "environment variable NCCL_TIMEOUT: 'long' is not a time"},
     {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
     {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
-    {"--model_type bloom", "", "--model_type: 'bloom': not supported yet; mnist_cnn, llama"},
+    {"--model_type bloom", "", "--model_type: 'bloom' is not one of: auto mnist_cnn llama"},
     {"--gpu_ids first", "", "runtime.gpu_ids: 'first' is neither all nor numbers"},
     {"--main_process_port 0 --nnodes 2", "", "is for one pod, but runtime.nnodes is 2"},
     {"--preset t5-fsdp --model_name= --model_type bert --architecture bert_base_uncased", "",
