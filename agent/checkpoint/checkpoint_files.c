@@ -61,6 +61,8 @@ static enum place place_of(const char *name)
     return str_starts_with(name, CHECKPOINT_FULL) ? FULL : PART;
 }
 
+/* Asked before anything is removed or replaced: a directory in which somebody keeps other files is
+ * not ours to delete. */
 static bool holds_only_own(const char *path, enum place place)
 {
     struct dirent **entries;
@@ -88,6 +90,8 @@ bool checkpoint_is_own(const char *path)
 
 int checkpoint_lock_temp(const char *path)
 {
+    /* flock() ends with the process, however it dies. So a lock tells a running save from what a
+     * killed one left. */
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
@@ -135,6 +139,8 @@ int checkpoint_clear_place(const struct file_ops *files, const char *path, struc
     if (!checkpoint_is_own(path))
         return error_set(err, ERR_EXISTS,
                          "%s is in the way: it holds other files too; move it away", path);
+    /* Complete: the rename of the new one will replace it in one step, so that there is a
+     * checkpoint at each moment. */
     if (access(manifest, F_OK) == 0)
         return 0;
     if (lstat(aside, &st) == 0)

@@ -32,6 +32,7 @@ static void consider(struct arena *arena, const char *dir, const struct dirent *
                      struct checkpoint_listed *found, int *count,
                      struct checkpoint_skipped *skipped)
 {
+    /* Some file systems leave d_type unknown (readdir(3)): the manifest decides then. */
     if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
         return;
     const char *path = arena_printf(arena, "%s/%s", dir, entry->d_name);
@@ -130,6 +131,7 @@ int checkpoint_find_latest(const char *dir, const char *run, const struct checkp
     int count;
     if (checkpoint_list(arena, dir, skipped, &found, &count, err) < 0)
         return -1;
+    /* The newest first. `before`: that one was damaged, and the caller looks for an older one. */
     while (count > 0 && ((before && compare(&found[count - 1], before) >= 0) ||
                          (run && !is_of_run(found[count - 1].path, run))))
         count--;
@@ -156,6 +158,7 @@ int checkpoint_prune(const struct file_ops *files, const char *dir, int64_t step
     int count;
     if (checkpoint_list(arena, dir, NULL, &found, &count, err) < 0)
         return -1;
+    /* Later ones were passed over as damaged: counted, they would push out a good one. */
     while (count > 0 && found[count - 1].step > step)
         count--;
     for (int i = 0; i < count - keep; i++) {

@@ -15,6 +15,8 @@ int index_open_file(const char *path, const struct manifest_file *listed,
     struct safetensors *file;
     if (safetensors_open(file_path, &file, err) < 0)
         return error_wrap(err, "damaged checkpoint");
+    /* Every rank opens every file to look for its ranges, but reads data from few. The header's own
+     * checksum makes the index safe without reading gigabytes. */
     if (safetensors_hash_header(file) != listed->head_xxh64) {
         safetensors_close(file);
         return error_set(err, ERR_INPUT, "%s: damaged: its header is not what was saved",
@@ -190,6 +192,8 @@ int index_find(const struct checkpoint_index *index, const struct tensor_range *
                              "elements",
                              range->name, e->file->path);
     }
+    /* In the tensor's order, so that the caller can fill its range from left to right and sees a
+     * gap at once. */
     qsort(entries, (size_t)count, sizeof *entries, compare_places);
     *ret_entries = entries;
     *ret_count = count;

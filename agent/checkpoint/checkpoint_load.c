@@ -131,6 +131,8 @@ static int plan_range(const struct checkpoint_index *index, const struct tensor_
     if (index_find(index, range, &entries, &count, err) < 0)
         return -1;
     int64_t at = range->first, end = range->first + range->count;
+    /* Entries before the range are skipped. One that begins behind `at` leaves a gap, which ends
+     * the loop and is an error. */
     for (int i = 0; i < count && at < end && entries[i].first <= at; i++) {
         int64_t there = entries[i].first + entries[i].tensor.count;
         int64_t stop = there < end ? there : end;
@@ -147,6 +149,7 @@ static int plan_range(const struct checkpoint_index *index, const struct tensor_
                      range->name);
 }
 
+/* By the address of their entries in the manifest, which is the order of the manifest. */
 static int compare_files(const void *a, const void *b)
 {
     const struct transfer *x = a, *y = b;
@@ -183,6 +186,8 @@ static int read_file(const struct checkpoint *c, const struct transfer *items, i
     struct safetensors *file;
     if (index_open_file(c->path, listed, &file, err) < 0)
         return -1;
+    /* Verified before a number of it is used: half of a damaged file must not reach the weights.
+     * The second reading comes from the page cache. */
     int result = index_verify_file(c->path, listed, file, err);
     for (int i = 0; i < count && result == 0; i++)
         result = read_transfer(file, &items[i], err);

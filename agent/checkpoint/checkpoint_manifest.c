@@ -16,6 +16,8 @@ void manifest_print(const struct manifest *manifest, struct str *out)
         str_printf(out, "file %s %" PRId64 " %016" PRIx64 " %016" PRIx64 "\n", f->path, f->bytes,
                    f->xxh64, f->head_xxh64);
     }
+    /* The last line checks all before it: a manifest that was cut off or edited is not taken for a
+     * complete one. */
     str_printf(out, "end %016" PRIx64 "\n", (uint64_t)XXH64(str_text(out), out->length, 0));
 }
 

@@ -75,6 +75,7 @@ static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved
         if (k >= n)
             continue;
         const char *data = p->data;
+        /* A range's elements are contiguous in memory, and its boxes follow each other in them. */
         for (int before = 0; before < k; before++)
             data += (size_t)boxes[before].count * dtype_bytes(p->dtype);
         saved[count++] = (struct saved_box){p, boxes[k], data};
@@ -193,6 +194,8 @@ static int make_locked(const struct checkpoint_save *save, struct notice *notice
         if (durable_make_dir(save->files, notice->temp, err) < 0)
             return -1;
         *ret_lock = checkpoint_lock_temp(notice->temp);
+        /* Between mkdir and flock another run's cleaning may lock the directory and remove it: both
+         * are looked for, and the next name is tried. */
         bool is_taken = *ret_lock < 0 && errno == EWOULDBLOCK;
         if (!is_taken && access(notice->temp, F_OK) == 0)
             return 0;
@@ -288,6 +291,9 @@ static int commit(const struct checkpoint_save *save, const char *temp,
     manifest_print(&manifest, &text);
     assert(!text.truncated);
     auto_free char *path = xasprintf("%s/%s", save->dir, save->name);
+    /* The order makes it durable: each file's data was synced when it was closed, then come the
+     * directories' entries, and the rename last. After a power failure the checkpoint is there
+     * whole, or under its temporary name. */
     if (write_text(save->files, temp, CHECKPOINT_MANIFEST, str_text(&text), &written, err) < 0 ||
         sync_dirs(save->files, temp, err) < 0 || durable_rename(save->files, temp, path, err) < 0)
         return -1;

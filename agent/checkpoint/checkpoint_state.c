@@ -109,6 +109,7 @@ char *checkpoint_state_print(const struct checkpoint_state *state)
     for (size_t i = 0; i < array_length(fields); i++)
         json_set(root, fields[i].name, encode(&fields[i], (const char *)state + fields[i].offset));
     char *text = json_print(root, JSON_INDENTED);
+    /* Two rows of the same name would lose one of them. */
     assert(text && json_object_count(root) == array_length(fields));
     json_free(root);
     return text;

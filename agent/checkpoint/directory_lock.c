@@ -61,6 +61,8 @@ enum directory_lock_state directory_lock(const char *dir, const struct directory
     auto_free char *path = xasprintf("%s/" DIRECTORY_LOCK_FILE, dir);
     *ret_fd = -1;
     auto_close int fd = open_file(path);
+    /* The file is never removed: between another's open() and flock() it would be a different file,
+     * and two could hold "the" lock. */
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
         write_owner(fd, self);
         *ret_fd = take_fd(fd);

@@ -67,6 +67,8 @@ int export_write_tensors(const struct export_model *what, int first, int count,
         most = tensors[i].count > most ? tensors[i].count : most;
     auto_free float *values = xcalloc((size_t)most, sizeof *values);
     for (int k = 0; k < layout.count; k++) {
+        /* All ranks gather in the file's order, also those that write nothing: gather is
+         * collective. */
         const struct safetensors_tensor *t = layout.order[k];
         if (what->gather(what->ctx, first + (int)(t - tensors), values, err) < 0)
             return -1;
@@ -128,6 +130,8 @@ int export_model(const struct export_model *what, struct error *err)
     struct export_writer writer = {0};
     if (what->comm->rank == 0)
         open_file(what, temp, &writer);
+    /* A rank 0 that cannot write goes on gathering: the others wait in the collectives, and hear of
+     * it by export_agree. */
     int gathered = export_write_tensors(what, 0, what->count, &writer, err);
     if (gathered < 0)
         writer.result = -1;

@@ -95,6 +95,8 @@ static int read_around(struct export_source *s, int i, struct error *err)
     return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &ranges, err);
 }
 
+/* The writer asks tensor by tensor, in its file's order. Reading each alone would open and verify
+ * all files of the checkpoint once a tensor. */
 static int gather(void *ctx, int i, float *values, struct error *err)
 {
     struct export_source *s = ctx;
@@ -146,6 +148,8 @@ static int open_source(const struct export_request *r, struct export_source *s, 
     s->dtype = r->dtype;
     if (r->as_saved && checkpoint_read_dtype(s->checkpoint, CHECKPOINT_MODEL, &s->dtype, err) < 0)
         return -1;
+    /* Read as fp32 and cut as what is written: the files' limit in their dtype, counted in
+     * floats. */
     s->most_bytes = r->max_file_bytes * (int64_t)(sizeof(float) / dtype_bytes(s->dtype));
     list_tensors(s);
     return 0;

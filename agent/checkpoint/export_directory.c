@@ -225,6 +225,8 @@ static int finish_place(struct arena *arena, const struct export_directory *what
         if (write_text(what, plan, what->texts[i].name, what->texts[i].data, what->texts[i].bytes,
                        err) < 0)
             return -1;
+    /* Others may watch the place: they see the old directory or the new one, and never files of
+     * both. */
     if (durable_sync_dir(files, plan->temp, err) < 0 ||
         durable_rename(files, plan->temp, what->model.path, err) < 0)
         return -1;

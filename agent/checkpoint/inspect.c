@@ -74,6 +74,8 @@ static struct inspect_tensor merge(const char *part, const struct index_entry *e
 static void check_whole(const struct inspect_tensor *t, struct inspection *in)
 {
     int64_t count = 1;
+    /* The boxes must fill the shape that they span. Overlaps would hide a gap, but saving writes
+     * none. */
     for (int d = 0; d < t->dims; d++)
         if (__builtin_mul_overflow(count, t->shape[d], &count))
             count = -1;

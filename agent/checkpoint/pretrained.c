@@ -188,6 +188,8 @@ static struct place find_param(const struct pretrained *p, const char *name)
 {
     char text[256];
     struct place place = find(p, name);
+    /* transformers saves a model with its head ("model.", "transformer.", "bert.") or without: the
+     * same tensor with or without the prefix. */
     if (!place.tensor)
         place = find(p, pretrained_inner_name(name));
     const char *old = pretrained_old_name(name, text, sizeof text);
@@ -346,6 +348,7 @@ static int compare_ties(struct loading *l, const struct param *param, int64_t fi
                              l->pretrained->dir, tie->name, param->name);
         if (read_floats(l->pretrained, place, first, count, l->raw, l->others, err) < 0)
             return -1;
+        /* One parameter stands for both, so different values would silently lose the head. */
         if (memcmp(l->values, l->others, (size_t)count * sizeof *l->values) != 0)
             return error_set(
                 err, ERR_INPUT,
@@ -379,6 +382,7 @@ static int load_range(struct loading *l, const struct param_range *range, struct
             compare_ties(l, range->param, first, count, err) < 0)
             return -1;
         put(l, range, done, count);
+        /* `values` is read into again at once: the copy out of it must have ended. */
         if (stream_sync(shard_update_stream(l->shard), err) < 0)
             return -1;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The index comes from the net: a name with a slash could lead anywhere. */
 static bool is_plain_name(const char *file)
 {
     return file[0] && !strchr(file, '/') && strcmp(file, ".") != 0 && strcmp(file, "..") != 0;

@@ -6,6 +6,8 @@
 
 char *pretrained_unread(const char *dir)
 {
+    /* Weights in formats that are not read: pickles execute code when they are loaded. The last one
+     * are shards whose index is missing. */
     static const char *const patterns[] = {
         "pytorch_model*.bin",
         "model*.bin",

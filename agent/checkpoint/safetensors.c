@@ -25,6 +25,7 @@ static int read_at(const struct safetensors *f, int64_t offset, void *out, size_
                    struct error *err)
 {
     char *p = out;
+    /* read(2) returns 2 GiB at most, and less if a signal comes. */
     while (bytes > 0) {
         ssize_t n = pread(f->fd, p, bytes, offset);
         if (n < 0 && errno == EINTR)

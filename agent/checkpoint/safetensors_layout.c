@@ -63,6 +63,8 @@ void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors
     }
     char *text = json_print(root, JSON_COMPACT);
     assert(text);
+    /* The format pads its header with blanks to 8 bytes: with the 8 bytes of its length all data
+     * begins aligned for any dtype. */
     size_t length = strlen(text), padded = (length + 7) / 8 * 8;
     char *header = arena_alloc(arena, 8 + padded);
     uint64_t stored = padded;

@@ -51,6 +51,7 @@ static void *run(void *ctx)
 {
     struct saver *s = ctx;
     s->result = checkpoint_save(&s->save, &s->bytes, &s->err);
+    /* The last the thread does: whoever sees it joins without waiting. */
     atomic_store(&s->ended, true);
     return NULL;
 }

@@ -22,6 +22,7 @@ static float float_of_half(uint16_t half)
         value = (float)fraction * 0x1p-24f;
         return sign ? -value : value;
     }
+    /* 112 = 127 - 15, the difference of the biases of the two formats' exponents. */
     uint32_t bits = sign | fraction << 13 | (exponent == 31 ? 0xff : exponent + 112) << 23;
     memcpy(&value, &bits, sizeof value);
     return value;
