@@ -178,6 +178,8 @@ void optim_measure(struct optim *optim)
         if (unit->shard_count)
             ops->sum_of_squares(s, optim->sum_of_squares, unit->gradient, unit->shard_count);
     }
+    /* Each rank has squared its slice: the slices are disjoint, so the sum over the group is that
+     * of the whole gradient. */
     shard_sum(optim->shard, optim->sum_of_squares);
     stream_copy(s, optim->sum_there, optim->sum_of_squares, sizeof(double));
     optim->measured = true;
@@ -188,6 +190,8 @@ double optim_norm(const struct optim *optim)
     return sqrt(*(const double *)optim->sum_there);
 }
 
+/* As torch.nn.utils.clip_grad_norm_: g = g * min(1, max_norm / (norm + 1e-6)), with the norm over
+ * all ranks. The device computes the factor, so the host does not wait. */
 static void clip(struct optim *optim)
 {
     if (!optim->measured)
@@ -223,6 +227,8 @@ static void step_range(struct optim *optim, const struct slice_range *r, float l
         .lr = lr,
         .weight_decay = r->decays ? c->weight_decay : 0,
         .step = optim->steps,
+        /* The random numbers hang on the parameter, the element and the step, and not on the rank:
+         * any number of ranks rounds alike. */
         .key = random_key(c->seed, r->param_index, (uint64_t)optim->steps, ROUNDING),
         .first = r->param_offset,
     };

@@ -22,6 +22,8 @@ const struct optim_kind optim_adam = {
     .step = step,
 };
 
+/* Adam adds weight_decay * w to the gradient, AdamW shrinks the weight by lr * weight_decay itself:
+ * so their defaults differ, too. */
 const struct optim_kind optim_adamw = {
     .name = "adamw",
     .states = {"exp_avg", "exp_avg_sq"},

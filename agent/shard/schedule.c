@@ -59,6 +59,7 @@ static double annealed(const struct schedule *s, double n, double E, double W)
         return peak * (E - m) / E;
     case SCHEDULE_COSINE:
         return peak / 2 * (cos(M_PI * m / E) + 1);
+    /* 0.693 and not ln 2, as AnnealingLR has it: the same settings must give the same rates. */
     case SCHEDULE_EXPONENTIAL:
         return peak * exp(-0.693 * m / E);
     case SCHEDULE_PLATEAU: {
@@ -99,6 +100,7 @@ static double hf_factor(const struct schedule *s, double n, double T, double W)
 {
     double p = (n - W) / at_least_1(T - W), cooldown = (double)s->cooldown_steps;
     double left = fmax(0, (T - n) / at_least_1(T - W));
+    /* transformers' get_inverse_sqrt_schedule: timescale = num_warmup_steps or 10_000. */
     double scale = W > 0 ? W : 10000;
     switch (s->type) {
     case SCHEDULE_HF_LINEAR:

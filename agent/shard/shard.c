@@ -43,6 +43,8 @@ static int open_reducer(struct shard *shard, struct error *err)
 static int open_comms(struct shard *shard, struct comm *world, struct error *err)
 {
     const struct shard_config *c = &shard->config;
+    /* Neighbouring ranks form a shard group, as torchrun numbers the ranks of a node in a row:
+     * gathers stay within the node. Ranks of the same place in their groups are replicas. */
     bool hybrid = c->strategy == HYBRID_SHARD || c->strategy == HYBRID_SHARD_ZERO2;
     int size = hybrid ? c->shard_group_size : c->strategy == NO_SHARD ? 1 : world->size;
     if (size < 1 || world->size % size != 0)
@@ -70,6 +72,8 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
         shard->update = NULL;
         return -1;
     }
+    /* High priority: a collective waits for other ranks' collectives, so a delay behind our own
+     * kernels would delay all of them. */
     if (stream_open_high_priority(device, "transfer", &shard->transfer, err) < 0)
         return -1;
     shard->reduces = shard->transfer;
@@ -157,6 +161,7 @@ static int open_units(struct shard *shard, struct device *shard_device, struct e
             shard->unit_count++;
             return -1;
         }
+        /* All units share one scratch buffer, of the size of the largest. */
         if (layout->shard_count > largest->shard_count)
             largest = layout;
     }
@@ -244,6 +249,8 @@ int shard_sync(struct shard *shard, struct error *err)
     int result = 0;
     for (size_t i = 0; i < array_length(streams); i++) {
         struct error later;
+        /* All are waited for, also after a failure: memory that a stream may still use is freed
+         * next. The first error is the cause. */
         if (stream_sync(streams[i], result < 0 ? &later : err) < 0)
             result = -1;
     }

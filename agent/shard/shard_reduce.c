@@ -159,6 +159,8 @@ static void reduce_whole(struct shard *shard, struct unit *u)
 {
     int64_t count = u->layout->shard_count;
     float *slice = u->unsharded_gradient + shard->group_rank * count;
+    /* The first reduction writes straight into the slice's gradient. Later ones must add, so they
+     * reduce into their own part of the unsharded buffer first. */
     if (shard->group && !shard->offload && !u->accumulated)
         slice = u->view.gradient;
     reduce_between_ranks(shard, DTYPE_F32, slice, u->unsharded_gradient, count);

@@ -39,11 +39,15 @@ void wrap_none(struct module *root)
 static int64_t choose_by_size(struct module *m, int64_t min_num_params)
 {
     int64_t count = module_param_count(m);
+    /* PyTorch's size_based_auto_wrap_policy has ModuleList, ModuleDict and MultiheadAttention as
+     * exceptions: the latter reads its children's weights itself. */
     if (count < min_num_params || strcmp(m->class_name, "MultiheadAttention") == 0)
         return 0;
     int64_t wrapped = 0;
     for (int i = 0; i < m->child_count; i++)
         wrapped += choose_by_size(m->children[i], min_num_params);
+    /* What is left after the children got units of their own must be large enough. A ModuleList has
+     * no forward, and a shared module is used at several places: neither may be a unit. */
     if (count - wrapped < min_num_params || m->is_list || m->is_shared)
         return wrapped;
     m->unit = CHOSEN;
