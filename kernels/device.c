@@ -102,6 +102,7 @@ int device_open_host(struct device *peer, int threads, struct device **ret_devic
     struct device *device;
     if (device_open("cpu", threads, &device, err) < 0)
         return -1;
+    /* Page-locked by the peer's driver: copies to the GPU can then run beside the host. */
     memory_close(device->memory);
     device->peer = peer;
     device->memory = memory_open(&source, device);

@@ -40,6 +40,8 @@ CPU_HOT void attention_store(enum dtype t, void *x, int64_t first, int64_t strid
         }
 }
 
+/* An element is named by sequence, head, query and key in the whole batch: backward draws the same
+ * mask again, in blocks of any size and on any rank. */
 CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
                             const struct attention_block *block, int64_t row, int64_t count)
 {
@@ -56,6 +58,8 @@ CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
     }
 }
 
+/* T5's bias depends only on the distance from query to key: a block needs q_count + k_count - 1
+ * values, and each row reads a window of them. */
 void attention_load_bias(float *bias, enum dtype t, const struct attention_shape *shape,
                          const struct attention_block *block)
 {
@@ -103,12 +107,14 @@ CPU_HOT static void softmax_row(const struct attention_shape *shape,
         p[i] = vector_exp(p[i] - largest);
         sum += p[i];
     }
+    /* The product below reads whole blocks: keys that this query may not see must add nothing. */
     memset(p + count, 0, (size_t)(block->k_count - count) * sizeof *p);
     float rescale = block->k > 0 ? vector_exp(f->largest[row] - largest) : 0;
     for (int64_t i = 0; i < hd; i++)
         y[i] *= rescale;
     f->sum[row] = f->sum[row] * rescale + sum;
     f->largest[row] = largest;
+    /* After the sum: dropout falls on probabilities, whose divisor counts all keys. */
     if (shape->dropout > 0) {
         float mask[ATTENTION_BLOCK];
         attention_mask(mask, shape, block, row, count);
@@ -143,6 +149,7 @@ static void forward_queries(const struct attention_args *a, struct attention_blo
 {
     const struct attention_shape *z = &a->shape;
     int64_t hd = z->hd, seen = block->keys;
+    /* Blocks of keys behind the last query of the block are all masked: they are not computed. */
     if (z->causal)
         seen = attention_min(seen, block->q + block->q_count);
     attention_load(f->q, a->t, a->q,
@@ -159,6 +166,7 @@ static void forward_queries(const struct attention_args *a, struct attention_blo
     }
     float *lse = a->lse + (block->b * z->heads + block->h) * z->T_q + block->q;
     for (int64_t row = 0; row < block->q_count; row++) {
+        /* All that backward needs of the scores: P = exp(S - lse). */
         lse[row] = f->largest[row] + logf(f->sum[row]);
         float inverse = 1 / f->sum[row];
         for (int64_t i = 0; i < hd; i++)

@@ -39,6 +39,8 @@ static void copy_patches(float *patches, const float *x, const struct conv2d_sha
     }
 }
 
+/* The transpose of copy_patches: patches overlap, so each place of dx is the sum over all patches
+ * that it is in. */
 static void add_patches(float *dx, const float *patches, const struct conv2d_shape *s)
 {
     struct sizes z = sizes_of(s);

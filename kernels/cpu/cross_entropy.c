@@ -88,6 +88,7 @@ static void write_element(const struct cross_entropy_args *a, int64_t at, float 
 static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, float *e)
 {
     int64_t V = a->V, first = row * V, target = a->target[row];
+    /* As torch's ignore_index (-100): no loss, no gradient, and not counted in the mean. */
     if (target < 0) {
         if (a->dlogits)
             memset((char *)a->dlogits + (size_t)first * dtype_bytes(a->t), 0,
@@ -97,6 +98,7 @@ static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, f
     assert(target < V);
     float largest = largest_of(a->t, a->logits, first, V);
     float chosen = read_element(a->t, a->logits, first + target);
+    /* Of equal logits the first counts as the prediction, as with argmax. */
     bool hit = chosen == largest;
     for (int64_t i = 0; hit && i < target; i++)
         hit = read_element(a->t, a->logits, first + i) != largest;
@@ -107,6 +109,8 @@ static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, f
     float log_probability = chosen - largest - (float)log(sum);
     if (a->dlogits) {
         write_row(a->t, a->dlogits, first, e, V, (float)(a->scale / sum));
+        /* dlogits = (softmax - onehot) * scale. The target's own element comes from the logarithm:
+         * p - 1 loses its digits where p is almost 1. */
         write_element(a, first + target, a->scale * (expf(log_probability) - 1));
     }
     return (struct row_loss){-(double)log_probability, hit};

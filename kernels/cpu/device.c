@@ -29,6 +29,8 @@ static void cpu_device_close(struct device *device)
 static void *cpu_memory_alloc(void *ctx, size_t bytes)
 {
     const struct cpu_device *device = ctx;
+    /* Linux promises more memory than there is (overcommit) and kills later, so the limit is ours.
+     * 64 bytes are a cache line and AVX-512's longest load. */
     return bytes <= device->capacity_bytes ? aligned_alloc(64, bytes) : NULL;
 }
 

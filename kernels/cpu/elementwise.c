@@ -191,6 +191,8 @@ struct sum_args {
 /* Eight sums side by side. */
 CPU_HOT static double sum_piece(const float *x, int64_t count)
 {
+    /* One sum would be a chain of additions, each of which waits for the one before. The compiler
+     * may not reorder them, so the code does. */
     enum { SUMS = 8 };
     double sums[SUMS] = {0}, sum = 0;
     int64_t i = 0;

@@ -46,6 +46,8 @@ CPU_HOT static void add_columns(const struct embedding_args *a, int64_t first, i
     }
 }
 
+/* Threads share the columns and not the rows: two rows may have the same id, and their sums would
+ * race or depend on the order. */
 static void backward_run(void *args)
 {
     enum { COLUMNS = 64 };

@@ -78,6 +78,7 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
             } else {
 #pragma omp simd
                 for (int64_t j = 0; j < n; j++) {
+                    /* silu(g) = g sigma(g), and its slope is sigma(g) (1 + g (1 - sigma(g))). */
                     float g = gate[j], u = up[j], d = dy[j], sigmoid = vector_sigmoid(g);
                     dup[j] = d * g * sigmoid;
                     dgate[j] = d * u * sigmoid * (1 + g * (1 - sigmoid));

@@ -27,6 +27,7 @@ static inline float erf_part(float x)
     return x > 0 ? 1 - beyond : beyond;
 }
 
+/* d/dx x Phi(x) = Phi(x) + x phi(x); 0.3989... is 1 / sqrt(2 pi). */
 static inline float erf_slope(float x)
 {
     return erf_part(x) + x * 0.39894228f * vector_exp(-0.5f * x * x);

@@ -52,6 +52,7 @@ void cpu_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y,
 static void backward_data_run(void *args)
 {
     const struct linear_args *a = args;
+    /* dx = dy W. */
     const struct product product = product_backward_data(&a->shape, a->t, a->accumulate);
     product_run(a->s, a->t, &product, a->dy, a->w, NULL, a->dx);
 }
@@ -68,6 +69,8 @@ static void backward_weights_run(void *args)
     const struct linear_args *a = args;
     const struct linear_shape *z = &a->shape;
     const struct product product = product_backward_weights(z, a->accumulate);
+    /* dW = dy^T x, [out, in] as torch.nn.Linear has it; transposed (in_out), as GPT-2's Conv1D has
+     * it, dW = x^T dy. */
     product_run(a->s, a->t, &product, z->in_out ? a->x : a->dy, z->in_out ? a->dy : a->x, NULL,
                 a->dw);
     if (a->dbias)

@@ -31,6 +31,8 @@ static void softmax_run(void *args)
         float largest = x[0];
         for (int64_t c = 1; c < a->cols; c++)
             largest = fmaxf(largest, x[c]);
+        /* Minus the largest: no exponential overflows, and at least one is 1, so that the sum is
+         * never 0. */
         double sum = expf(x[0] - largest);
         for (int64_t c = 1; c < a->cols; c++)
             sum += expf(x[c] - largest);
@@ -63,6 +65,7 @@ static void nll_run(void *args)
         const float *y = a->y + r * a->cols;
         int64_t best = 0;
         for (int64_t c = 1; c < a->cols; c++)
+            /* The first of equal ones wins, as torch.argmax has it. */
             best = y[c] > y[best] ? c : best;
         assert(a->target[r] >= 0 && a->target[r] < a->cols);
         loss -= y[a->target[r]];
@@ -94,6 +97,8 @@ static void backward_run(void *args)
     for (int64_t r = 0; r < a->rows; r++) {
         const float *y = a->y + r * a->cols;
         for (int64_t c = 0; c < a->cols; c++) {
+            /* dx = (softmax - onehot) * scale: the gradient of both ops in one, as their own would
+             * each be V x V. */
             float d = a->scale * (expf(y[c]) - (c == a->target[r] ? 1.0f : 0.0f));
             if (a->t == DTYPE_F32)
                 ((float *)a->dx)[r * a->cols + c] = d;

@@ -96,6 +96,8 @@ static void plan_make(const struct product_cache *cache, struct plan *plan)
     must(dnnl_matmul_desc_init(&matmul, &a, &b, plan->with_bias ? &bias : NULL, &c));
     dnnl_primitive_attr_t attributes;
     must(dnnl_primitive_attr_create(&attributes));
+    /* A scratchpad of ours: the stream's memory serves one op at a time, and each primitive of
+     * oneDNN would otherwise keep its own. */
     must(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user));
     dnnl_post_ops_t after;
     must(dnnl_post_ops_create(&after));
@@ -147,10 +149,13 @@ bool product_native_bf16(struct stream *s, const struct product *p, const void *
                          const void *bias, void *c)
 {
     int isa = (int)dnnl_get_effective_cpu_isa(), needed = dnnl_cpu_isa_avx512_core_bf16;
+    /* Without these instructions oneDNN would not be faster than fp32's sgemm, which product.c
+     * takes then. */
     if ((isa & needed) != needed)
         return false;
     struct product_cache *cache = cpu_product_cache(s);
     struct plan *plan = plan_find(cache, p, bias != NULL);
+    /* The primitive knows shapes and strides alone; the pointers are those of this call. */
     set(plan->a, a);
     set(plan->b, b);
     set(plan->c, c);

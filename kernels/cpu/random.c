@@ -42,6 +42,8 @@ static void normal_group(float numbers[RANDOM_GROUP])
 {
     enum { HALF = RANDOM_GROUP / 2 };
     for (int i = 0; i < HALF; i++) {
+        /* Box and Muller 1958. The numbers are in [0, 1), so the logarithm is that of 1 - u, which
+         * is never 0. */
         float radius = sqrtf(-2 * logf(1 - numbers[i]));
         float angle = 6.2831853f * numbers[HALF + i];
         numbers[i] = radius * cosf(angle);
@@ -85,6 +87,8 @@ CPU_HOT static void dropout_piece(const void *args, int64_t first, int64_t last)
     float p = a->p, scale = 1 / (1 - p), buffer[RANDOM_GROUP], x_strip[STRIP], y_strip[STRIP];
     const float *numbers;
     for (int64_t r = first; r < last; r++) {
+        /* The row's place in the batch of all ranks: how many ranks there are does not change what
+         * is dropped. */
         uint64_t place = (a->first_row + (uint64_t)r * a->row_stride) * (uint64_t)a->cols;
         for (int64_t c = 0, n; c < a->cols; c += n) {
             int64_t i = r * a->cols + c;

@@ -55,6 +55,8 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
             float *y = strip_target(a->t, a->y, r * a->D + i, y_strip);
             normalized(a->t, z, strip_read(a->t, a->x, r * a->D + i, n, x_strip), rstd, n);
             for (int64_t j = 0; j < n; j++)
+                /* Llama's order: x is normalized in fp32, rounded to its dtype, and multiplied by
+                 * the weight then. */
                 y[j] = z[j] * w[j];
             strip_write(a->t, a->y, r * a->D + i, n, y);
         }
@@ -123,6 +125,8 @@ CPU_HOT static void backward_rows(const struct rms_args *a, int64_t first, int64
         backward_row(a, r, dw);
 }
 
+/* A fixed number of parts, whatever the thread count, and their sums in order: so dw has the same
+ * bits on any machine. */
 static void backward_run(void *args)
 {
     const struct rms_args *a = args;

@@ -191,6 +191,8 @@ void cpu_fail(struct stream *stream, const struct error *err)
     assert(err->code != ERR_NONE);
     pthread_mutex_lock(&s->lock);
     if (!s->failed_at) {
+        /* The closure that runs now: what was queued behind it is skipped, and events behind it
+         * carry the failure on. */
         s->failed_at = s->done + 1;
         s->failure = *err;
     }

@@ -38,6 +38,7 @@ static void backward_piece(const void *args, int64_t first, int64_t last)
         const float *dy = strip_read(a->t, a->dy, i, n, dy_strip);
         float *dx = strip_target(a->t, a->out, i, dx_strip);
         for (int64_t j = 0; j < n; j++)
+            /* From y and not from x: forward need not keep x, nor backward compute tanh again. */
             dx[j] = dy[j] * (1 - y[j] * y[j]);
         strip_write(a->t, a->out, i, n, dx);
     }
