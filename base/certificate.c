@@ -93,6 +93,8 @@ int certificate_check_authorities(const char *pem, const char *what, int64_t now
 {
     auto_bio BIO *bio = open_text(pem);
     struct error first = {0};
+    /* One authority of a bundle that is valid suffices: clusters keep the old one beside the new
+     * one while they rotate. */
     for (int i = 0; i < MAX_AUTHORITIES; i++) {
         auto_x509 X509 *certificate = read_certificate(bio);
         if (!certificate)

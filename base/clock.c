@@ -52,6 +52,8 @@ struct clock_run clock_run_open(const struct clocks *clocks)
 
 int64_t clock_run_ms(const struct clock_run *run)
 {
+    /* Wall time as of the start, moved on by the steady clock: durations between two stamps stay
+     * right when the wall clock is set. */
     return run->clocks->steady_ms() + run->ahead_ms;
 }
 

@@ -17,6 +17,8 @@ int cores_of_quota(const char *text)
     double quota, period;
     if (sscanf(text, "%lf %lf", &quota, &period) != 2 || quota <= 0 || period <= 0)
         return 0;
+    /* Rounded down: a thread more than the quota makes all of them wait for the end of each
+     * period. */
     double cores = quota / period;
     return cores < 1 ? 1 : cores < 1 << 16 ? (int)cores : 0;
 }
@@ -48,6 +50,8 @@ static int path_quota(const char *root, const char *path)
 {
     int least = 0;
     auto_free char *directory = xasprintf("%s%s", root, path);
+    /* A group is limited by each of those above it as well: the kubelet sets the pod's limit
+     * there. */
     for (;;) {
         int cores = group_quota(directory);
         if (cores > 0 && (least == 0 || cores < least))
@@ -84,6 +88,8 @@ static int own_quota(void)
 int cores_available(void)
 {
     cpu_set_t set;
+    /* The number of processors is that of the machine, also in a container: there it starts dozens
+     * of threads on two cores. */
     long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                              : sysconf(_SC_NPROCESSORS_ONLN);
     int quota = own_quota();

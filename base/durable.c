@@ -152,9 +152,13 @@ void durable_abandon(struct durable_file *f)
 
 int durable_finish(struct durable_file *f, struct durable_result *ret_result, struct error *err)
 {
+    /* Before the rename that makes the file count: ext4 and XFS may else store the new name first,
+     * and a crash leaves an empty file. */
     int result = f->ops->fsync(f->ops->ctx, f->fd);
     if (result < 0)
         error_errno(err, errno, "sync %s", f->path);
+    /* Closed only once, also if close() fails: on Linux the descriptor is gone then, and may be
+     * another file's already. */
     int fd = take_fd(f->fd);
     if (f->ops->close(f->ops->ctx, fd) < 0 && result == 0)
         result = error_errno(err, errno, "close %s", f->path);
@@ -214,6 +218,7 @@ int durable_make_dirs(const struct file_ops *ops, const char *path, struct error
             /* Another rank may have made it meanwhile. */
             if (ops->mkdir(ops->ctx, part) < 0 && errno != EEXIST)
                 return error_errno(err, errno, "make directory %s", part);
+            /* The name of a new directory lies in its parent, which has to be synced as well. */
             if (sync_parent(ops, part, err) < 0)
                 return -1;
         } else if (!S_ISDIR(st.st_mode)) {
@@ -341,6 +346,7 @@ int durable_remove_temp_files(const struct file_ops *ops, const char *path, stru
 static int remove_tree(const struct file_ops *ops, const char *path, int depth, struct error *err)
 {
     struct stat st;
+    /* lstat() and not stat(): a link is removed, and what it leads to is left alone. */
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : error_errno(err, errno, "remove %s", path);
     if (S_ISDIR(st.st_mode)) {

@@ -85,6 +85,8 @@ char *file_absolute(const char *path)
     return xasprintf("%s%s%s", current, path[0] ? "/" : "", path);
 }
 
+/* A parent may start us with standard files closed. The next file that is opened gets such a
+ * number, and messages for stderr would be written into it. */
 int file_open_standard(struct error *err)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -95,6 +97,8 @@ int file_open_standard(struct error *err)
 
 int file_flush_standard(struct error *err)
 {
+    /* Output is buffered, so a full disk may show only now. A reader that has gone away (head) has
+     * what it wanted. */
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
         return 0;

@@ -187,6 +187,8 @@ static int set_tls(struct http_request *r, const struct http_tls *tls, struct er
 
 static void set_connection(CURL *easy, const struct http_options *options)
 {
+    /* Without it libcurl's resolver uses SIGALRM and longjmp for its time limit: no way for a
+     * program with threads. */
     set(easy, CURLOPT_NOSIGNAL, 1L);
     set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);

@@ -29,6 +29,8 @@ bool httpd_connections_make_room(struct httpd_connections *c, bool (*may_go)(str
         struct lws *wsi = c->list[i];
         if (!may_go(wsi))
             continue;
+        /* A connection may not be closed from another one's callback: lws does it when it comes by
+         * the next time. */
         lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
         httpd_connections_forget(c, wsi);
     }

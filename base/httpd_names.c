@@ -25,6 +25,8 @@ static bool is_localhost(const char *name)
            (length == end || name[length - end - 1] == '.');
 }
 
+/* Against DNS rebinding: a web page's own name may be pointed at 127.0.0.1, and its script would
+ * read what we serve. But it then sends its own name as Host. */
 bool httpd_names_local(const char *host)
 {
     char name[NAME_BYTES];
@@ -64,6 +66,7 @@ static bool is_over_loopback(struct lws *wsi)
     if (own.any.sa_family == AF_INET)
         return ntohl(own.v4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
     const struct in6_addr *v6 = &own.v6.sin6_addr;
+    /* A dual-stack socket shows an IPv4 client as ::ffff:127.0.0.1. */
     return IN6_IS_ADDR_V4MAPPED(v6) ? v6->s6_addr[12] == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(v6);
 }
 

@@ -74,6 +74,8 @@ void httpd_pages_put(struct httpd_pages *pages, const char *path, int status,
         pages->places[pages->count++] = (struct place){.path = xstrdup(path)};
     }
     struct place *place = &pages->places[i];
+    /* Whoever is sending the old page still holds it: a slow client gets one page whole, and never
+     * half of two. */
     let_go(place->page);
     place->page = page;
     place->until_ms = now_ms + place->within_ms;

@@ -133,6 +133,8 @@ struct httpd_seat *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)
     struct stream *stream = stream_of(s, wsi);
     if (stream) {
         stream->clients++;
+        /* A new listener gets the last message at once: it would else show nothing until the next
+         * one. */
         *seat = (struct httpd_seat){
             .wsi = wsi, .stream = stream, .next = stream->pushed > 0 ? stream->pushed - 1 : 0};
     }
@@ -161,6 +163,8 @@ static int64_t waiting(const struct httpd_seat *seat)
 
 int httpd_streams_write(struct httpd_streams *s, struct httpd_seat *seat)
 {
+    /* Copied out under the lock: the socket may take its time, and a push may free the message
+     * meanwhile. lws puts its frame header into the LWS_PRE bytes before the text. */
     unsigned char out[LWS_PRE + HTTPD_MESSAGE_BYTES_MAX];
     size_t bytes = 0;
     pthread_mutex_lock(&s->mutex);
@@ -171,6 +175,8 @@ int httpd_streams_write(struct httpd_streams *s, struct httpd_seat *seat)
         memcpy(out + LWS_PRE, m->text, bytes);
     }
     pthread_mutex_unlock(&s->mutex);
+    /* The ring has overwritten what it was to get next: a listener that is too slow is closed,
+     * rather than shown a gap. */
     if (messages > HTTPD_STREAM_MESSAGES_MAX)
         return -1;
     if (messages == 0)

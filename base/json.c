@@ -23,7 +23,8 @@ __attribute__((constructor)) static void use_our_memory(void)
 
 /* ---- reading ---- */
 
-/* Whether it is an integer, and which. */
+/* Whether it is an integer, and which. Numbers stay text, as cJSON's double would round integers
+ * above 2^53: a seed, or a count of tokens. */
 static bool integer_of(const struct json *value, int64_t *ret_number)
 {
     const char *text = json_number_text(value);
@@ -131,6 +132,8 @@ size_t json_restore_nul(struct json *string)
 {
     assert(json_is_string(string));
     char *out = json_node(string)->valuestring;
+    /* cJSON's texts end at a NUL, so the parser stores one as C0 80 (Java's "modified UTF-8"),
+     * which valid UTF-8 never contains. */
     for (const char *in = out; *in; in++) {
         bool nul = in[0] == '\xc0' && in[1] == '\x80';
         *out++ = nul ? '\0' : *in;

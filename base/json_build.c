@@ -39,6 +39,8 @@ struct json *json_new_text_bytes(const char *text, size_t bytes)
     for (size_t at = 0, length; at < bytes; at += length) {
         bool whole;
         length = utf8_measure(text + at, bytes - at, &whole);
+        /* What is not UTF-8 becomes '?': others would refuse the whole document for one byte of a
+         * file name. */
         if (whole && text[at])
             memcpy(copy + at, text + at, length);
         else
@@ -71,6 +73,7 @@ struct json *json_new_text_cut(const char *text, size_t max_bytes)
 {
     size_t length = strnlen(text, max_bytes + 1);
     if (length > max_bytes)
+        /* 10xxxxxx continues a character: the cut goes before its first byte. */
         for (length = max_bytes; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
             length--;
     return json_new_text_bytes(text, length);

@@ -297,6 +297,7 @@ void json_read(struct json_reader *reader, const struct json *object,
     struct json *value;
     json_each_member(value, object) {
         const char *name = json_key(value);
+        /* Kubernetes' rule: null is as good as absent. */
         if (json_is_null(value))
             continue;
         size_t depth = json_enter(reader, ".%s", name);

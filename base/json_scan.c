@@ -204,6 +204,7 @@ static int scan_number(struct scan *s)
     skip(s, '-');
     bool zero = s->at < s->bytes && s->text[s->at] == '0';
     size_t digits = skip_digits(s);
+    /* RFC 8259: no leading zero, and digits on both sides of the point. */
     bool right = digits == 1 || (digits > 1 && !zero), power = false;
     if (right && skip(s, '.'))
         right = skip_digits(s) > 0;

@@ -21,6 +21,8 @@ struct search {
 
 static bool try_file(struct search *search, const char *path)
 {
+    /* Local: two libraries may have functions of the same names (a wheel's NCCL beside the
+     * system's). */
     search->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!search->library)
         snprintf(search->reason, sizeof search->reason, "%s", dlerror());

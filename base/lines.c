@@ -22,6 +22,7 @@ void lines_add(struct lines *lines, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     for (char *c = text; *c; c++)
+        /* A line stays a line, also if it quotes a text with line breaks. */
         if ((unsigned char)*c < ' ')
             *c = ' ';
     lines->items[lines->count++] = arena_strdup(lines->arena, text);

@@ -27,6 +27,8 @@ static int open_socket(const union address *address)
         return -1;
     if (is_six) /* IPv4 comes to it as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    /* Connections of the process before may linger in TIME_WAIT for a minute: a restart must not
+     * wait for them. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &address->any, is_six ? sizeof address->six : sizeof address->four) < 0 ||
         listen(fd, BACKLOG) < 0)

@@ -18,6 +18,8 @@ struct arena {
     struct arena_block *first;
 };
 
+/* Linux grants memory that it does not have, so an allocation that fails is a size gone wrong.
+ * Nothing could be freed, or reported, that would help. */
 static void *checked(void *p, size_t bytes)
 {
     if (!p) {
@@ -29,6 +31,7 @@ static void *checked(void *p, size_t bytes)
 
 void *xmalloc(size_t bytes)
 {
+    /* malloc(0) may return NULL (C11 7.22.3), which would look like a failure. */
     return checked(malloc(bytes ? bytes : 1), bytes);
 }
 

@@ -59,6 +59,8 @@ static int drop_constant(struct dl_phdr_info *object, size_t bytes, void *contex
 
 void mem_trim(void)
 {
+    /* free() returns only the heap's end to the system: what start-up needed would stay resident
+     * for ever. */
     malloc_trim(0);
     dl_iterate_phdr(drop_constant, NULL);
 }

@@ -56,6 +56,8 @@ void utf8_make_printable(char *text, size_t bytes)
         if (length == 1 && !is_control(character))
             continue;
         if (length == 0 || is_control(character)) {
+            /* One byte for another, so that the text's length does not change: it lies in a buffer
+             * of that size. */
             text[at] = length == 1 ? ' ' : '?';
             length = 1; /* what follows of it is no beginning of a character */
         }

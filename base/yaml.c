@@ -187,6 +187,8 @@ static int read_entry(struct reader *r, int depth, struct json *object, struct j
                                           r->event.data.scalar.length, plain);
     if (!key)
         return fail_form(r, r->event.start_mark, "a key must be text", "");
+    /* The merge key of YAML 1.1 (yaml.org/type/merge.html): only if it is plain, and merged at the
+     * end, as the mapping's own keys win wherever they stand. */
     bool is_merge = plain && strcmp(key, "<<") == 0;
     if (!is_merge && json_get(object, key))
         return fail_here(r, "this key is there twice", key);
@@ -270,6 +272,7 @@ static int read_document(struct reader *r, struct json *documents)
     struct json *value = NULL;
     if (next(r) || read_node(r, 0, &value))
         return -1;
+    /* An empty document, as "---" at the end of a file leaves one: kubectl skips it, too. */
     if (json_is_null(value))
         json_free(value);
     else

@@ -57,6 +57,7 @@ static int take_base(const char **digits)
         *digits += 2;
         return 8;
     default:
+        /* YAML 1.1: 0755 is octal, as file modes are written. */
         *digits += 1;
         return 8;
     }
@@ -160,6 +161,7 @@ static struct json *by_tag(const char *text, size_t length, const char *tag)
 
 struct json *yaml_scalar(const char *text, size_t length, bool plain, const char *tag)
 {
+    /* A NUL in the text ("\0" in quotes): C's texts end there. */
     if (strlen(text) != length)
         return NULL;
     if (tag)
