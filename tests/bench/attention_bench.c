@@ -94,12 +94,12 @@ static double tflops(const struct row *row, int direction, double ms)
 }
 
 /* A row of the table; tests/gpu/attention_table.sh finds it by its form. */
-static void print_row(int architecture, int direction, const struct row *row,
+static void print_row(int compute_capability, int direction, const struct row *row,
                       const double ms[MODES])
 {
     printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
            "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x */\n",
-           architecture, direction ? "BACKWARD" : "FORWARD", (long long)row->hd,
+           compute_capability, direction ? "BACKWARD" : "FORWARD", (long long)row->hd,
            row->causal ? "CAUSAL" : "FULL", (long long)row->T, ms[0], ms[1], (long long)row->B,
            (long long)row->heads, (long long)row->kv_heads, tflops(row, direction, ms[0]),
            tflops(row, direction, ms[1]), ms[0] / ms[1]);
@@ -108,12 +108,12 @@ static void print_row(int architecture, int direction, const struct row *row,
 int main(int argc, char **argv)
 {
     static double ms[MODES][array_length(rows)][DIRECTIONS];
-    int architecture = 0;
+    int compute_capability = 0;
     for (int mode = 0; mode < MODES; mode++) {
         struct bench b = {0};
         setenv(ENV_ATTENTION, modes[mode], 1);
         timing_open(&b.timing, "attention_bench", argc, argv);
-        architecture = device_compute_capability(b.timing.device);
+        compute_capability = device_compute_capability(b.timing.device);
         for (size_t i = 0; i < array_length(rows); i++)
             measure(&b, &rows[i], ms[mode][i]);
         timing_close(&b.timing);
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     printf("attention, bf16: hd, mask, T, and ms of ours and of cuDNN's\n");
     for (int direction = 0; direction < DIRECTIONS; direction++)
         for (size_t i = 0; i < array_length(rows); i++)
-            print_row(architecture, direction, &rows[i],
+            print_row(compute_capability, direction, &rows[i],
                       (const double[MODES]){ms[0][i][direction], ms[1][i][direction]});
     return 0;
 }

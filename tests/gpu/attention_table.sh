@@ -1,6 +1,6 @@
 #!/bin/bash
 # Writes what our attention and cuDNN's take into the table that the choice between them is made by, in place of the rows
-# of the same architecture. To be committed, the message naming the GPU, the driver, cuDNN's version and the date.
+# of the same compute capability. To be committed, the message naming the GPU, the driver, cuDNN's version and the date.
 #   tests/gpu/attention_table.sh BUILD        checks cuDNN's path on this machine's GPU (test_cudnn), then measures
 #   tests/gpu/attention_table.sh --from LOG   takes what tests/bench/attention_bench said elsewhere (build/bench/kernels-attention.log)
 # TABLE: the file (kernels/cuda/attention_table.c)
@@ -30,8 +30,8 @@ fi
 cat "$log"
 ! reason=$(grep -m 1 'attention: forward is done by our own kernels' "$log") || stop "cuDNN was not measured (${reason#*cuDNN: })"
 rows=$(grep -E "$row" "$log") || stop "no row in $log"
-architecture=$(sed -E "s@$row@\1@" <<<"$rows" | sort -u)
-[[ $architecture =~ ^[1-9][0-9]+$ ]] || stop "not one architecture but these: ${architecture//$'\n'/ }"
-new=$(grep -v "^    {$architecture," "$table" | rows=$rows awk '/^    \{0\}/ { print ENVIRON["rows"] } { print }')
+capability=$(sed -E "s@$row@\1@" <<<"$rows" | sort -u)
+[[ $capability =~ ^[1-9][0-9]+$ ]] || stop "not one compute capability but these: ${capability//$'\n'/ }"
+new=$(grep -v "^    {$capability," "$table" | rows=$rows awk '/^    \{0\}/ { print ENVIRON["rows"] } { print }')
 printf '%s\n' "$new" >"$table"
-echo "$table has $(wc -l <<<"$rows") rows of architecture $architecture"
+echo "$table has $(wc -l <<<"$rows") rows of compute capability $capability"
