@@ -381,7 +381,8 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     int64_t strangers = limit - files;
     if (listen_tcp(options->host, options->port, &listener, err) < 0)
         return error_wrap(err, "where the ranks meet (--master_addr, --master_port; torchrun: "
-                               "--rdzv_endpoint, or --standalone for a free port)");
+                               "--rdzv_endpoint, or --standalone for a free port; accelerate: "
+                               "--main_process_port, 0 for a free port)");
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
     s->beat_every_ms = options->beat_ms;
     s->silence_ms = options->silence_ms;

@@ -169,7 +169,7 @@ static const struct config_key keys[] = {
         "runtime", "rdzv_backend", runtime.rdzv_backend, "", NULL,
         "static or c10d: both meet at rdzv_endpoint, or at master_addr; empty: from the environment"),
     KEY_TEXT("runtime", "rdzv_endpoint", runtime.rdzv_endpoint, "", NULL,
-             "HOST or HOST:PORT; empty: from the environment"),
+             "HOST or HOST:PORT (0: a free one, for one node); empty: from the environment"),
     KEY_TEXT("runtime", "rdzv_id", runtime.rdzv_id, "", NULL,
              "only processes with the same one meet; empty: from the environment"),
     KEY_BOOL("runtime", "standalone", runtime.standalone, "false", NULL,

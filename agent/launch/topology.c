@@ -103,13 +103,14 @@ static int number_of_worker(const struct reader *r)
     return told >= 0 ? told : number_in(first_of(r, "HOSTNAME", NULL, &name));
 }
 
-/* Whether the number of nodes was given as 1, and not as a range from 1 on. */
+/* Whether one node is all that there will be, and not the least of a range: torchrun's default is
+ * 1:1. */
 static bool is_plainly_one(const struct reader *r, const struct topology_wish *wish)
 {
     const char *name, *text = wish->nnodes;
     if (!text || !text[0])
         text = first_of(r, ENV_PET_NNODES, NULL, &name);
-    return text && strcmp(text, "1") == 0;
+    return !text || strcmp(text, "1") == 0 || strcmp(text, "1:1") == 0;
 }
 
 static int read_node_rank(const struct reader *r, const struct topology_wish *wish,
@@ -200,7 +201,7 @@ static int read_process(const struct reader *r, struct topology *t, struct error
     return 0;
 }
 
-/* "host" or "host:port"; `name` says where it is from. */
+/* "host" or "host:port", of which port 0 is any free one; `name` says where it is from. */
 static int parse_endpoint(const char *name, const char *endpoint, struct topology *t,
                           struct error *err)
 {
@@ -208,7 +209,7 @@ static int parse_endpoint(const char *name, const char *endpoint, struct topolog
     size_t length = colon ? (size_t)(colon - endpoint) : strlen(endpoint);
     int64_t port = TOPOLOGY_DEFAULT_PORT;
     if (length == 0 || length >= sizeof t->host ||
-        (colon && !str_to_i64(colon + 1, 1, 65535, &port)))
+        (colon && !str_to_i64(colon + 1, 0, 65535, &port)))
         return error_set(err, ERR_CONFIG, "%s: '%s' is not HOST:PORT", name, endpoint);
     snprintf(t->host, sizeof t->host, "%.*s", (int)length, endpoint);
     t->port = (int)port;
@@ -255,8 +256,11 @@ static int read_meeting_place(const struct reader *r, const struct topology_wish
     if (check_backend(r, wish, err) || read_host(r, t, &is_known, err))
         return -1;
     if (wish->rdzv_endpoint && wish->rdzv_endpoint[0]) {
+        struct topology told = *t;
         if (parse_endpoint("runtime.rdzv_endpoint", wish->rdzv_endpoint, t, err))
             return -1;
+        if (t->port == 0 && is_set(r, ENV_LOCAL_RANK))
+            *t = told; /* the launcher has chosen one since */
         is_known = true;
     }
     if (strlen(wish->master_addr) >= sizeof t->host)
@@ -270,6 +274,13 @@ static int read_meeting_place(const struct reader *r, const struct topology_wish
         snprintf(t->host, sizeof t->host, "127.0.0.1");
     if (wish->master_port > 0)
         t->port = wish->master_port;
+    bool is_shared = t->world_size > 1 && (t->nodes > 1 || !t->is_launcher);
+    if (t->port == 0 && is_shared)
+        return error_set(err, ERR_CONFIG,
+                         "runtime.rdzv_endpoint (PET_RDZV_ENDPOINT): port 0, any free one, is for "
+                         "the ranks of one launcher: name a port that is free on the first node");
+    if (t->port == 0)
+        snprintf(t->host, sizeof t->host, "127.0.0.1");
     return 0;
 }
 

@@ -44,7 +44,7 @@ struct topology_wish {
     const char *master_addr;
     int master_port;
     const char *rdzv_backend;  /* NULL: not set */
-    const char *rdzv_endpoint; /* "HOST" or "HOST:PORT"; NULL: not set */
+    const char *rdzv_endpoint; /* "HOST" or "HOST:PORT", 0: a free one; NULL: not set */
     const char *rdzv_id;       /* NULL: not set */
     bool standalone;           /* this pod alone, at a port that the launcher chooses */
     bool launch;               /* start even a single rank as a child of the launcher */

@@ -69,6 +69,14 @@ static void test_who_am_i(void **state)
         /* torchrun's c10d on one machine: the only node is the first */
         {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1",
          "rank 0/1 local 0/1 node 0/1 at h:99"},
+        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d", "rank 0/1 local 0/1 node 0/1 at h:99"},
+        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1:1",
+         "rank 0/1 local 0/1 node 0/1 at h:99"},
+        {"PET_RDZV_ENDPOINT=h:0 PET_NPROC_PER_NODE=2",
+         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
+        {"PET_RDZV_ENDPOINT=h:0 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 "
+         "MASTER_ADDR=127.0.0.1 MASTER_PORT=4242",
+         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
         /* workers of an elastic job without a master: numbered by their names */
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
          "HOSTNAME=j-worker-1",
@@ -160,6 +168,17 @@ static void test_torchruns_flags_win_too(void **state)
          "LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
          "MASTER_PORT=4242",
          "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
+        /* PyTorch's way to run several jobs on one machine, and its child */
+        {{.nnodes = "1", .rdzv_endpoint = "localhost:0", .node_rank = -1, .launch = true},
+         "PET_NPROC_PER_NODE=2",
+         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
+        {{.nnodes = "1", .rdzv_endpoint = "localhost:0", .node_rank = -1, .launch = true},
+         "LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+         "MASTER_PORT=4242",
+         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
+        {{.nnodes = "", .rdzv_endpoint = "localhost:29522", .node_rank = -1, .launch = true},
+         "PET_NPROC_PER_NODE=2",
+         "rank 0/2 local 0/2 node 0/1 at localhost:29522 launcher"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct topology_wish wish = rows[i].wish;
@@ -245,6 +264,11 @@ static void test_contradictions_name_the_variable_and_the_value(void **state)
         {"SLURM_STEP_ID=0 SLURM_PROCID=x SLURM_NTASKS=2", ERR_CONFIG, "SLURM_PROCID: 'x'"},
         {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=2", ERR_CONFIG,
          "OMPI_COMM_WORLD_RANK: 2 is not below OMPI_COMM_WORLD_SIZE, 2"},
+        {"PET_RDZV_ENDPOINT=h:0 PET_NNODES=2 PET_NODE_RANK=0", ERR_CONFIG,
+         "is for the ranks of one launcher: name a port that is free on the first node"},
+        {"PET_RDZV_ENDPOINT=h:0 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_NODEID=0 "
+         "SLURM_LOCALID=1 SLURM_JOB_NUM_NODES=1",
+         ERR_CONFIG, "is for the ranks of one launcher"},
         {"PET_RDZV_ENDPOINT=:80 PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: ':80'"},
         {"PET_RDZV_ENDPOINT=h:port PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: 'h:port'"},
         {"MASTER_ADDR=h PET_NNODES=4096 PET_NODE_RANK=0 PET_NPROC_PER_NODE=8", ERR_CONFIG,

@@ -97,7 +97,7 @@ listening() { (exec 4<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; }
 env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "${master[@]}" --join_timeout 600 >/dev/null 2>&1 & # itself, to be killed
 first=$!
 check "a master listens" wait_for 120 listening
-check "a port in use" fails 2 "--master_port; torchrun: --rdzv_endpoint, or --standalone for a free port): listen on 127.0.0.1: port $taken is in use" agent "${master[@]}" --join_timeout 60
+check "a port in use" fails 2 "--master_port; torchrun: --rdzv_endpoint, or --standalone for a free port; accelerate: --main_process_port, 0 for a free port): listen on 127.0.0.1: port $taken is in use" agent "${master[@]}" --join_timeout 60
 kill "$first"
 wait "$first"
 check "... until it ends" eval '! listening'

@@ -14,7 +14,7 @@ trains() { "$@" "${mnist[@]}" >"$work/out" 2>&1 || { tail "$work/out"; return 1;
 check "torchrun trains two ranks" trains torchrun --standalone --nproc_per_node=2 FSDP_mnist.py
 check "... and names the meeting place in a line of its own" grep -qx '  master_addr=127.0.0.1' "$work/out"
 check "... as the tutorial prints it" grep -q '^Test set: Average loss: ' "$work/out"
-check "tee names the ranks" trains shoal-agent torchrun --standalone --nproc-per-node 2 -t 3 --log_dir="$work/logs" DDP_mnist.py
+check "tee names the ranks, at a free port as PyTorch asks for it" trains shoal-agent torchrun --rdzv-backend=c10d --rdzv-endpoint=localhost:0 --nnodes=1 --nproc-per-node 2 -t 3 --log_dir="$work/logs" DDP_mnist.py
 check "... before each line" grep -q '^\[default0\]:Test set: ' "$work/out"
 check "... and keeps the lines in files" grep -q '^Test set: ' "$work/logs/none/attempt_0/0/stdout.log"
 check "... as the document's DDP" grep -qE '^DistributedDataParallel\($' "$work/logs/none/attempt_0/0/stdout.log"
