@@ -155,13 +155,10 @@ int checkpoint_clear_place(const struct file_ops *files, const char *path, struc
 /* Why there is no manifest in a directory. */
 static int explain_incomplete(const char *path, struct error *err)
 {
-    auto_free char *foreign = xasprintf("%s/.metadata", path);
     if (access(path, F_OK) < 0)
         return error_set(err, ERR_NOT_FOUND, "%s: there is no such checkpoint", path);
-    if (access(foreign, F_OK) == 0)
-        return error_set(err, ERR_UNSUPPORTED,
-                         "%s: a checkpoint in PyTorch's own format (.metadata), which is not read",
-                         path);
+    if (checkpoint_check_foreign(path, err) < 0)
+        return -1;
     return error_set(err, ERR_NOT_FOUND,
                      "%s: not a complete checkpoint: it has no " CHECKPOINT_MANIFEST
                      ", which is written last",

@@ -36,8 +36,12 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
  * name. */
 int checkpoint_clear_place(const struct file_ops *files, const char *path, struct error *err);
 
-/* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none, which means
- * that it is not complete; ERR_INPUT if it is damaged; ERR_UNSUPPORTED if it is somebody else's. */
+/* Errors: ERR_NOT_FOUND names a file of PyTorch's, Trainer's or accelerate's, whose checkpoints are
+ * not read, in `dir` or in a directory there, and how weights come from them. */
+int checkpoint_check_foreign(const char *dir, struct error *err);
+
+/* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none: it is not
+ * complete, or somebody else's; ERR_INPUT if it is damaged. */
 int checkpoint_read_manifest(struct arena *arena, const char *path, struct manifest *ret_manifest,
                              struct error *err);
 #endif

@@ -87,41 +87,6 @@ static bool is_of_run(const char *path, const char *run)
     return is;
 }
 
-/* What accelerate, Trainer and PyTorch's DCP save, none of which is read: its name; NULL: none. */
-static const char *foreign_in(const char *dir, struct arena *arena)
-{
-    static const char *const names[] = {"pytorch_model_fsdp_0/.metadata",
-                                        ".metadata",
-                                        "pytorch_model_fsdp.bin",
-                                        "optimizer.bin",
-                                        "optimizer.pt",
-                                        "pytorch_model.bin"};
-    for (size_t i = 0; i < array_length(names); i++)
-        if (access(arena_printf(arena, "%s/%s", dir, names[i]), F_OK) == 0)
-            return names[i];
-    return NULL;
-}
-
-/* The same in the directory, or in one in it, as Trainer's output_dir has them (checkpoint-500). */
-static const char *find_foreign(const char *dir, struct arena *arena)
-{
-    struct dirent **entries;
-    const char *found = foreign_in(dir, arena);
-    int count = found ? 0 : scandir(dir, &entries, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        const char *name = entries[i]->d_name;
-        const char *below = found || name[0] == '.'
-                                ? NULL
-                                : foreign_in(arena_printf(arena, "%s/%s", dir, name), arena);
-        if (below)
-            found = arena_printf(arena, "%s/%s", name, below);
-        free(entries[i]);
-    }
-    if (count > 0)
-        free(entries);
-    return found;
-}
-
 int checkpoint_find_latest(const char *dir, const char *run, const struct checkpoint_listed *before,
                            struct checkpoint_skipped *skipped, struct checkpoint_found *ret_found,
                            struct error *err)
@@ -135,13 +100,8 @@ int checkpoint_find_latest(const char *dir, const char *run, const struct checkp
     while (count > 0 && ((before && compare(&found[count - 1], before) >= 0) ||
                          (run && !is_of_run(found[count - 1].path, run))))
         count--;
-    const char *foreign = count == 0 && !run ? find_foreign(dir, arena) : NULL;
-    if (foreign)
-        return error_set(err, ERR_NOT_FOUND,
-                         "%s: %s is PyTorch's, whose pickles are not read: have its tool write the "
-                         "weights as safetensors (accelerate merge-weights, save_pretrained), and "
-                         "begin with them by --init_weights",
-                         dir, foreign);
+    if (count == 0 && !run && checkpoint_check_foreign(dir, err) < 0)
+        return -1;
     if (count == 0)
         return error_set(err, ERR_NOT_FOUND, "%s: there is no complete checkpoint in it%s", dir,
                          run ? " that this run saved" : "");

@@ -26,6 +26,34 @@ static void test_any_world_to_any_world(void **state)
     }
 }
 
+/* What PyTorch, accelerate and Trainer save is told apart from what is not complete. */
+static void test_those_of_others_are_named(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = *state;
+    struct checkpoint_found found;
+    struct checkpoint *opened;
+    struct error err;
+    const char *pickles = arena_printf(arena, "%s/pytorch_model_fsdp_0", dir);
+    assert_int_equal(mkdir(pickles, 0755), 0);
+    auto_fclose FILE *metadata = fopen(arena_printf(arena, "%s/.metadata", pickles), "we");
+    assert_non_null(metadata);
+    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 "pytorch_model_fsdp_0/.metadata is PyTorch's, whose pickles are not read: ");
+    assert_fails(checkpoint_find_latest(pickles, NULL, NULL, NULL, &found, &err), &err,
+                 ERR_NOT_FOUND, "begin with them by --init_weights");
+    assert_fails(checkpoint_open(dir, &opened, &err), &err, ERR_NOT_FOUND,
+                 "pytorch_model_fsdp_0/.metadata is PyTorch's, whose pickles are not read: ");
+    assert_int_equal(unlink(arena_printf(arena, "%s/.metadata", pickles)), 0);
+    assert_int_equal(rmdir(pickles), 0);
+    const char *below = arena_printf(arena, "%s/checkpoint-500", dir); /* Trainer's output_dir */
+    assert_int_equal(mkdir(below, 0755), 0);
+    auto_fclose FILE *optimizer = fopen(arena_printf(arena, "%s/optimizer.pt", below), "we");
+    assert_non_null(optimizer);
+    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
+                 "checkpoint-500/optimizer.pt is PyTorch's, whose pickles are not read: ");
+}
+
 static void test_find_latest(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -37,24 +65,6 @@ static void test_find_latest(void **state)
                  ERR_NOT_FOUND, "none");
     assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
                  "no complete checkpoint in it");
-    const char *pickles = arena_printf(arena, "%s/pytorch_model_fsdp_0", dir);
-    assert_int_equal(mkdir(pickles, 0755), 0);
-    auto_fclose FILE *metadata = fopen(arena_printf(arena, "%s/.metadata", pickles), "we");
-    assert_non_null(metadata);
-    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
-                 "pytorch_model_fsdp_0/.metadata is PyTorch's, whose pickles are not read: ");
-    assert_fails(checkpoint_find_latest(pickles, NULL, NULL, NULL, &found, &err), &err,
-                 ERR_NOT_FOUND, "begin with them by --init_weights");
-    assert_int_equal(unlink(arena_printf(arena, "%s/.metadata", pickles)), 0);
-    assert_int_equal(rmdir(pickles), 0);
-    const char *below = arena_printf(arena, "%s/checkpoint-500", dir); /* Trainer's output_dir */
-    assert_int_equal(mkdir(below, 0755), 0);
-    auto_fclose FILE *optimizer = fopen(arena_printf(arena, "%s/optimizer.pt", below), "we");
-    assert_non_null(optimizer);
-    assert_fails(checkpoint_find_latest(dir, NULL, NULL, NULL, &found, &err), &err, ERR_NOT_FOUND,
-                 "checkpoint-500/optimizer.pt is PyTorch's, whose pickles are not read: ");
-    assert_int_equal(unlink(arena_printf(arena, "%s/optimizer.pt", below)), 0);
-    assert_int_equal(rmdir(below), 0);
     for (int generation = 9; generation <= 11; generation++) /* "900" > "1000" as text */
         assert_ok(checkpoints_save(dir, 1, generation, NULL, &err), &err);
     assert_int_equal(checkpoints_check_latest(dir), 11);
@@ -293,6 +303,7 @@ int main(void)
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
     const struct CMUnitTest tests[] = {
         IN_DIR(test_any_world_to_any_world),
+        IN_DIR(test_those_of_others_are_named),
         IN_DIR(test_find_latest),
         IN_DIR(test_find_each_before_the_last),
         IN_DIR(test_others_stay),
