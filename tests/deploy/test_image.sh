@@ -99,6 +99,13 @@ hardened() { # PROGRAM
 for name in shoal shoal-agent shoal-operator; do
     check "$name is hardened" hardened "$programs/$name"
 done
+# Debian's crt1.o, crti.o and crtn.o are not marked for CET, and so no program is; what is ours lacks the mark nowhere.
+marked() { # ARCHIVE
+    readelf -nW "$1" | awk '/^File: /{file = $2; files++} /IBT, SHSTK/{if (file) marked++; file = ""} END{print marked + 0 " of " files; exit files == 0 || marked != files}'
+}
+for name in base operator kernels agent cli; do
+    check "lib$name: each object is marked for CET" marked "$programs/lib$name.a"
+done
 
 # ---- the agent in its own tree
 tree=$work/shoal-agent
