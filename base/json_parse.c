@@ -17,7 +17,8 @@
 
 /* ---- what cJSON is given ---- */
 
-/* Copies a string with its quotes; returns its bytes, and how many were written. */
+/* Copies a string with its quotes; returns its bytes, and how many were written. An escape may be
+ * the last before the end of `text`: strncmp reads no further than the first difference. */
 static size_t copy_string(const char *text, char *out, size_t *ret_written)
 {
     size_t at = 1, written = 1;
@@ -25,7 +26,7 @@ static size_t copy_string(const char *text, char *out, size_t *ret_written)
     while (text[at] != '"') {
         if (text[at] != '\\') {
             out[written++] = text[at++];
-        } else if (memcmp(text + at, NUL_ESCAPE, strlen(NUL_ESCAPE)) == 0) {
+        } else if (strncmp(text + at, NUL_ESCAPE, strlen(NUL_ESCAPE)) == 0) {
             memcpy(out + written, NUL_BYTES, strlen(NUL_BYTES));
             written += strlen(NUL_BYTES);
             at += strlen(NUL_ESCAPE);

@@ -107,6 +107,14 @@ static void mutate(struct input *input, const struct corpus *corpus, uint64_t *r
     }
 }
 
+/* In a block of the exact size, so that a read beyond it is seen. */
+static void run_exactly(const struct input *input)
+{
+    auto_free uint8_t *exact = xmalloc(input->size);
+    memcpy(exact, input->bytes, input->size);
+    LLVMFuzzerTestOneInput(exact, input->size);
+}
+
 /* The child: tells in shared memory which input it is at. */
 static void run_all(const struct corpus *corpus, int64_t iterations, uint64_t seed,
                     struct input *input)
@@ -114,7 +122,7 @@ static void run_all(const struct corpus *corpus, int64_t iterations, uint64_t se
     for (size_t i = 0; i < corpus->count; i++) {
         input->size = corpus->files[i].size;
         memcpy(input->bytes, corpus->files[i].bytes, input->size);
-        LLVMFuzzerTestOneInput(input->bytes, input->size);
+        run_exactly(input);
     }
     for (int64_t i = 0; i < iterations; i++) {
         uint64_t random = seed * 1000003 + (uint64_t)i;
@@ -123,10 +131,7 @@ static void run_all(const struct corpus *corpus, int64_t iterations, uint64_t se
         memcpy(input->bytes, file->bytes, file->size);
         for (size_t n = 1 + below(&random, 4); n > 0; n--)
             mutate(input, corpus, &random);
-        /* an own block of the exact size, so that a read beyond it is seen */
-        auto_free uint8_t *exact = xmalloc(input->size);
-        memcpy(exact, input->bytes, input->size);
-        LLVMFuzzerTestOneInput(exact, input->size);
+        run_exactly(input);
     }
 }
 

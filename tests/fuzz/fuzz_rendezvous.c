@@ -80,7 +80,8 @@ static void handle(struct server *s, int connection, const struct wire_message *
     char missing[STORE_VALUE_MAX];
     struct error err;
     if (wire_check(m, WIRE_FROM_SERVER, &err) == 0)
-        assert(strlen(m->text) < STORE_VALUE_MAX && m->size <= ERR_DIVERGED);
+        assert(strlen(m->text) < STORE_VALUE_MAX &&
+               (m->type != WIRE_REPLY || (m->size >= ERR_NONE && m->size <= ERR_DIVERGED)));
     if (wire_check(m, WIRE_FROM_RANK, &err) < 0) {
         assert(err.code == ERR_INPUT && err.msg[0]);
         leave(s, connection);
