@@ -102,19 +102,14 @@ void metrics_job_deleted(struct metrics *m, const char *namespace_)
     space_of(m, namespace_)->counts[COUNT_DELETED]++;
 }
 
-static void gauge(struct str *out, const char *name, const char *help, int64_t value)
+static void add_value(const char *kind, const char *name, const char *help, int64_t value,
+                      struct str *out)
 {
-    exposition_head(name, help, "gauge", out);
+    exposition_head(name, help, kind, out);
     str_printf(out, "%s %" PRId64 "\n", name, value);
 }
 
-static void counter(struct str *out, const char *name, const char *help, uint64_t value)
-{
-    exposition_head(name, help, "counter", out);
-    str_printf(out, "%s %" PRIu64 "\n", name, value);
-}
-
-void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
+static void add_counters(const struct metrics *m, struct str *out)
 {
     for (int i = 0; i < COUNTS; i++) {
         exposition_head(counters[i].name, counters[i].help, "counter", out);
@@ -122,38 +117,28 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
             str_printf(out, "%s{job_namespace=\"%s\",framework=\"pytorch\"} %" PRIu64 "\n",
                        counters[i].name, m->spaces[s].name, m->spaces[s].counts[i]);
     }
-    gauge(out, "shoal_operator_leader", "Whether this replica works on jobs.", v->leading);
-    gauge(out, "shoal_operator_ready", "Whether all that is watched has been seen.", v->ready);
-    gauge(out, "shoal_operator_jobs", "PyTorchJobs seen.", (int64_t)v->jobs);
+}
+
+void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
+{
+    add_counters(m, out);
+#define ADD_VALUE(type, field, kind, name, help)                                                   \
+    add_value(kind, name, help, (int64_t)v->field, out);
+    METRICS_VALUES(ADD_VALUE)
+#undef ADD_VALUE
     exposition_head("shoal_operator_jobs_in_state", "PyTorchJobs seen, by their last condition.",
                     "gauge", out);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
         str_printf(out, "shoal_operator_jobs_in_state{state=\"%s\"} %zu\n", names_condition(state),
                    v->jobs_in_state[state]);
-    gauge(out, "shoal_operator_pods", "Pods of PyTorchJobs seen.", (int64_t)v->pods);
-    gauge(out, "shoal_operator_services", "Services of PyTorchJobs seen.", (int64_t)v->services);
-    gauge(out, "shoal_operator_queue_length", "Jobs due for a pass.", (int64_t)v->queue_length);
-    counter(out, "shoal_operator_passes_total", "Passes over a job.", v->passes);
-    counter(out, "shoal_operator_passes_failed_total", "Passes that ended in an error.",
-            v->failed_passes);
-    counter(out, "shoal_operator_api_requests_total", "Requests sent to the API server.",
-            v->requests);
-    counter(out, "shoal_operator_api_requests_failed_total",
-            "Of the requests sent, those without an answer to work with.", v->failed_requests);
-    counter(out, "shoal_operator_api_requests_forbidden_total",
-            "Of the requests sent, those refused for want of a right, or by a quota.",
-            v->forbidden_requests);
-    gauge(out, "shoal_operator_history_not_kept",
-          "Whether the API server dropped history of the last status written: its "
-          "CustomResourceDefinition is not this version's.",
-          v->history_pruned);
     exposition_head("shoal_operator_watch_failing",
                     "Whether objects of this kind cannot be listed or watched.", "gauge", out);
     for (size_t i = 0; i < v->watch_count; i++)
         str_printf(out, "shoal_operator_watch_failing{kind=\"%s\"} %d\n", v->watches[i].kind,
                    v->watches[i].failing);
     if (v->resident_bytes >= 0)
-        gauge(out, "process_resident_memory_bytes", "Memory in use.", v->resident_bytes);
+        add_value("gauge", "process_resident_memory_bytes", "Memory in use.", v->resident_bytes,
+                  out);
     exposition_head("process_start_time_seconds", "Start of the process since the epoch.", "gauge",
                     out);
     str_printf(out, "process_start_time_seconds %" PRId64 ".%03d\n", v->start_ms / 1000,

@@ -23,14 +23,36 @@ void metrics_status_written(struct metrics *metrics, const char *namespace_,
                             const struct job_status *before, const struct job_status *after);
 void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by its TTL */
 
-/* The current values of the gauges. */
+/* Metrics with one value, X(TYPE, FIELD, KIND, NAME, HELP): FIELD of struct metrics_view has it.
+ * The page has them in this order. */
+/* clang-format off */
+#define METRICS_VALUES(X) \
+    X(bool, leading, "gauge", "shoal_operator_leader", "Whether this replica works on jobs.") \
+    X(bool, ready, "gauge", "shoal_operator_ready", "Whether all that is watched has been seen.") \
+    X(size_t, jobs, "gauge", "shoal_operator_jobs", "PyTorchJobs seen.") \
+    X(size_t, pods, "gauge", "shoal_operator_pods", "Pods of PyTorchJobs seen.") \
+    X(size_t, services, "gauge", "shoal_operator_services", "Services of PyTorchJobs seen.") \
+    X(size_t, queue_length, "gauge", "shoal_operator_queue_length", "Jobs due for a pass.") \
+    X(uint64_t, passes, "counter", "shoal_operator_passes_total", "Passes over a job.") \
+    X(uint64_t, failed_passes, "counter", "shoal_operator_passes_failed_total", \
+      "Passes that ended in an error.") \
+    X(uint64_t, requests, "counter", "shoal_operator_api_requests_total", \
+      "Requests sent to the API server.") \
+    X(uint64_t, failed_requests, "counter", "shoal_operator_api_requests_failed_total", \
+      "Of the requests sent, those without an answer to work with.") \
+    X(uint64_t, forbidden_requests, "counter", "shoal_operator_api_requests_forbidden_total", \
+      "Of the requests sent, those refused for want of a right, or by a quota.") \
+    X(bool, history_pruned, "gauge", "shoal_operator_history_not_kept", \
+      "Whether the API server dropped history of the last status written: its " \
+      "CustomResourceDefinition is not this version's.")
+/* clang-format on */
+
+/* What the page shows beside the counters. */
 struct metrics_view {
-    bool leading, ready;
-    bool history_pruned;         /* the API server does not keep all of status.history */
-    size_t jobs, pods, services; /* in the cache */
+#define METRICS_FIELD(type, field, kind, name, help) type field;
+    METRICS_VALUES(METRICS_FIELD)
+#undef METRICS_FIELD
     size_t jobs_in_state[CONDITION_TYPES];
-    size_t queue_length; /* due now */
-    uint64_t passes, failed_passes, requests, failed_requests, forbidden_requests;
     struct {
         const char *kind; /* plural, as in paths */
         bool failing;     /* its objects in the cache are outdated or missing */

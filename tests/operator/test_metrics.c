@@ -93,7 +93,7 @@ static void the_view_is_printed(void **state)
     expect(m, "shoal_operator_watch_failing{kind=\"pods\"} 1\n");
     expect(m, "shoal_operator_watch_failing{kind=\"services\"} 0\n");
     expect(m, "shoal_operator_pods 8\n");
-    expect(m, "shoal_operator_passes_total 3\n");
+    expect(m, "# TYPE shoal_operator_passes_total counter\nshoal_operator_passes_total 3\n");
     expect(m, "process_start_time_seconds 12.034\n");
     metrics_close(m);
 }
