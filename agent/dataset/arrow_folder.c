@@ -49,6 +49,8 @@ static int decode_state(const char *path, const struct json *root, const char *d
 {
     const struct json *files = json_get(root, "_data_files");
     size_t count = json_array_count(files);
+    /* datasets' select, shuffle and filter write an index and leave the rows as they are: without
+     * it other rows would be read, in another order. */
     if (json_array_count(json_get(root, "_indices_files")) > 0 ||
         json_is_string(json_get(root, "_indices_data_files")))
         return error_set(err, ERR_UNSUPPORTED,
@@ -61,6 +63,7 @@ static int decode_state(const char *path, const struct json *root, const char *d
     const char **paths = arena_array(arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
         const char *file = json_as_text(json_get(json_at(files, i), "filename"));
+        /* A name with a slash would lead out of the folder, whoever wrote it. */
         if (!file || strchr(file, '/'))
             return error_set(err, ERR_INPUT,
                              "%s: data file %zu has no name, or one that leads elsewhere", path, i);

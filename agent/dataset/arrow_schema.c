@@ -129,6 +129,7 @@ static int decode_values(const struct walk *w, const struct flat_table *child,
         width++;
     if (width == 4)
         return damaged(w);
+    /* enum id_type has unsigned and signed of each width in this order. */
     column->type = (enum id_type)(2 * width + (is_signed != 0));
     return 0;
 }
@@ -152,6 +153,8 @@ static int decode_column(const struct walk *w, const struct flat_table *field, c
         return damaged(w);
     column->there = true;
     column->large = type == TYPE_LARGE_LIST;
+    /* A record batch lists its nodes and buffers flat, in depth-first order of the schema: a column
+     * is found by counting those of all columns before it. */
     column->node = w->schema->nodes;
     column->buffer = w->schema->buffers;
     return decode_values(w, &child, column, name);

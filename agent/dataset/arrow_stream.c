@@ -65,6 +65,8 @@ static bool find_buffer(const struct decoder *d, const struct flat_vector *buffe
     return count <= bytes / item_bytes;
 }
 
+/* Checked once when the file is opened: after that rows are read from the mapping without any look
+ * at lengths. */
 static bool offsets_rise(const struct arrow_list *list, int64_t rows, int64_t values)
 {
     int64_t last = arrow_list_offset(list, 0);
@@ -93,6 +95,8 @@ static int decode_list(const struct decoder *d, const struct flat_vector *nodes,
         return error_set(d->err, ERR_INPUT, "%s: column %s has nulls in it", d->name,
                          d->wanted[i].column);
     *list = (struct arrow_list){.type = c->type, .large = c->large};
+    /* Of a list: validity (+ 0), offsets (+ 1); of its child, the numbers: validity (+ 2), values
+     * (+ 3). */
     if (!find_buffer(d, buffers, c->buffer + 1, rows ? rows + 1 : 0, c->large ? 8 : 4,
                      &list->offsets) ||
         !find_buffer(d, buffers, c->buffer + 3, values, id_type_bytes(c->type), &list->values))
@@ -190,6 +194,8 @@ int arrow_stream_parse(struct arena *arena, const char *name, const uint8_t *byt
             return damaged(&d, "cut off: there is no mark of the stream's end");
         memcpy(&mark, bytes + d.message, 4);
         memcpy(&metadata_bytes, bytes + d.message + 4, 4);
+        /* Arrow's encapsulated message: ffffffff, the metadata's length, the metadata (padded to 8
+         * bytes), the body. A length of 0 ends the stream. */
         if (mark != UINT32_MAX)
             return damaged(&d, "does not begin with ffffffff: not an Arrow stream, or damaged");
         if (metadata_bytes == 0)

@@ -15,6 +15,8 @@ static size_t find_end(bool is_csv, const char *text, size_t bytes, size_t at)
         const char *tab = memchr(text + at, '\t', bytes - at);
         return tab ? (size_t)(tab - text) : bytes;
     }
+    /* RFC 4180: a comma within quotes separates nothing. A doubled quote turns the state twice, so
+     * it needs no look ahead. */
     bool quoted = false;
     for (; at < bytes && (quoted || text[at] != ','); at++)
         quoted ^= text[at] == '"';
@@ -62,6 +64,8 @@ static int parse_fields(const struct columns *columns, const char *record, size_
                         struct columns_row *row, struct error *err)
 {
     size_t found = 0, field = 0;
+    /* Up to and including the end: a comma at the end of the record has an empty field behind
+     * it. */
     for (size_t at = 0; at <= bytes; field++) {
         size_t end = find_end(columns->format == TOKENS_CSV, record, bytes, at);
         for (size_t i = 0; i < columns->count; i++) {

@@ -35,6 +35,8 @@ static void *work(void *ctx)
             pthread_cond_wait(&r->work, &r->lock);
         if (r->stop)
             break;
+        /* Jobs end in any order, but are taken in that of the rows: how many threads there are does
+         * not change the data. */
         struct encode_job *job = job_of(r, r->claimed++);
         pthread_mutex_unlock(&r->lock);
         r->encode(r->ctx, job);
@@ -94,6 +96,7 @@ void encode_ring_close(struct encode_ring *ring)
 /* Empties a job for the next text. */
 static void reset(struct encode_job *job)
 {
+    /* One huge row must not make each job as large for the rest of the run. */
     if (job->room > ENCODE_RING_KEEP_BYTES) {
         free(take(job->text));
         job->room = 0;

@@ -36,6 +36,7 @@ static int64_t width_of(const struct example_batcher *b, const int32_t *counts, 
     return b->pad_to_max || width > most ? most : width;
 }
 
+/* Upwards row by row, in place: a row's new place is never behind its old one. */
 static void narrow(int32_t *ids, const int32_t *counts, int64_t rows, int64_t most, int64_t T,
                    int32_t pad)
 {
@@ -68,6 +69,8 @@ static void fill_translation(const struct example_batcher *b, const int64_t *sam
     batch->T = width_of(b, counts, rows, b->max_tokens);
     narrow(batch->source, batch->source_counts, rows, b->max_source, batch->T_source, b->pad);
     narrow(batch->target, counts, rows, b->max_tokens, batch->T, b->label_pad);
+    /* Padding that counts, as T5's scripts have it where the label is not set to -100: then each
+     * place is a target. */
     if (b->label_pad >= 0)
         batch->targets = rows * batch->T;
 }
@@ -112,6 +115,7 @@ static void fill_pair(const struct example_batcher *b, uint64_t epoch, int64_t s
     memcpy(ids, x->ids + two->begin, (size_t)twos * sizeof *ids);
     ids[twos] = b->eos;
     for (int64_t t = 0; t < ones + twos + 3; t++)
+        /* BERT's segments (token_type_ids): 0 for [CLS] first [SEP], 1 for second [SEP]. */
         types[t] = t >= ones + 2;
     batch->token_counts[row] = (int32_t)(ones + twos + 3);
 }

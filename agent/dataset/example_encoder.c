@@ -143,6 +143,8 @@ static int encode_beginning(const struct example_encoder *e, const char *text, s
         ids->count = before;
         if (t->encode(t->ctx, text, end, ids, err) < 0)
             return -1;
+        /* The margin keeps the ids that are taken from those next to the cut, which depend on
+         * it. */
         if (end == bytes || ids->count - before > most + MARGIN)
             return 0;
     }

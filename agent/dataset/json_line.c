@@ -66,6 +66,8 @@ static bool take_column(const struct json *root, struct json_line_text *texts, s
 struct json *json_line_texts(const char *line, size_t bytes, struct json_line_text *texts,
                              size_t count, struct error *err)
 {
+    /* Data is other people's: a NUL in a text or a key that is there twice is what Python's
+     * json.loads takes, too. */
     struct json *root = json_parse(line, bytes, JSON_ALLOW_NUL | JSON_ALLOW_DUPLICATES, err);
     if (!json_is_object(root)) {
         const char *column = root ? NULL : strstr(err->msg, "column "); /* the line is the row's */

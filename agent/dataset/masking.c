@@ -31,6 +31,9 @@ int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t samp
             continue;
         targets[i] = ids[i];
         chosen++;
+        /* BERT (Devlin et al. 2019): of the chosen tokens 80 % become [MASK], 10 % another token,
+         * and 10 % stay. A model that only ever sees [MASK] would learn nothing for texts without
+         * it. */
         float how = random_uniform(replace, (uint64_t)i);
         if (how < 0.8F)
             ids[i] = m->mask;

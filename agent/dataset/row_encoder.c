@@ -11,6 +11,8 @@ int row_encoder_init(struct row_encoder *encoder, enum token_format format,
     if (!t->encode)
         return error_set(err, ERR_CONFIG, "%s is %s: set data.tokenizer", name,
                          token_format_name(format));
+    /* In a stream of concatenated texts the end of each must show. Elsewhere the tokenizer decides,
+     * as with transformers. */
     bool wants_eos = o->packing == TOKENS_CONCAT ? t->eos >= 0 : t->adds_eos;
     bool bos = o->add_bos == TOKENS_AFFIX_AUTO ? t->adds_bos : o->add_bos == TOKENS_AFFIX_TRUE;
     bool eos = o->add_eos == TOKENS_AFFIX_AUTO ? wants_eos : o->add_eos == TOKENS_AFFIX_TRUE;

@@ -14,6 +14,8 @@ int64_t sampler_count(const struct sampler *sampler)
 
 static int64_t place_of(const struct sampler *sampler, int64_t i)
 {
+    /* As torch's DistributedSampler: ranks take turns, so that they are at the same place of the
+     * order. */
     return sampler->first + i * sampler->world_size + sampler->rank;
 }
 
@@ -25,6 +27,8 @@ bool sampler_repeats(const struct sampler *sampler, int64_t i)
 int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64_t i)
 {
     assert(i >= 0 && i < sampler_count(sampler));
+    /* As DistributedSampler without drop_last: the first samples fill the last step up, so that no
+     * rank waits for others in vain. */
     int64_t place = place_of(sampler, i) % sampler->items;
     return order ? order[place] : place;
 }
@@ -43,6 +47,7 @@ void sampler_permute(int64_t items, uint64_t seed, uint64_t epoch, int64_t *orde
     uint64_t key = random_key(seed, epoch, 0x5a3b1e, 0);
     for (int64_t i = 0; i < items; i++)
         order[i] = i;
+    /* Fisher and Yates, as Durstenfeld writes it: each order is equally likely. */
     for (int64_t i = items - 1; i > 0; i--) {
         int64_t j = sampler_random_below(key, (uint64_t)i, i + 1);
         int64_t swap = order[i];

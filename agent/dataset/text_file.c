@@ -26,6 +26,7 @@ int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_
     if (!gz)
         return error_errno(err, errno, "%s", path);
     gzbuffer(gz, CHUNK_BYTES);
+    /* In a gzip file this unpacks everything before the place: a resumed run pays for it once. */
     if (gzseek(gz, offset, SEEK_SET) != offset) {
         gzclose(gz);
         return error_set(err, ERR_INPUT, "%s: cannot go to offset %lld", path, (long long)offset);
@@ -96,6 +97,7 @@ static void give(struct text_file *f, size_t length, struct text_line *ret_line)
 {
     const char *text = f->buffer + f->at;
     size_t bytes = length;
+    /* Windows' byte order mark and CR: neither is text. */
     if (f->offset == 0 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
         bytes -= 3;
@@ -134,6 +136,8 @@ int text_file_next(struct text_file *file, struct text_line *ret_line, bool *ret
             give(file, length, ret_line);
             return 0;
         }
+        /* What was searched already is not looked at again: a long line would else cost its
+         * square. */
         searched = have;
         if (read_more(file, err) < 0)
             return -1;

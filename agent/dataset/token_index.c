@@ -150,6 +150,8 @@ static int read_checked(struct token_index *x, int64_t document, int64_t first, 
 /* Up to T + 1 ids and labels of a window; *ret_count says how many. */
 static int read_window(struct token_index *x, int64_t w, int64_t *ret_count, struct error *err)
 {
+    /* One id more than the window: the last place's target is the first id behind it. Windows
+     * overlap by that one. */
     int64_t want = x->window + 1, have = 0;
     bool whole = flows(x);
     int64_t at = whole ? w * x->window : w, i = find_document(x, at);

@@ -52,6 +52,8 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
     size_t first = begins(bytes, size, "\xef\xbb\xbf") ? 3 : 0; /* a byte order mark */
     while (first < size && isspace(bytes[first]))
         first++;
+    /* Formats with a magic number come first. A NUL is in no text that people write, but in nearly
+     * all files of ids. */
     if (megatron_is(bytes, size))
         *ret_format = TOKENS_MEGATRON;
     else if (llmc_bin_is(bytes, size))

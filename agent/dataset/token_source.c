@@ -84,6 +84,7 @@ static int open_reader(struct token_source *s, struct error *err)
                          "not for language models: write JSON lines with a text each",
                          s->name);
     }
+    /* Any id will do: padding is no target, and causal attention does not look ahead at it. */
     int32_t pad = o->encoder.encode && o->encoder.eos >= 0 ? o->encoder.eos : 0;
     return result < 0 ? -1
                       : token_index_open(&documents, o, &s->split, s->name, pad, &s->reader, err);

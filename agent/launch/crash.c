@@ -22,10 +22,14 @@ static struct crash {
     {.number = SIGFPE, .name = "SIGFPE"},   {.number = SIGILL, .name = "SIGILL"},
     {.number = SIGABRT, .name = "SIGABRT"},
 };
+/* A stack of its own: after an overflow of the thread's stack a handler could not even be called on
+ * that one. */
 static char stack[STACK_BYTES];
 
 static void say(const char *text)
 {
+    /* write() is async-signal-safe (signal-safety(7)); printf() may wait for a lock that the
+     * crashed code holds. */
     ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
     (void)ignored;
 }
@@ -69,6 +73,7 @@ void crash_listen(int rank)
                                          .sa_flags = (int)(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND)};
         snprintf(crash->head, sizeof crash->head, "shoal-agent: rank %d: %s, called from:\n", rank,
                  crash->name);
+        /* A handler that is there already is a sanitizer's or a debugger's, which knows more. */
         if (sigaction(crash->number, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(crash->number, &action, NULL);
     }

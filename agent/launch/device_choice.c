@@ -48,6 +48,8 @@ int device_choose(const struct device_wish *w, struct device_choice *ret_choice,
         return error_set(err, ERR_UNSUPPORTED, "runtime.device=%s: %s", w->asked, w->no_gpus);
     if (is_numbered(w->asked, &number))
         return choose_gpu(w, number, true, ret_choice, err);
+    /* As scripts do under torchrun: cuda:LOCAL_RANK. The communicator refuses ranks that share a
+     * GPU unless that was asked for. */
     return choose_gpu(w, w->local_rank % w->gpus, w->share, ret_choice, err);
 }
 

@@ -17,6 +17,8 @@ struct heartbeat heartbeat_inherit(void)
     int64_t fd;
     if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
         return (struct heartbeat){-1};
+    /* A data loader or script that the rank starts must not keep the pipe open: its end tells the
+     * launcher that the rank is gone. */
     fcntl((int)fd, F_SETFD, FD_CLOEXEC);
     return (struct heartbeat){(int)fd};
 }
@@ -31,6 +33,8 @@ void heartbeat_send(void *heartbeat, int64_t wait_ms)
 int heartbeat_open(struct heartbeat_listener *ret_listener, int *ret_fd, struct error *err)
 {
     int ends[2];
+    /* Neither end blocks: a launcher that is stopped (SIGSTOP, a debugger) must not hold up
+     * training. */
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
         return error_errno(err, errno, "pipe");
     *ret_listener = (struct heartbeat_listener){.pipe = ends[0], .due_ms = INT64_MAX};
@@ -43,6 +47,7 @@ void heartbeat_pass_on(int fd)
     char text[16];
     snprintf(text, sizeof text, "%d", fd);
     setenv(HEARTBEAT_FD, text, 1);
+    /* In the child, between fork and exec: only this rank inherits it. */
     fcntl(fd, F_SETFD, 0);
 }
 

@@ -78,6 +78,7 @@ static int open_log(const struct launch_output_spec *spec, int attempt, int loca
                     const char *name, int *ret_fd, struct error *err)
 {
     auto_free char *path =
+        /* torchrun's layout, which tools look into. */
         xasprintf("%s/%s/attempt_%d/%d/%s.log", spec->log_dir,
                   spec->run && spec->run[0] ? spec->run : "none", attempt, local_rank, name);
     if (make_parents(path, err))
@@ -91,6 +92,8 @@ static int open_tee(struct launch_stream *stream, int *ret_fd, struct error *err
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
         return error_errno(err, errno, "pipe");
+    /* Our end only: a rank that writes faster than the terminal takes it waits in write(), as it
+     * would without us. */
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     stream->pipe = ends[0];
     stream->line = xmalloc(LAUNCH_LINE_BYTES);
@@ -143,6 +146,8 @@ static void write_all(int fd, const char *bytes, size_t count)
 
 static void tell_line(struct launch_stream *stream, const char *line, size_t length)
 {
+    /* torchrun's form: "default" is the name of its role. One write a line, so that lines of ranks
+     * do not mix. */
     char text[LAUNCH_LINE_BYTES + 64];
     int n =
         snprintf(text, sizeof text, "[default%d]:%.*s\n", stream->local_rank, (int)length, line);

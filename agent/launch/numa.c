@@ -69,6 +69,7 @@ int numa_of_device(const char *root, const char *pci)
 int numa_choose(const struct numa_nodes *nodes, int wanted, int local_rank, int local_size,
                 int *ret_sharing)
 {
+    /* Neighbouring ranks on one node, as GPUs are numbered along the PCIe root ports. */
     int count = nodes->count, node = local_rank * count / local_size;
     *ret_sharing = 0;
     for (int rank = 0; rank < local_size; rank++)

@@ -14,6 +14,8 @@ static void on_signal(int number)
 
 void stop_listen(void)
 {
+    /* SIGTERM is what the kubelet sends, SIGUSR1 the usual choice for Slurm's --signal. The handler
+     * only notes it: the step at hand is finished first. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -38,6 +40,8 @@ void stop_await_first_rank(void)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
+    /* Blocked before the look: a signal between the look and the wait would be missed, and all of
+     * the time be waited. */
     sigprocmask(SIG_BLOCK, &set, NULL);
     if (!stop_signal)
         sigtimedwait(&set, NULL, &most);

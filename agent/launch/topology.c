@@ -118,6 +118,8 @@ static int read_node_rank(const struct reader *r, const struct topology_wish *wi
 {
     bool elastic =
         is_set(r, ENV_PET_RDZV_ENDPOINT) || (wish->rdzv_endpoint && wish->rdzv_endpoint[0]);
+    /* The operator sets no RANK in a job without a Master, as torchrun's rendezvous would number
+     * the nodes. Here the pod's name does. */
     int worker = elastic ? number_of_worker(r) : -1;
     t->node_rank = wish->standalone ? 0 : wish->node_rank;
     if (t->node_rank >= 0)
@@ -291,6 +293,8 @@ static int read_identity(const struct reader *r, const struct topology_wish *wis
     bool is_found = false;
     if (is_set(r, ENV_LOCAL_RANK))
         return read_process(r, t, err);
+    /* Variables of srun and mpirun may be left over in a shell or an image: whoever says otherwise
+     * is believed first. */
     bool counts = wish->nproc_per_node[0] || wish->launch || wish->standalone ||
                   is_set(r, ENV_PET_NPROC_PER_NODE) || is_set(r, ENV_RANK);
     if (!counts && topology_read_scheduler(r->lookup, r->ctx, t, &is_found, err))

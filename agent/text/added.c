@@ -69,6 +69,7 @@ const struct added_token *added_find(const struct added *added, const char *text
     return found;
 }
 
+/* tokenizers' single_word: no letter, digit or underscore on either side. */
 static bool stands_alone(const char *text, size_t bytes, size_t begin, size_t end)
 {
     uint32_t character = 0;
@@ -120,6 +121,9 @@ static const struct added_token *find_next(struct added_walk *walk, size_t *ret_
         const struct added_token *token = NULL;
         if (added->first[byte] < added->first[byte + 1])
             token = added_find(added, walk->text + begin, walk->bytes - begin);
+        /* The longest token of those that begin here, then on behind it: tokenizers'
+         * leftmost-longest matching. Byte by byte is right, as no token begins within a
+         * character. */
         walk->look += token ? token->bytes : 1;
         if (!token)
             continue;

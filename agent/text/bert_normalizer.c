@@ -15,6 +15,7 @@ static void add(struct str *out, uint32_t character)
 /* CJK Unified Ideographs and what belongs to them, in the blocks that the library lists. */
 static bool is_ideograph(uint32_t c)
 {
+    /* 0x2b920 is the library's; Google's BERT has 0x2b820. Models are used with the library. */
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
            (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b81f) ||
            (c >= 0x2b920 && c <= 0x2ceaf) || (c >= 0xf900 && c <= 0xfaff) ||

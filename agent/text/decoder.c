@@ -248,6 +248,8 @@ static int run_piece(const struct decoder_step *step, struct pattern_work *work,
 static int run_step(const struct decoder_step *step, struct pattern_work *work,
                     const struct texts *in, struct texts *out, struct error *err)
 {
+    /* A character may be spread over several pieces, so the bytes are joined before anybody looks
+     * at characters. */
     bool joins = step->kind == DECODER_FUSE || step->kind == DECODER_BYTE_LEVEL;
     str_clear(&out->all);
     out->count = 0;

@@ -54,6 +54,7 @@ static int open_bert(const struct spec_part *part, struct normalizer_step *step,
     step->bert = (struct bert_normalizer){
         .clean_text = part->clean_text,
         .handle_chinese_chars = part->handle_chinese_chars,
+        /* Unset means "as lowercase": so Google's uncased models were made. */
         .strip_accents = part->strip_accents.set ? part->strip_accents.value : part->lowercase,
         .lowercase = part->lowercase,
     };

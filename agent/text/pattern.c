@@ -35,6 +35,8 @@ static pcre2_code *compile(const struct str *text, struct error *err)
     size_t where;
     pcre2_code *compiled = pcre2_compile(
         (PCRE2_SPTR)str_text(text), text->length,
+        /* Oniguruma's meaning, for which the expressions were written: classes know Unicode, and ^
+         * and $ are of lines. \C would cut characters apart. */
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &where, context);
     pcre2_compile_context_free(context);
     if (!compiled) {
@@ -101,6 +103,8 @@ struct pattern_work *pattern_work_open(void)
     work->match = pcre2_match_data_create(1, NULL);
     work->context = pcre2_match_context_create(NULL);
     assert(work->match && work->context);
+    /* An expression comes with a model from the net: one that backtracks without end must fail, and
+     * not hang. */
     pcre2_set_match_limit(work->context, PATTERN_MAX_STEPS);
     pcre2_set_heap_limit(work->context, PATTERN_MAX_HEAP_KIB);
     work->stack = pcre2_jit_stack_create(32 * 1024, PATTERN_MAX_STACK_BYTES, NULL);

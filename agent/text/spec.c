@@ -85,6 +85,8 @@ static bool split_merge(struct arena *arena, const char *text, size_t bytes,
     return true;
 }
 
+/* Newer versions of tokenizers write pairs, as pieces may have blanks in them; older ones write
+ * "LEFT RIGHT". */
 static bool read_merge(struct arena *arena, const struct json *value, struct spec_merge *ret_merge)
 {
     if (json_is_string(value))
@@ -105,6 +107,7 @@ static void read_merges(struct json_reader *reader, const struct json *value, vo
     spec->merges = arena_array(reader->arena, struct spec_merge, json_array_count(value));
     for (size_t i = 0; i < json_array_count(value); i++) {
         const struct json *merge = json_at(value, i);
+        /* The first line of GPT-2's merges.txt, which converters have carried along. */
         if (json_is_string(merge) && strncmp(json_as_text(merge), "#version", 8) == 0)
             continue;
         if (!read_merge(reader->arena, merge, &spec->merges[spec->merge_count++])) {

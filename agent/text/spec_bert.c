@@ -28,6 +28,7 @@ static int read_pieces(struct arena *arena, const char *name, const char *text, 
         if (memchr(at, 0, length))
             return error_set(err, ERR_INPUT, "%s:%zu: a zero byte: this is no list of pieces", name,
                              spec->piece_count + 1);
+        /* A line's number is the piece's id, so empty lines count as well. */
         spec->pieces[spec->piece_count] = (struct spec_piece){
             .text = arena_strndup(arena, at, trim(at, length)), .id = (int32_t)spec->piece_count};
         spec->piece_count++;

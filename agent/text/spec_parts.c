@@ -272,6 +272,7 @@ static const struct json_field part_fields[] = {
 void spec_read_part(struct json_reader *reader, const struct json *value, void *out)
 {
     struct part_form form = {
+        /* The defaults of tokenizers' own readers, which hold where a file says nothing. */
         .part = {.add_prefix_space = true,
                  .use_regex = true,
                  .split = true,

@@ -106,6 +106,8 @@ static int open_unigram(struct spm *m, struct error *err)
     const struct spm_proto *p = &m->proto;
     struct spec_piece *pieces = arena_array(m->arena, struct spec_piece, p->piece_count);
     size_t count = 0;
+    /* The unknown piece's score is the worst one's less a penalty (10): it is taken only where
+     * nothing else spells the text. */
     float worst = FLT_MAX;
     for (int32_t id = 0; id < p->piece_count; id++) {
         const struct spm_piece *piece = &p->pieces[id];
@@ -116,6 +118,8 @@ static int open_unigram(struct spm *m, struct error *err)
             pieces[count++] = (struct spec_piece){
                 .text = piece->text.text,
                 .id = id,
+                /* sentencepiece's unigram_model.cc: a user-defined piece must win over any way to
+                 * spell it by other pieces. */
                 .score = is_user ? (double)(float)(0.1 * (double)(piece->text.bytes - 1))
                                  : (double)piece->score};
     }
@@ -278,6 +282,7 @@ void spm_decode(const struct spm *model, const int32_t *ids, size_t count, struc
 {
     const struct spm_proto *p = &model->proto;
     size_t before = out->length;
+    /* Encoding has put a blank in front of the text: decoding takes it away again. */
     bool drops_space = p->add_dummy_prefix || p->remove_extra_whitespaces;
     for (size_t i = 0; i < count;) {
         const struct spm_piece *piece = &p->pieces[ids[i]];

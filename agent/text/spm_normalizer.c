@@ -29,6 +29,8 @@ void spm_normalizer_close(struct spm_normalizer *normalizer)
 static size_t take_prefix(const struct spm_normalizer *n, const char *text, size_t bytes,
                           struct spm_text *ret_result)
 {
+    /* User-defined pieces are found first and stay as they are: the charsmap must not rewrite their
+     * letters. */
     const struct added_token *user = added_find(n->user_pieces, text, bytes);
     size_t length = user ? user->bytes : 0;
     uint32_t ignored;

@@ -31,6 +31,8 @@ static uint32_t score_key(float score)
     uint32_t bits;
     score += 0.0F;
     memcpy(&bits, &score, sizeof bits);
+    /* The order of floats as integers: the sign bit turned, and of negative numbers all bits, as
+     * they grow downwards. */
     return bits >> 31 ? ~bits : bits | 1U << 31;
 }
 
@@ -128,6 +130,8 @@ static int add_pair(struct building *b, const struct bpe_pair *pair, struct erro
     return 0;
 }
 
+/* SentencePiece's BPE has no list of merges: any two neighbours whose texts together are a piece
+ * may merge, the best score first. So each cut of a piece into two symbols is a pair. */
 static int add_pairs_of(struct building *b, int32_t id, struct error *err)
 {
     const struct spm_piece *piece = &b->proto->pieces[id];

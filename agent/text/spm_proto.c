@@ -214,6 +214,7 @@ static int read_part(const struct reading *r, struct field *field)
     }
 }
 
+/* sentencepiece_model.proto; the numbers below are its fields'. */
 static size_t count_pieces(struct wire w)
 {
     struct field field;
@@ -237,6 +238,7 @@ int spm_proto_read(struct arena *arena, const void *content, size_t bytes,
         .add_dummy_prefix = true,
         .remove_extra_whitespaces = true,
         .escape_whitespaces = true,
+        /* Defaults of the .proto: a writer leaves out fields that have them. */
         .unk_surface = {" \xe2\x81\x87 ", 5},
     };
     struct field field;

@@ -165,6 +165,7 @@ static int encode_normalized(struct encoding *e, const char *text, size_t bytes,
 
 static int encode(struct encoding *e, const char *text, size_t bytes)
 {
+    /* As Python's errors="replace": what reaches the model was text there. */
     if (utf8_well_formed(text, bytes) < bytes) {
         str_clear(&e->work->repaired);
         utf8_repair(text, bytes, &e->work->repaired);

@@ -94,6 +94,8 @@ static int find_text(struct tokenizer *t, struct tokenizer_work *work,
     return 0;
 }
 
+/* Two searches, as in tokenizers: tokens with "normalized" are looked for in the text as the
+ * normalizer left it, and all others in the text as it came. */
 static int build_added(struct tokenizer *t, const struct tokenizer_sources *s, bool normalized,
                        struct added *added, struct error *err)
 {
@@ -122,6 +124,7 @@ static int put_around(struct spec_template *around, const struct spec_template *
         around->after_count + more->after_count > SPEC_MAX_TEMPLATE_IDS)
         return error_set(err, ERR_INPUT, "%s: more than %d ids on one side of a text", where,
                          SPEC_MAX_TEMPLATE_IDS);
+    /* A later processor of a sequence works on what the one before made: its tokens go outside. */
     memmove(around->before + more->before_count, around->before,
             around->before_count * sizeof *around->before);
     memcpy(around->before, more->before, more->before_count * sizeof *more->before);

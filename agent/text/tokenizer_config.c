@@ -121,6 +121,7 @@ static void read_added_tokens(struct json_reader *reader, const struct json *roo
     }
 }
 
+/* In this order, as a later file says more, and wins. */
 static const struct {
     const char *name;
     void (*read)(struct json_reader *reader, const struct json *root, void *config);
