@@ -56,6 +56,7 @@ int bert_check(const struct bert_config *config, struct error *err)
 static struct tensor *embed(struct bert *net, struct tape *tape, const struct batch *batch)
 {
     int64_t rows = batch->rows, T = batch->T, most = net->config.max_position_embeddings;
+    /* Behind the positions lie as many zeros: the token types of a batch that gives none. */
     const int32_t *counts =
         tape_constant(tape, net->counts, (size_t)(2 * most) * sizeof *counts, "positions");
 
@@ -223,6 +224,8 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
     net->config = *config;
     net->heads = (struct nn_heads){c->num_attention_heads, c->num_attention_heads,
                                    c->hidden_size / c->num_attention_heads};
+    /* A table's rows are read and not multiplied: they cost no FLOPs. Tied words are multiplied as
+     * the head. */
     int64_t looked_up =
         c->max_position_embeddings + c->type_vocab_size + (tied ? 0 : c->vocab_size);
     struct module *root = bert_declare(net, pad_id);

@@ -68,6 +68,7 @@ static void add_layer(struct bert *net, struct module *list, int64_t i)
     int64_t D = c->hidden_size, I = c->intermediate_size;
 
     layer->bert = net;
+    /* 0 and 1 are the dropouts of embeddings and labels. */
     layer->number = 2 + BERT_DROPOUTS * (uint64_t)i;
     layer->module = add(net, list, arena_printf(net->arena, "%lld", (long long)i), "BertLayer");
     layer->module->is_block = true;

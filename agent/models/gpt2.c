@@ -107,6 +107,8 @@ static struct tensor *gpt2_block(struct tape *tape, const void *args,
     tape_enter(tape, block->module);
     struct tensor *y = nn_layer_norm(tape, block->ln_1, tape_keep(x), eps);
     y = attention(tape, block, y);
+    /* x + y and its norm in one op: one pass over the memory less. It puts the sum into y's place,
+     * which is the residual stream then. */
     y = nn_add_layer_norm(tape, block->ln_2, x, y, &x, eps);
     x = nn_add(tape, x, mlp(tape, block, y));
     tape_leave(tape, block->module);

@@ -4,6 +4,8 @@
 
 enum { LOGITS_BYTES = 64 << 20, MIN_CHUNK_ROWS = 1024 };
 
+/* Logits of a whole batch would be the largest tensor by far (rows x V). So the loss is computed in
+ * chunks of rows, which are forgotten. */
 int64_t language_chunk_rows(int64_t asked, int64_t V)
 {
     if (asked > 0)

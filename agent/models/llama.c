@@ -93,6 +93,8 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
     int64_t keys = h->heads * h->hd, values = keys + h->kv_heads * h->hd;
 
     tape_enter(tape, layer->attention);
+    /* Three products into one tensor, side by side: rope and attention read it as it lies, without
+     * any copy. */
     struct tensor *qkv =
         nn_columns(tape, x, values + h->kv_heads * h->hd, "queries, keys and values");
     qkv = nn_linear_into(tape, layer->q, tape_keep(x), qkv, 0);

@@ -94,6 +94,8 @@ static struct tensor *leave_sublayer(struct tape *tape, const struct t5_sublayer
     return y;
 }
 
+/* T5 does not divide scores by sqrt(d): its initial weights of q are that much smaller (Raffel et
+ * al. 2020). */
 static struct nn_attention_how how_of(const struct t5 *net, const struct t5_attention *a)
 {
     return (struct nn_attention_how){
@@ -227,6 +229,8 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
         run_stack(net, tape, &net->encoder, batch->source, rows, batch->T_source, NULL);
     struct tensor *x = run_stack(net, tape, &net->decoder, batch->tokens, rows, batch->T, memory);
     if (t5_scales(config))
+        /* As the head is the embedding, whose weights are drawn with a standard deviation of 1
+         * (mesh-tensorflow). */
         x = nn_scale(tape, x, 1 / sqrtf((float)config->d_model));
     struct module *head_weight = config->tie_word_embeddings ? net->shared : net->head;
     language_head(tape, net->head, head_weight->params[0], NULL, x, batch, config->loss_chunk_rows,

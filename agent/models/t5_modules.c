@@ -67,6 +67,8 @@ static void add_attention(struct t5 *net, struct t5_attention *a, struct module 
         add_numbered(net, list, i, cross ? "T5LayerCrossAttention" : "T5LayerSelfAttention");
     struct module *m = a->module =
         add(net, a->layer.module, cross ? "EncDecAttention" : "SelfAttention", "T5Attention");
+    /* The standard deviations of transformers' T5PreTrainedModel._init_weights; q's holds the
+     * 1/sqrt(d_kv) that attention leaves out. */
     a->q = add_linear(net, m, "q", D, width, (double)(D * c->d_kv));
     a->k = add_linear(net, m, "k", D, width, (double)D);
     a->v = add_linear(net, m, "v", D, width, (double)D);

@@ -94,7 +94,8 @@ int64_t module_param_count(const struct module *m)
 
 static void print(const struct module *m, bool with_units, int indent, struct str *out);
 
-/* Whether two entries of a list print alike. */
+/* Whether two entries of a list print alike: PyTorch's ModuleList prints runs of such as one,
+ * "(0-31): 32 x LlamaDecoderLayer". */
 static bool is_like(const struct module *a, const struct module *b, bool with_units)
 {
     auto_str struct str x, y;

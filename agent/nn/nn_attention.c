@@ -27,6 +27,7 @@ static void rope_queue(struct tape *tape, const struct rope_args *a, struct tens
                        qkv->shape[2], inverse);
 }
 
+/* A rotation's inverse is its transpose: the gradient rotates by the angle backwards. */
 static void rope_backward(struct tape *tape, struct tape_op *op)
 {
     struct rope_args a;
@@ -160,6 +161,8 @@ static struct tensor *attend(struct tape *tape, struct tape_op *op, const struct
     assert(!bias || bias->count == (s.T_q + s.T_k - 1) * s.heads);
     op->output = tape_tensor(tape, 3, (int64_t[]){s.B, s.T_q, s.heads * s.hd}, "attention output");
     op->memory =
+        /* One log-sum-exp a query: backward makes the probabilities again from it, instead of T x T
+         * of them being kept. */
         tape_alloc(tape, (size_t)(s.B * s.heads * s.T_q) * sizeof(float), "attention statistics");
     NN_SET_ARGS(*op, s);
     s.bias = bias ? bias->data : NULL;

@@ -94,6 +94,7 @@ struct tensor *nn_max_pool2d(struct tape *tape, struct tensor *x)
     assert(x->dims == 4);
     int64_t B = x->shape[0], H = x->shape[1], W = x->shape[2], C = x->shape[3];
     struct tensor *y = tape_tensor(tape, 4, (int64_t[]){B, H / 2, W / 2, C}, "max_pool2d");
+    /* Which of the four was the largest: a byte each, instead of all of x and y for backward. */
     uint8_t *index = tape_alloc(tape, (size_t)(B * (H / 2) * (W / 2) * C), "max_pool2d index");
     if (y && index)
         nn_ops(tape)->max_pool2d_forward(tape_stream(tape), y->dtype, y->data, index, x->data, B, H,
@@ -124,6 +125,8 @@ struct tensor *nn_flatten(struct tape *tape, struct tensor *x)
     int64_t B = x->shape[0];
     struct tensor *y = tape_tensor(tape, 2, (int64_t[]){B, x->count / B}, "flatten");
     if (y)
+        /* Images are [B, H, W, C] here, and PyTorch's [B, C, H, W]: weights of the layer behind
+         * must mean the same numbers. */
         nn_ops(tape)->channels_first(tape_stream(tape), y->dtype, y->data, x->data, B, x->shape[1],
                                      x->shape[2], x->shape[3]);
     tape_record(tape, &(struct tape_op){.backward = flatten_backward, .output = y, .inputs = {x}});

@@ -21,6 +21,7 @@ struct module *nn_padded_embedding_new(struct arena *arena, struct module *paren
         return m;
     m->description = arena_printf(arena, "Embedding(%lld, %lld, padding_idx=%lld)", (long long)V,
                                   (long long)D, (long long)padding);
+    /* torch's padding_idx: the row begins as 0 and gets no gradient, so that it stays 0. */
     m->params[NN_WEIGHT]->zero_first = padding * D;
     m->params[NN_WEIGHT]->zero_count = D;
     return m;

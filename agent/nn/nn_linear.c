@@ -92,6 +92,8 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
     float *dbias = nn_bias(m) ? tape_param_gradient(m->params[NN_BIAS], &add) : NULL;
     nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias, x->data, dy,
                                           &shape, add);
+    /* Three linears may read one x (q, k, v): the products add up in its gradient, without a buffer
+     * each. */
     void *dx = tape_gradient_in_place(tape, x, &add);
     if (dx)
         nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype, dx, dy,

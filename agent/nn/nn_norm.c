@@ -107,6 +107,7 @@ static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x
                          .reads_inputs = true};
     op.output = tape_tensor(tape, of->dims, of->shape, m->path);
     op.memory =
+        /* Of a row rstd, or mean and rstd: with them backward need not sum it again. */
         tape_alloc(tape, (size_t)(a.rows * (root_mean_square ? 1 : 2)) * sizeof(float), m->path);
     NN_SET_ARGS(op, a);
     if (op.memory)

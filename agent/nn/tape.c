@@ -108,6 +108,8 @@ static void end_range(struct tape *tape, const struct module *m)
 
 void tape_enter(struct tape *tape, struct module *m)
 {
+    /* A segment that is computed again runs within backward: its units are gathered as for
+     * backward, and stay for it. */
     border(tape, tape->recomputing ? tape->hooks.before_backward : tape->hooks.before_forward, m);
     begin_range(tape, tape->recomputing ? "recompute" : "forward", m);
     if (tape->recording && !tape->failed)
@@ -189,6 +191,8 @@ static void release(struct tape *tape, struct tape_op *op)
 
 static void run_op(struct tape *tape, struct tape_op *op)
 {
+    /* An op whose output nobody's loss depends on has no gradient, and neither do its inputs by
+     * it. */
     if (!op->output || op->output->gradient) {
         tape_recompute(tape, op);
         if (!tape->failed)

@@ -21,6 +21,8 @@ void *tape_alloc(struct tape *tape, size_t bytes, const char *what)
 const void *tape_constant(struct tape *tape, const void *host, size_t bytes, const char *what)
 {
     struct error err;
+    /* Found by the address of the host's table: a model has few, and they live as long as it
+     * does. */
     struct constant *c = tape->constants;
     for (; c < tape->constants + tape->constant_count; c++)
         if (c->host == host)
@@ -43,6 +45,8 @@ void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *wha
     return tape_alloc(tape, (size_t)t->count * dtype_bytes(t->dtype), what);
 }
 
+/* Two counts, as a tensor lives longer than its value: readers keep the data, references the struct
+ * with its gradient. */
 static struct tensor *new_tensor(enum dtype dtype, int dims, const int64_t *shape, const char *what)
 {
     assert(dims > 0 && dims <= MODULE_MAX_DIMS);
@@ -139,6 +143,7 @@ void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accu
 
 void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
 {
+    /* The first gradient becomes the tensor's, without a copy; others are added to it. */
     if (!t->gradient && !t->is_input) {
         t->gradient = gradient;
         return;
