@@ -50,6 +50,7 @@ static int begin(struct append_file *file, const char *head, struct error *err)
         return append_file_write(file, head, strlen(head), err);
     if (check_head(file, head, err) < 0)
         return -1;
+    /* A run that was killed may have left half a line: the next row must not continue it. */
     char last;
     if (pread(file->fd, &last, 1, info.st_size - 1) == 1 && last != '\n')
         return append_file_write(file, "\n", 1, err);
@@ -61,6 +62,8 @@ int append_file_open(const char *path, const char *head, struct append_file **re
 {
     if (make_directories(path, err) < 0)
         return -1;
+    /* Appending: a resumed run goes on in its file, and whoever rotates or truncates it meanwhile
+     * leaves no hole. */
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EISDIR)
         return error_set(err, ERR_EXISTS, "%s is a directory: name a file", path);

@@ -43,6 +43,7 @@ void csv_row(enum field_event event, enum field_words words, const struct run_st
             continue;
         str_add(out, between);
         between = ",";
+        /* One column may have several fields, of which each is another event's: the step, say. */
         for (int k = i; k < field_count(); k++)
             if (field_is_of(k, event) && field_name(k, words) &&
                 strcmp(field_name(k, words), field_name(i, words)) == 0)

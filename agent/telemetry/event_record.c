@@ -22,6 +22,7 @@ static uint32_t masked_crc(const char *data, size_t bytes)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
+/* TFRecord: length (8 bytes), masked CRC of it, data, masked CRC of the data; all little-endian. */
 static void add_record(struct str *out, const struct str *data)
 {
     auto_str struct str length;
@@ -35,6 +36,7 @@ static void add_record(struct str *out, const struct str *data)
 
 void event_version_record(double wall_s, struct str *out)
 {
+    /* The first record of each file: readers take the format's version from it. */
     static const char version[] = "brain.Event:2";
     auto_str struct str event;
     str_init(&event, EVENT_MAX_BYTES);

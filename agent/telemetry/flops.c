@@ -20,7 +20,11 @@ double flops_per_token(const struct flops_shape *s, enum run_convention conventi
 {
     if (s->target_layers > 0)
         return translation_per_token(s, convention);
+    /* Per parameter one multiplication and one addition forward, and twice that backward (dx and
+     * dw). */
     double products = 6 * (double)(s->parameters - s->lookup_parameters);
+    /* Q K^T and P V: 2 products of width x T, 2 FLOPs each, 3 times with backward: 12 (PaLM,
+     * appendix B). */
     double scores =
         12 * (double)s->layers * (double)s->attention_width * (double)s->sequence_tokens;
     return products + (convention == FLOPS_CAUSAL && !s->sees_all ? scores / 2 : scores);

@@ -46,6 +46,8 @@ static void add_fields(const struct run_state *s, struct str *out)
 {
     for (int i = 0; i < field_count(); i++) {
         const struct field_metric *m = field_metric(i);
+        /* What is the job's is on rank 0's page only: Prometheus would else see as many series as
+         * ranks. */
         if (!m || (m->scope == OF_JOB && s->facts.rank != 0))
             continue;
         double value = field_value(i, s);
@@ -73,6 +75,8 @@ static void add_info(const struct run_state *s, struct str *out)
     exposition_label("precision", f->precision, &labels);
     exposition_label("world_size", world_size, &labels);
     exposition_label("preset", f->preset, &labels);
+    /* Prometheus' info metrics: texts are labels of a sample that is always 1, to be joined in
+     * queries. */
     exposition_head("fsdp_run_info", "What is trained, and how.", "gauge", out);
     str_printf(out, "fsdp_run_info{%s} 1\n", str_text(&labels));
 }
@@ -99,6 +103,7 @@ static void add_histogram(const struct run_state *s, enum field_scope scope, con
     int64_t below = 0;
     snprintf(part, sizeof part, "%s_bucket", name);
     for (int i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        /* Buckets of Prometheus are cumulative: each counts all that are at most its bound. */
         below += h->counts[i];
         snprintf(bound, sizeof bound, "le=\"%g\"", histogram_bounds_s[i]);
         add_sample(&s->facts, scope, part, bound, (double)below, out);

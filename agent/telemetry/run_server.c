@@ -34,6 +34,7 @@ static void set_metrics(struct run_server *s, struct str *part, const char *text
 {
     auto_str struct str page;
     str_init(&page, 2 * PAGE_MAX_BYTES);
+    /* Two threads write parts of one page: the trainer its numbers, the GPU poller its own. */
     pthread_mutex_lock(&s->lock);
     str_clear(part);
     str_add_bytes(part, text, bytes);
@@ -74,6 +75,8 @@ int run_server_open(struct run_server **ret_server, const char *host, int port,
     httpd_local_names_only(httpd);
     httpd_stream(httpd, STEPS_PATH);
     run_server_publish(s, state);
+    /* Each step publishes the page anew, so a run that hangs lets it expire: a liveness probe then
+     * ends the pod. */
     httpd_expect(httpd, "/healthz", (int64_t)(healthy_within_s * 1000));
     *ret_server = s;
     return 0;

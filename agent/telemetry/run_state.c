@@ -19,6 +19,7 @@ void histogram_add(struct histogram *h, double seconds)
 
 void run_state_init(struct run_state *s, const struct run_facts *facts, int64_t wall_us)
 {
+    /* NaN is "not known": such a field is left out, where 0 would be drawn as a value. */
     const double unknown = (double)NAN;
     *s = (struct run_state){
         .facts = *facts,

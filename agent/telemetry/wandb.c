@@ -74,6 +74,8 @@ int wandb_tell(struct wandb *w, enum field_event event, const char *path,
                const struct run_state *state, struct error *err)
 {
     int64_t step = step_of(event, state);
+    /* W&B wants one row a step: an evaluation's and a save's numbers join the step's, so a row
+     * waits for the next step. */
     if (step != w->step && write_row(w, err) < 0)
         return -1;
     w->step = step;
@@ -116,6 +118,7 @@ static int open_file(struct wandb *w, const char *dir, const struct wandb_run *r
                      struct error *err)
 {
     auto_free char *path = file_path(dir, run->id, run->start_wall_us);
+    /* A log of two runs under one id would be read as one run that starts over. */
     if (access(path, F_OK) == 0)
         return error_set(err, ERR_EXISTS, "%s is there already: give another logging.wandb_run_id",
                          path);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <zlib.h>
 
+/* LevelDB's log format: blocks of 32 KiB, frames with CRC, length and type that never cross a
+ * block's end. A reader finds the next frame after damage. */
 enum { BLOCK_BYTES = 32768, FRAME_BYTES = 7 };
 enum frame_type { FRAME_FULL = 1, FRAME_FIRST, FRAME_MIDDLE, FRAME_LAST };
 
@@ -50,6 +52,8 @@ static void add_frame(struct wandb_log *log, enum frame_type type, const char *d
                       struct str *out)
 {
     const unsigned char first = (unsigned char)type;
+    /* wandb's change to LevelDB: plain CRC-32 (zlib) of type and data, where LevelDB has a masked
+     * CRC-32C. */
     uLong crc = crc32(crc32(0, &first, 1), (const unsigned char *)data, (uInt)bytes);
     protobuf_little_endian(out, crc, 4);
     protobuf_little_endian(out, bytes, 2);
@@ -64,6 +68,7 @@ static void add_framed(struct wandb_log *log, const struct str *record, struct s
     size_t left = record->length;
     for (bool begins = true; begins || left > 0; begins = false) {
         size_t room = BLOCK_BYTES - (size_t)(log->offset % BLOCK_BYTES);
+        /* No room for a frame's head: the block is filled with zeros, as LevelDB does. */
         if (room < FRAME_BYTES) {
             protobuf_little_endian(out, 0, (int)room);
             log->offset += (int64_t)room;
