@@ -55,6 +55,7 @@ static int fail_if_aborted(void *args, struct error *err)
 
 static void copy(struct comm *c, struct stream *s, void *dst, const void *src, size_t bytes)
 {
+    /* Asked when the stream comes there, not now: an abort must stop what is queued already. */
     stream_call(s, fail_if_aborted, &c, sizeof c);
     if (dst != src && bytes > 0)
         stream_copy(s, dst, src, bytes);

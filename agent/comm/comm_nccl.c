@@ -239,6 +239,8 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
         free_shared(shared);
         return -1;
     }
+    /* NCCL reports failures on the side (ncclCommGetAsyncError): whoever syncs a stream must hear
+     * of them. */
     device_set_health_check(device, comm_nccl_check_health, shared);
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);

@@ -46,6 +46,8 @@ static int collect(const struct comm_group *group, struct store *store, int numb
                              group->world_ranks[r], value);
         if (theirs != color)
             continue;
+        /* All ranks go through the colors in one order, so they number the part's ranks alike
+         * without another exchange. */
         if (r == group->rank)
             part->rank = part->size;
         part->world_ranks[part->size++] = group->world_ranks[r];

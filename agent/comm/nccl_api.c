@@ -39,6 +39,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     char version[16];
     void *library;
     struct nccl_api api = {0};
+    /* Two communicators on one GPU may deadlock if ranks launch their kernels in different orders.
+     * With this NCCL keeps the order of the host's calls. */
     setenv(LAUNCH_ORDER, "1", 0); /* NCCL reads it in its first call */
     if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
         return error_wrap(err, "NCCL");

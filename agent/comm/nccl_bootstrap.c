@@ -68,6 +68,8 @@ static int await_ranks(const struct nccl_bootstrap_options *m, nccl_comm comm, i
 int nccl_bootstrap(const struct nccl_bootstrap_options *m, nccl_comm *ret_comm, struct error *err)
 {
     struct nccl_id id;
+    /* Not blocking: every call may return ncclInProgress, so that a lost rank can be noticed
+     * instead of waited for. */
     struct nccl_config config = {
         .size = sizeof config, .magic = NCCL_CONFIG_MAGIC, .version = NCCL_OLDEST, .blocking = 0};
     nccl_comm comm = NULL;

@@ -46,6 +46,8 @@ int nccl_buffers_use(struct nccl_buffers *b, nccl_comm comm, const void *memory,
             begin + bytes <= item->memory + item->bytes)
             return NCCL_SUCCESS;
     }
+    /* Registered buffers (ncclCommRegister) let NCCL read and write them in place, without copies
+     * through its own. */
     void *handle = NULL;
     int result = b->api->comm_register(comm, (void *)(uintptr_t)memory, bytes, &handle);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)

@@ -83,6 +83,8 @@ static int connect_to(const struct sockaddr *address, socklen_t bytes, int64_t d
     if (address->sa_family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (connect(fd, address, bytes) < 0) {
+        /* connect(2): a socket that does not block becomes writable when it is connected or has
+         * failed; SO_ERROR tells which. */
         if (errno != EINPROGRESS || wait_for(fd, POLLOUT, deadline_ms) < 0)
             return -1;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &result, &result_bytes);
@@ -98,6 +100,8 @@ int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, st
 {
     char service[16];
     snprintf(service, sizeof service, "%d", port);
+    /* All addresses in their order (RFC 6724), until one answers: a name may have an IPv6 address
+     * that leads nowhere. */
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list;
     int gai = getaddrinfo(host, service, &hints, &list);
     if (gai)
@@ -139,6 +143,7 @@ int net_send(int fd, const void *data, size_t bytes, int64_t deadline_ms, struct
 {
     const char *at = data;
     while (bytes > 0) {
+        /* Without the flag a peer that is gone would end this process by SIGPIPE. */
         ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
         if (n > 0) {
             at += n;
@@ -210,6 +215,8 @@ int net_interface_host(const char *interface, char *out, size_t out_bytes, struc
     return 0;
 }
 
+/* NCCL_SOCKET_IFNAME's rules: prefixes with commas between them, "=" for whole names, "^" for all
+ * but these. */
 bool net_interface_is_meant(const char *pattern, const char *interface)
 {
     bool is_excluded = pattern[0] == '^';

@@ -23,6 +23,8 @@ int rendezvous_nonce(char out[RENDEZVOUS_NONCE_BYTES], struct error *err)
     return 0;
 }
 
+/* Challenge and response: the secret itself is never sent, and an answer that was overheard fits no
+ * other nonce. */
 void rendezvous_prove(const char *secret, const char *nonce, int rank, int size, const char *job_id,
                       char out[RENDEZVOUS_PROOF_BYTES])
 {

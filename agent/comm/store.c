@@ -20,6 +20,7 @@ void store_watch(struct store *s, struct store_watcher *watcher)
     pthread_mutex_lock(&s->watch_mutex);
     watcher->next = s->watchers;
     s->watchers = watcher;
+    /* One who comes after the loss hears of it at once: it would wait for it for ever. */
     if (s->lost[0])
         watcher->on_lost(watcher->ctx, s->lost);
     pthread_mutex_unlock(&s->watch_mutex);

@@ -34,6 +34,7 @@ int store_table_set(struct store_table *t, const char *key, const char *value, s
 {
     if (strlen(key) >= STORE_KEY_MAX || strlen(value) >= STORE_VALUE_MAX)
         return error_set(err, ERR_INPUT, "store: key or value is too long: %.64s", key);
+    /* Keys are written once: a reader can never see a value that changes under it. */
     if (store_table_get(t, key))
         return error_set(err, ERR_EXISTS, "store: %s is there already", key);
     if (t->count == STORE_KEYS_MAX)

@@ -23,6 +23,7 @@ void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
     t->samples += samples;
     t->last_us = now_us;
     t->last_samples = t->samples;
+    /* The first steps compile, allocate and connect: they would lower the mean of a short run. */
     if (t->seen <= CONSOLE_WARM_UP_STEPS) {
         t->first_us = now_us;
         t->first_samples = t->samples;

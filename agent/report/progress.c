@@ -21,6 +21,7 @@ static int connect_to(const char *path)
     if (!path || !*path || strlen(path) >= sizeof address.sun_path)
         return -1;
     memcpy(address.sun_path, path, strlen(path) + 1);
+    /* Datagrams that do not block: training never waits for whoever shows its progress. */
     auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
         return -1;

@@ -94,6 +94,7 @@ static void describe(struct checkpointer *c, const double sums[3])
 static int take_snapshot(struct checkpointer *c, struct error *err)
 {
     double sums[3];
+    /* A copy in host memory: training goes on and changes the weights while the copy is written. */
     host_state_close(&c->snapshot);
     host_state_open(c->of.shard, c->of.optim, &c->snapshot);
     if (shard_is_first_replica(c->of.shard) && host_state_copy(&c->snapshot, TO_HOST, err))
@@ -159,6 +160,8 @@ static int finish(struct checkpointer *c, bool last, struct error *err)
     }
     error_wrap(err, "checkpoint at step %lld", (long long)c->state.step);
     c->saved_step = -1;
+    /* A full disk may have room for the next save, so one failure is only reported. A lost rank
+     * does not come back. */
     bool peers_are_lost = err->code == ERR_PEER || err->code == ERR_TIMEOUT;
     if (last || peers_are_lost || ++c->failed_saves == FAILED_SAVES_MAX)
         return -1;

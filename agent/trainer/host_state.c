@@ -47,6 +47,8 @@ void host_state_open(struct shard *shard, struct optim *optim, struct host_state
     for (int i = 0; i < host->tensors; i++)
         for (int p = 0; p < count; p++)
             items[filled++] = tensor_range_of(host, &ranges[p], i);
+    /* Tensor 0 is the weights, those behind it the optimizer's states: so both parts are runs of
+     * one array. */
     host->parts[CHECKPOINT_MODEL] = (struct tensor_ranges){items, count};
     host->parts[CHECKPOINT_OPTIMIZER] =
         (struct tensor_ranges){items + count, count * (host->tensors - 1)};

@@ -56,6 +56,7 @@ enum run_phase phases_mark(struct phases *p, enum run_phase phase)
     }
     struct mark *mark = mark_at(p, p->count++);
     mark->phase = phase;
+    /* The stream writes the time when it comes there: the host is ahead of it by whole steps. */
     stream_timestamp(p->stream, &mark->ns);
     return before;
 }

@@ -52,6 +52,8 @@ void step_totals_set(struct step_totals *s, double loss, double correct, double 
 
 void step_totals_set_share(struct step_totals *s, const double sums[3])
 {
+    /* The sum over all ranks stands on rank 0 alone: the next reduction adds it up once, and not
+     * once per rank. */
     bool mine = s->world->rank == 0;
     step_totals_set(s, mine ? sums[0] : 0, mine ? sums[1] : 0, mine ? sums[2] : 0);
     memcpy(s->host->totals, sums, 3 * sizeof *sums);
@@ -100,6 +102,8 @@ int step_totals_any(struct step_totals *s, bool mine, bool *ret_any, struct erro
 
 void step_totals_queue(struct step_totals *s, const struct step_votes *votes, bool has_labels)
 {
+    /* Loss, stop requests and counts go in one all_reduce: each collective costs a latency,
+     * whatever its size. */
     double *mine = s->host->mine;
     mine[TOTAL_STOP] = votes->stop ? 1 : 0;
     mine[TOTAL_SAVED] = votes->saved ? 1 : 0;

@@ -52,6 +52,8 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
     t->listener->test_begins(t->listener->ctx);
     profiler_phase(t->profiler, "evaluation");
+    /* The epoch's sums so far are set aside: evaluation uses the same memory, and gives them
+     * back. */
     if (step_totals_reduce(&t->totals, epoch_sums, err))
         return -1;
     step_totals_set(&t->totals, 0, 0, 0);

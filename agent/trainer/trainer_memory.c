@@ -66,6 +66,7 @@ static int share_memory(const struct trainer *t, struct arena *arena, struct mem
         share.ranks++;
         share.bytes = all[r].free_bytes < share.bytes ? all[r].free_bytes : share.bytes;
     }
+    /* Ranks that share a GPU each see all of its free memory, and would reserve it twice. */
     share.bytes /= share.ranks;
     *ret = share;
     return 0;

@@ -23,6 +23,8 @@ static int choose_group(struct trainer *t, struct error *err)
         if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
             return -1;
         for (int rank = 0; rank < world; rank++)
+            /* Nodes may have different numbers of ranks: the greatest common divisor lets no group
+             * span two nodes. */
             t->group_size = greatest_common_divisor(t->group_size, all[rank]);
     }
     if (!hybrid || world % t->group_size == 0)
