@@ -141,6 +141,8 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     }
     void *fresh = memory->source.alloc(memory->ctx, block_bytes);
     if (!fresh) {
+        /* Queued ops may still use cached blocks, which is fine as long as they stay ours. Before
+         * they go back to the source those ops must have ended. */
         memory->source.wait_idle(memory->ctx);
         release_cached(memory);
         fresh = memory->source.alloc(memory->ctx, block_bytes);
@@ -235,6 +237,8 @@ void memory_free(struct memory *memory, void *address)
         free(block);
         return;
     }
+    /* Freed memory is handed out again at once, although a queued op may still read it: the next
+     * user is queued behind that op on the same stream. */
     block->next = memory->cached[block->class];
     memory->cached[block->class] = block;
 }

@@ -22,6 +22,7 @@ struct trace {
 
 struct trace_event *trace_take(struct trace *trace, enum trace_kind kind, const char *stream)
 {
+    /* Any thread may take one, without a lock; what is beyond the end is only counted. */
     int64_t i = atomic_fetch_add(&trace->taken, 1);
     if (i >= trace->most)
         return NULL;

@@ -54,6 +54,8 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
         for (int r = 0; r < ROWS; r++) {
             float p =
                 matrix_exp2(general_score(a, work, work.h, row + r, k0 + lane, x[r]) - lse[r]);
+            /* dS = P * (mask dP - delta): dropout's mask is of the probabilities, so it multiplies
+             * their gradient. */
             x[r] = p * (dx[r] * general_dropped(z, work.b, work.h, row + r, k0 + lane) - delta[r]);
         }
         general_pv(dq, x, shared, k, k0, slice);

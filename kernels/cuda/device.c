@@ -45,6 +45,7 @@ static int cuda_device_count(struct error *ret_reason)
         return error_set(ret_reason, ERR_UNSUPPORTED,
                          "no NVIDIA driver answers on this machine (libcuda.so.1)") +
                1;
+    /* CUDA's minor versions are compatible with each other, its major ones are not. */
     if (driver / 1000 < runtime / 1000)
         return error_set(ret_reason, ERR_UNSUPPORTED,
                          "the NVIDIA driver is too old: it knows CUDA %d.%d, this build needs %d.0",
@@ -217,6 +218,7 @@ static void *cuda_host_alloc(struct device *device, size_t bytes)
 {
     void *memory = NULL;
     cuda_use((const struct cuda_device *)device);
+    /* Portable: page-locked for all devices of the process, and not for the current one alone. */
     if (cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocPortable) == cudaSuccess)
         return memory;
     cudaGetLastError();

@@ -2,6 +2,8 @@
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/ops.h"
 
+/* 8 x 256 threads fill a multiprocessor of an A100 or H100 (2048); the grid walks over what is left
+ * (a grid-stride loop). */
 enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 8 };
 
 /* The grid for `count` elements, `each` at a time. */

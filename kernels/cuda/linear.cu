@@ -12,6 +12,8 @@ enum { TILE = 16 };
 template <class T, class C>
 static __global__ void product_kernel(struct product p, const T *a, const T *b, const C *bias, C *c)
 {
+    /* One column more than needed: threads that read a column then meet different banks of shared
+     * memory. */
     CUDA_BLOCK(float, part_a, [TILE][TILE + 1]);
     CUDA_BLOCK(float, part_b, [TILE][TILE + 1]);
     const int x = threadIdx.x, y = threadIdx.y;

@@ -31,6 +31,7 @@ static __global__ void rms_norm_forward(T *__restrict__ y, float *rstd, T *__res
         load(b, w + i);
 #pragma unroll
         for (int j = 0; j < N; j++)
+            /* Rounded before the product with the weight, as transformers' LlamaRMSNorm does. */
             a[j] = number_round<T>(a[j] * r) * b[j];
         store(y + row * D + i, a);
     }

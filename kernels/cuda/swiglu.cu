@@ -41,6 +41,7 @@ static __global__ void gated_backward(T *dx, const T *__restrict__ dy, const T *
         load(d, dy + row * I + column);
 #pragma unroll
         for (int j = 0; j < N; j++) {
+            /* dgate = dy up f'(gate), dup = dy f(gate). */
             up[j] *= d[j] * F::slope(gate[j]);
             d[j] *= F::value(gate[j]);
         }
