@@ -6,6 +6,8 @@
 . "$(dirname "$0")/../tap.sh"
 # shellcheck source=tests/e2e/aws.sh
 . tests/e2e/aws.sh
+# shellcheck source=tests/e2e/hub.sh
+. tests/e2e/hub.sh
 # shellcheck source=tests/e2e/t5.sh
 . tests/e2e/t5.sh
 programs=${BUILD%/*}/release
@@ -147,6 +149,15 @@ for user in 65532:65532 1000680000:0; do # the image's, and one that OpenShift c
     check "... into a folder of its own" test -e "$tree$here/out/model/model.safetensors"
 done
 # with readOnlyRootFilesystem, and no volume to write to
+# ---- a container of Slurm's, which has of the machine what the script mounts
+mkdir -p "$work/bin" "$work/cuda/lib64" "$work/job/logs" && hub_programs "$work" && aws_place "$work/shared" || exit
+slurm() { # SCRIPT
+    (cd "$work/job" && PATH=$work/bin:$PATH SLURM_TEST_PORT=$(free_port 28000) CONTAINER_IMAGE=$tree CUDA_HOME=$work/cuda \
+        HF_HOME=$work/shared/hf DATA_PATH=$work/shared/data sbatch "$OLDPWD/$1")
+}
+check "the script for Slurm trains in a container" slurm deploy/slurm/train-fsdp.sbatch
+check "... which its checkpoints outlive" test -e "$work/job/checkpoints/llama_v3-4steps/COMPLETE"
+
 clean
 readonly=1
 check "a read-only image trains" trains 65532:65532 "${unsaved[@]}"

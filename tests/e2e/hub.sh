@@ -125,15 +125,29 @@ export SLURM_JOB_ID SLURM_JOB_NUM_NODES
 log=logs/$(sed -n 's/^#SBATCH --job-name=//p' "$1")_$SLURM_JOB_ID
 bash "$small" >"$log.out" 2>"$log.err" || { cat "$log.out" "$log.err"; exit 1; }
 END
+    # With pyxis' flags the tasks run in the image's root tree, with its PATH and what is mounted: as enroot does it.
     cat >"$1/bin/srun" <<'END'
 #!/bin/bash
 set -eu
+container=()
 while [[ $1 == -* ]]; do
-    case $1 in --container-*) shift 2 ;; *) shift ;; esac
+    case $1 in
+    --container-image) tree=$2; shift ;;
+    --container-mounts) mounts=/proc:/proc,/dev:/dev,$2; shift ;;
+    --container-workdir) folder=$2; shift ;;
+    esac
+    shift
 done
+[ -z "${tree:-}" ] || container=(unshare --mount bash -c '
+    for mount in ${2//,/ }; do
+        mkdir -p "$1${mount#*:}" && mount --rbind "${mount%%:*}" "$1${mount#*:}" || exit
+    done
+    cp /etc/hosts /etc/nsswitch.conf "$1/etc"
+    PATH=/usr/local/bin:/usr/bin:/bin exec /usr/sbin/chroot "$1" /bin/bash -c "cd \"\$0\" && exec \"\$@\"" "${@:3}"
+    ' - "$tree" "$mounts" "$folder")
 pids=()
 for ((node = 0; node < SLURM_JOB_NUM_NODES; node++)); do
-    SLURM_NODEID=$node SLURM_PROCID=$node SLURM_NTASKS=$SLURM_JOB_NUM_NODES SLURM_LOCALID=0 "$@" &
+    SLURM_NODEID=$node SLURM_PROCID=$node SLURM_NTASKS=$SLURM_JOB_NUM_NODES SLURM_LOCALID=0 "${container[@]}" "$@" &
     pids+=($!)
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
