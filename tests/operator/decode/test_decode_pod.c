@@ -1,133 +1,13 @@
-/* Pods and services as an API server sends them, and what is left of them. */
+/* The status of pods as an API server sends it, and what is left of it. */
 #include "tests/support.h"
 
-#include "base/json.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/yaml.h"
-#include "operator/decode/decode_pod.h"
-#include "operator/job/names.h"
 #include "tests/operator/cache/objects.h"
+#include "tests/operator/decode/decode_fixture.h"
 
 #include <string.h>
-
-struct reading {
-    struct arena *arena;
-    struct json *documents;
-    const struct json *object;
-    struct identity identity;
-    struct lines problems;
-    int result;
-    struct error err;
-};
-
-/* From YAML, of which JSON is a part. */
-static void open_reading(struct reading *reading, const char *text)
-{
-    *reading = (struct reading){.arena = arena_open()};
-    struct error err;
-    assert_ok(yaml_parse(text, strlen(text), "test", &reading->documents, &err), &err);
-    reading->object = json_at(reading->documents, 0);
-    lines_init(&reading->problems, reading->arena);
-    reading->result = decode_identity(reading->object, reading->arena, &reading->problems,
-                                      &reading->identity, &reading->err);
-}
-
-static void close_reading(struct reading *reading)
-{
-    json_free(reading->documents);
-    arena_close(reading->arena);
-}
-
-#define KNOWN "name: j-worker-3, namespace: ns, uid: u, resourceVersion: '7'"
-
-/* ---- identity ---- */
-
-static void who_it_is_and_whose(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *metadata;
-        const char *expected; /* namespace/name uid version owner job, or the error */
-    } rows[] = {
-        {"{" KNOWN "}", "ns/j-worker-3 u 7  "},
-        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j, job-name: k}}",
-         "ns/j-worker-3 u 7  j"},
-        /* the controller is whose it is, whatever the label says */
-        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j}, ownerReferences: [{uid: x}, "
-         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: k, uid: o, controller: true}]}",
-         "ns/j-worker-3 u 7 o k"},
-        {"{" KNOWN ", labels: {training.kubeflow.org/job-name: j}, ownerReferences: [{apiVersion: "
-         "apps/v1, kind: ReplicaSet, name: k, uid: o, controller: true}]}",
-         "ns/j-worker-3 u 7 o j"},
-        {"{" KNOWN ", ownerReferences: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: k, "
-         "uid: o, controller: false}, {kind: PyTorchJob, controller: true}]}",
-         "ns/j-worker-3 u 7  "},
-        {"{name: p, uid: u}", "metadata.namespace: Required value: must be text"},
-        {"{name: 1, namespace: ns}", "metadata.name: Required value: must be text"},
-        {"{name: p, namespace: ns, uid: ''}", "metadata.uid: Required value: must be text"},
-        {"{name: p, namespace: ns, uid: u}",
-         "metadata.resourceVersion: Required value: must be text"},
-        {"[]", "metadata.name: Required value: must be text"},
-        {"null", "metadata.name: Required value: must be text"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct reading reading;
-        auto_free char *text = xasprintf("{metadata: %s}", rows[i].metadata);
-        open_reading(&reading, text);
-        const struct identity *id = &reading.identity;
-        const char *got =
-            reading.result
-                ? reading.err.msg
-                : arena_printf(reading.arena, "%s/%s %s %s %s %s", id->namespace_, id->name,
-                               id->uid, id->resource_version, id->owner_uid, id->job_name);
-        assert_string_equal(got, rows[i].expected);
-        close_reading(&reading);
-    }
-}
-
-static void labels_say_which_replica(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *labels; /* those of training.kubeflow.org, and the attempt */
-        enum replica_type type;
-        int32_t index, attempt;
-    } rows[] = {
-        {"{training.kubeflow.org/replica-type: master, training.kubeflow.org/replica-index: '0'}",
-         REPLICA_MASTER, 0, 0},
-        {"{training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: '12', "
-         "shoal.dev/restart-attempt: '3'}",
-         REPLICA_WORKER, 12, 3},
-        {"{training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: x, "
-         "shoal.dev/restart-attempt: z}",
-         REPLICA_WORKER, -1, 0},
-        {"{training.kubeflow.org/replica-type: launcher, training.kubeflow.org/replica-index: '0'}",
-         REPLICA_WORKER, -1, 0},
-        {"{}", REPLICA_WORKER, -1, 0},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct reading reading;
-        auto_free char *text = xasprintf("{metadata: {" KNOWN ", labels: %s}}", rows[i].labels);
-        open_reading(&reading, text);
-        struct pod pod =
-            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
-        struct service service = decode_service(&reading.identity);
-        assert_int_equal(pod.type, rows[i].type);
-        assert_int_equal(pod.index, rows[i].index);
-        assert_int_equal(pod.attempt, rows[i].attempt);
-        assert_int_equal(service.type, rows[i].type);
-        assert_int_equal(service.index, rows[i].index);
-        assert_string_equal(service.name, "j-worker-3");
-        assert_string_equal(service.uid, "u");
-        assert_false(service.deleting);
-        assert_int_equal(reading.problems.count, 0);
-        close_reading(&reading);
-    }
-}
-
-/* ---- status ---- */
 
 #define ENDED(code, at) "state: {terminated: {exitCode: " code ", finishedAt: '" at "'}}"
 #define LAST_END(code, reason, at)                                                                 \
@@ -499,47 +379,14 @@ static void a_long_message_is_cut(void **state)
     close_reading(&reading);
 }
 
-static void a_service_is_being_deleted(void **state)
-{
-    (void)state;
-    struct reading reading;
-    open_reading(&reading, "{metadata: {" KNOWN ", deletionTimestamp: '" NOON "'}}");
-    struct service service = decode_service(&reading.identity);
-    assert_true(service.deleting);
-    close_reading(&reading);
-}
-
-static void a_name_tells_whose_child_it_would_be(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        size_t bytes;
-    } names[] = {
-        {"mnist-worker-12", 5}, {"mnist-master-0", 5},
-        {"a-b-worker-0", 3},    {"ns/j-worker-1", 4},
-        {"worker-0", 0},        {"-worker-0", 0},
-        {"mnist-worker-", 0},   {"mnist-worker-x", 0},
-        {"mnist-worker", 0},    {"mnist-launcher-0", 0},
-        {"mnistworker-0", 0},   {"", 0},
-        {"j-worker-1x", 0},     {"j-worker-0-worker-1", 10},
-    };
-    for (size_t i = 0; i < array_length(names); i++)
-        assert_int_equal(names_child_job(names[i].name), names[i].bytes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_it_is_and_whose),
-        cmocka_unit_test(labels_say_which_replica),
         cmocka_unit_test(a_status_is_read),
         cmocka_unit_test(a_failure_in_place_counts_when_it_happens),
         cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
         cmocka_unit_test(sidecars_end_with_what_they_serve),
         cmocka_unit_test(a_long_message_is_cut),
-        cmocka_unit_test(a_service_is_being_deleted),
-        cmocka_unit_test(a_name_tells_whose_child_it_would_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
