@@ -91,7 +91,7 @@ agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrai
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h
 agent/checkpoint/tensor_values.[ch]:base/error.h|kernels/dtype.h|agent/checkpoint/(tensor_values|safetensors).h
 agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json|families).h
-agent/checkpoint/pretrained_unread.[ch]:base/mem.h|agent/checkpoint/pretrained_unread.h
+agent/checkpoint/pretrained_find_unsupported.[ch]:base/mem.h|agent/checkpoint/pretrained_unsupported.h
 agent/checkpoint/pretrained.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*

@@ -34,7 +34,7 @@ static struct box largest_box(int dims, const int64_t *shape, const int64_t *str
     return box;
 }
 
-int box_cut(int dims, const int64_t *shape, int64_t first, int64_t count,
+int box_split(int dims, const int64_t *shape, int64_t first, int64_t count,
             struct box out[BOX_MAX_PER_RANGE])
 {
     /* safetensors has only boxes, and a rank's slice of a flat buffer may begin and end within a

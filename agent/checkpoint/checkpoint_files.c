@@ -129,7 +129,7 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
     return result;
 }
 
-int checkpoint_clear_place(const struct file_ops *files, const char *path, struct error *err)
+int checkpoint_clear_path(const struct file_ops *files, const char *path, struct error *err)
 {
     struct stat st;
     auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, path);

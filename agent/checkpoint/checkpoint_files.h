@@ -34,7 +34,7 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
  * is replaced; one that lacks its manifest, and so can never be loaded, is renamed to
  * "<path>.incomplete", with a warning. Errors: ERR_EXISTS if anything else is there, or at that
  * name. */
-int checkpoint_clear_place(const struct file_ops *files, const char *path, struct error *err);
+int checkpoint_clear_path(const struct file_ops *files, const char *path, struct error *err);
 
 /* Errors: ERR_NOT_FOUND names a file of PyTorch's, Trainer's or accelerate's, whose checkpoints are
  * not read, in `dir` or in a directory there, and how weights come from them. */

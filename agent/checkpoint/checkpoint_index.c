@@ -61,7 +61,7 @@ static int decode_entries(struct arena *arena, const struct manifest_file *liste
                           const struct safetensors_header *header, struct index_entry *entries,
                           struct error *err)
 {
-    const char *note = safetensors_get_note(header, CHECKPOINT_NOTE_OFFSETS);
+    const char *note = safetensors_get_metadata(header, CHECKPOINT_NOTE_OFFSETS);
     struct json *info = note ? json_parse_text(note, JSON_STRICT, NULL) : NULL;
     int result = 0;
     for (int i = 0; i < header->tensor_count && result == 0; i++) {

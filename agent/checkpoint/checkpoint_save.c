@@ -70,7 +70,7 @@ static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved
     for (int i = 0; i < ranges->count; i++) {
         const struct tensor_range *p = &ranges->items[i];
         struct box boxes[BOX_MAX_PER_RANGE];
-        int n = box_cut(p->dims, p->shape, p->first, p->count, boxes);
+        int n = box_split(p->dims, p->shape, p->first, p->count, boxes);
         *ret_most = n > *ret_most ? n : *ret_most;
         if (k >= n)
             continue;
@@ -84,7 +84,7 @@ static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved
 }
 
 /* The text for CHECKPOINT_NOTE_OFFSETS. In the arena. */
-static const char *offsets_note(struct arena *arena, const struct saved_box *saved, int count)
+static const char *offsets_metadata(struct arena *arena, const struct saved_box *saved, int count)
 {
     struct json *root = json_new_object();
     for (int i = 0; i < count; i++) {
@@ -115,12 +115,12 @@ static int write_boxes(const struct file_ops *files, const char *path,
                                                  .dims = s->range->dims};
         memcpy(tensors[i].shape, s->box.extent, sizeof s->box.extent);
     }
-    const struct safetensors_note notes[] = {
+    const struct safetensors_metadata metadata[] = {
         {CHECKPOINT_NOTE_VERSION, "1.0"},
-        {CHECKPOINT_NOTE_OFFSETS, offsets_note(arena, saved, count)},
+        {CHECKPOINT_NOTE_OFFSETS, offsets_metadata(arena, saved, count)},
     };
     struct safetensors_layout layout;
-    safetensors_lay_out(arena, tensors, count, notes, array_length(notes), &layout);
+    safetensors_lay_out(arena, tensors, count, metadata, array_length(metadata), &layout);
     struct durable_file *file;
     if (durable_create(files, path, &file, err) < 0)
         return -1;
@@ -213,7 +213,7 @@ static int make_temp(const struct checkpoint_save *save, struct notice *notice, 
 {
     auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
-        checkpoint_clear_place(save->files, place, err) < 0 ||
+        checkpoint_clear_path(save->files, place, err) < 0 ||
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
         make_locked(save, notice, ret_lock, err) < 0)
         return -1;

@@ -2,7 +2,7 @@
 
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_names.h"
-#include "agent/checkpoint/pretrained_unread.h"
+#include "agent/checkpoint/pretrained_unsupported.h"
 #include "agent/checkpoint/safetensors.h"
 #include "agent/checkpoint/tensor_values.h"
 #include "base/file.h"
@@ -90,7 +90,7 @@ static int open_sharded(struct pretrained *p, const char *path, struct error *er
 
 static int refuse_directory(const char *dir, struct error *err)
 {
-    auto_free char *unread = pretrained_unread(dir);
+    auto_free char *unread = pretrained_find_unsupported(dir);
     if (unread)
         return error_set(err, ERR_UNSUPPORTED,
                          "%s is not read, only " PRETRAINED_FILE " and what " PRETRAINED_INDEX
@@ -144,7 +144,7 @@ bool pretrained_is_there(const char *dir)
     auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, dir);
     if (access(index, F_OK) == 0 || access(single, F_OK) == 0)
         return true;
-    auto_free char *unread = pretrained_unread(dir);
+    auto_free char *unread = pretrained_find_unsupported(dir);
     return unread != NULL;
 }
 
@@ -230,20 +230,20 @@ static int check_param(const struct pretrained *p, const struct param *param, st
 
 /* head: m belongs to one. */
 static int check_module(const struct pretrained *p, const struct module *m, bool head,
-                        struct lines *notes, struct error *err)
+                        struct lines *warnings, struct error *err)
 {
     head |= m->is_head;
     for (int i = 0; i < m->param_count; i++) {
         if (!head || find_param(p, m->params[i]->name).tensor) {
             if (check_param(p, m->params[i], err) < 0)
                 return -1;
-        } else if (notes) {
-            lines_add(notes, "%s: tensor %s is missing: it begins with random values", p->dir,
+        } else if (warnings) {
+            lines_add(warnings, "%s: tensor %s is missing: it begins with random values", p->dir,
                       m->params[i]->name);
         }
     }
     for (int i = 0; i < m->child_count; i++)
-        if (check_module(p, m->children[i], head, notes, err) < 0)
+        if (check_module(p, m->children[i], head, warnings, err) < 0)
             return -1;
     return 0;
 }
@@ -274,17 +274,17 @@ static bool is_tied(const struct model *model, const char *name)
 }
 
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
-                     struct lines *notes, struct error *err)
+                     struct lines *warnings, struct error *err)
 {
-    if (check_module(pretrained, model->root, false, notes, err) < 0)
+    if (check_module(pretrained, model->root, false, warnings, err) < 0)
         return -1;
-    for (int f = 0; notes && f < pretrained->file_count; f++) {
+    for (int f = 0; warnings && f < pretrained->file_count; f++) {
         const struct safetensors_header *header = safetensors_header(pretrained->files[f]);
         for (int i = 0; i < header->tensor_count; i++) {
             const char *name = header->tensors[i].name;
             if (!is_tied(model, name) && !pretrained_is_buffer(name) &&
                 !is_wanted(model->root, name))
-                lines_add(notes, "%s/%s: tensor %s is not used", pretrained->dir,
+                lines_add(warnings, "%s/%s: tensor %s is not used", pretrained->dir,
                           pretrained->names[f], name);
         }
     }
@@ -301,7 +301,7 @@ static int read_floats(const struct pretrained *p, struct place place, int64_t f
 }
 
 /* What is told apart at all differs early: more is not read. */
-int pretrained_differ(const struct pretrained *p, const char *name, const char *other,
+int pretrained_tensors_differ(const struct pretrained *p, const char *name, const char *other,
                       bool *ret_differ, struct error *err)
 {
     struct place one = find(p, name), two = find(p, other);

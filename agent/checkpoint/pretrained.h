@@ -24,16 +24,16 @@ int pretrained_open(const char *dir, struct pretrained **ret_pretrained, struct 
 void pretrained_close(struct pretrained *pretrained); /* NULL-safe */
 
 /* Finds every parameter of the model. Names may lack their first part ("model.", "transformer.",
- * "bert."), and norms may have gamma and beta. notes: what a head lacks (module.is_head), and
+ * "bert."), and norms may have gamma and beta. warnings: what a head lacks (module.is_head), and
  * tensors that no parameter wants, but for buffers that old files have; NULL: nobody wants to know.
  * Errors: ERR_INPUT naming the tensor that is missing, or that has another shape or a dtype other
  * than F32, F16 and BF16. */
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
-                     struct lines *notes, struct error *err);
+                     struct lines *warnings, struct error *err);
 
 /* Whether the directory has two tensors of these names, with other values in their first million.
  * Errors: ERR_IO. */
-int pretrained_differ(const struct pretrained *pretrained, const char *name, const char *other,
+int pretrained_tensors_differ(const struct pretrained *pretrained, const char *name, const char *other,
                       bool *ret_differ, struct error *err);
 
 /* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for

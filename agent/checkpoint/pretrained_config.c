@@ -17,14 +17,14 @@ static int settle_tie(const char *dir, struct architecture *a, struct error *err
     bool differ = false, *tied = family->open_tie ? family->open_tie(a) : NULL;
     if (!tied || pretrained_open(dir, &weights, &ignored) < 0)
         return 0;
-    int result = pretrained_differ(weights, family->embedding, family->head, &differ, err);
+    int result = pretrained_tensors_differ(weights, family->embedding, family->head, &differ, err);
     pretrained_close(weights);
     *tied = !differ;
     return result;
 }
 
 int pretrained_read_config(const char *dir, struct arena *arena,
-                           struct architecture *ret_architecture, struct lines *notes,
+                           struct architecture *ret_architecture, struct lines *warnings,
                            struct error *err)
 {
     struct stat st;
@@ -35,7 +35,7 @@ int pretrained_read_config(const char *dir, struct arena *arena,
     auto_free char *text = NULL;
     size_t bytes;
     if (file_read(path, CONFIG_JSON_MAX_BYTES, &text, &bytes, err) < 0 ||
-        config_json_read(arena, path, text, bytes, ret_architecture, notes, err) < 0)
+        config_json_read(arena, path, text, bytes, ret_architecture, warnings, err) < 0)
         return -1;
     return settle_tie(dir, ret_architecture, err);
 }

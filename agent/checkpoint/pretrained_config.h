@@ -8,10 +8,10 @@
 #include "base/mem.h"
 
 /* Reads dir/config.json. transformers 5 calls every T5 tied, whatever its head: as there, one whose
- * files have a head with values of its own is not (modeling_utils.py, tie_weights). notes: as
+ * files have a head with values of its own is not (modeling_utils.py, tie_weights). warnings: as
  * config_json_read's. Memory from `arena`. Errors: ERR_CONFIG, also for what is no directory;
  * ERR_NOT_FOUND without a config.json; ERR_IO. */
 int pretrained_read_config(const char *dir, struct arena *arena,
-                           struct architecture *ret_architecture, struct lines *notes,
+                           struct architecture *ret_architecture, struct lines *warnings,
                            struct error *err);
 #endif

@@ -45,7 +45,7 @@ struct safetensors_tensor {
 };
 
 /* A "__metadata__" entry. */
-struct safetensors_note {
+struct safetensors_metadata {
     const char *key, *value;
 };
 
@@ -54,8 +54,8 @@ struct safetensors_note {
 struct safetensors_header {
     struct safetensors_tensor *tensors; /* ordered by name */
     int tensor_count;
-    struct safetensors_note *notes;
-    int note_count;
+    struct safetensors_metadata *metadata;
+    int metadata_count;
     int64_t header_bytes; /* the 8 bytes of length included: where the data begins */
 };
 
@@ -73,7 +73,7 @@ int safetensors_parse(struct arena *arena, const char *name, const uint8_t *byte
 /* NULL if there is none of that name. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors_header *header,
                                                   const char *name);
-const char *safetensors_get_note(const struct safetensors_header *header, const char *key);
+const char *safetensors_get_metadata(const struct safetensors_header *header, const char *key);
 
 /* An open file. */
 struct safetensors;
@@ -102,10 +102,10 @@ struct safetensors_layout {
 };
 
 /* Lays out a file: the widest dtype first, then by name; the header padded with spaces;
- * "format": "pt" is put before `notes`. Sets data_begin and count of `tensors`, whose names must
+ * "format": "pt" is put before `metadata`. Sets data_begin and count of `tensors`, whose names must
  * differ and may not be "__metadata__". Memory from `arena`; the tensors must
  * outlive the layout. */
 void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors, int count,
-                         const struct safetensors_note *notes, int note_count,
+                         const struct safetensors_metadata *metadata, int metadata_count,
                          struct safetensors_layout *ret_layout);
 #endif

@@ -149,17 +149,17 @@ static int decode_tensor(struct check *c, const char *name, const struct json *e
     return 0;
 }
 
-static int decode_notes(const struct check *c, struct json *metadata, struct safetensors_header *h)
+static int decode_metadata(const struct check *c, struct json *metadata, struct safetensors_header *h)
 {
     if (!json_is_object(metadata))
         return reject(c, METADATA_KEY " is not an object");
-    h->notes = arena_array(c->arena, struct safetensors_note, json_object_count(metadata));
+    h->metadata = arena_array(c->arena, struct safetensors_metadata, json_object_count(metadata));
     struct json *value;
     json_each_member(value, metadata) {
         const char *key = json_key(value);
         if (!json_is_string(value))
             return reject(c, METADATA_KEY " has a value that is not a string");
-        h->notes[h->note_count++] = (struct safetensors_note){
+        h->metadata[h->metadata_count++] = (struct safetensors_metadata){
             arena_strdup(c->arena, key), arena_strdup(c->arena, json_as_text(value))};
     }
     return 0;
@@ -213,7 +213,7 @@ static int decode(struct check *c, struct json *root, int64_t data_bytes,
     json_each_member(entry, root) {
         const char *name = json_key(entry);
         int result = strcmp(name, METADATA_KEY) == 0
-                         ? decode_notes(c, entry, h)
+                         ? decode_metadata(c, entry, h)
                          : decode_tensor(c, name, entry, data_bytes, &h->tensors[h->tensor_count]);
         if (result < 0)
             return -1;
@@ -274,10 +274,10 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors_heade
     return bsearch(&key, header->tensors, (size_t)header->tensor_count, sizeof key, compare_names);
 }
 
-const char *safetensors_get_note(const struct safetensors_header *header, const char *key)
+const char *safetensors_get_metadata(const struct safetensors_header *header, const char *key)
 {
-    for (int i = 0; i < header->note_count; i++)
-        if (strcmp(header->notes[i].key, key) == 0)
-            return header->notes[i].value;
+    for (int i = 0; i < header->metadata_count; i++)
+        if (strcmp(header->metadata[i].key, key) == 0)
+            return header->metadata[i].value;
     return NULL;
 }

@@ -35,17 +35,17 @@ static struct json *describe(const struct safetensors_tensor *t, int64_t end)
         json_array_of(json_new_integer(t->data_begin), json_new_integer(end), NULL), NULL);
 }
 
-static struct json *describe_notes(const struct safetensors_note *notes, int count)
+static struct json *describe_metadata(const struct safetensors_metadata *entries, int count)
 {
     struct json *metadata =
         json_texts_of("format", "pt", NULL); /* what Hugging Face's loaders ask for */
     for (int i = 0; i < count; i++)
-        json_set(metadata, notes[i].key, json_new_text(notes[i].value));
+        json_set(metadata, entries[i].key, json_new_text(entries[i].value));
     return metadata;
 }
 
 void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors, int count,
-                         const struct safetensors_note *notes, int note_count,
+                         const struct safetensors_metadata *metadata, int metadata_count,
                          struct safetensors_layout *ret_layout)
 {
     struct safetensors_tensor **order = arena_array(arena, struct safetensors_tensor *, count + 1);
@@ -54,7 +54,7 @@ void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors
     qsort(order, (size_t)count, sizeof *order, compare);
 
     struct json *root = json_new_object();
-    json_set(root, "__metadata__", describe_notes(notes, note_count));
+    json_set(root, "__metadata__", describe_metadata(metadata, metadata_count));
     int64_t end = 0;
     for (int i = 0; i < count; i++) {
         end = place(order[i], end);

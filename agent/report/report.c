@@ -99,7 +99,7 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     say(ctx, &line);
 }
 
-static void on_weights(void *ctx, const char *path, const char *notes)
+static void on_weights(void *ctx, const char *path, const char *warnings)
 {
     struct str line;
     str_init(&line, LINE_BYTES);
@@ -108,8 +108,8 @@ static void on_weights(void *ctx, const char *path, const char *notes)
     else
         str_printf(&line, "Initial weights: random\n");
     print(ctx, &line);
-    if (notes[0])
-        log_warning("%s", notes);
+    if (warnings[0])
+        log_warning("%s", warnings);
 }
 
 static void on_skipped(void *ctx, const char *why)

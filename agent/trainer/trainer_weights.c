@@ -15,13 +15,13 @@ static const char *weights_path(const struct agent_config *c)
     return must || pretrained_is_there(c->model.name_or_path) ? c->model.name_or_path : NULL;
 }
 
-static int load_pretrained(struct trainer *t, const char *path, struct lines *notes,
+static int load_pretrained(struct trainer *t, const char *path, struct lines *warnings,
                            struct error *err)
 {
     struct pretrained *pretrained = NULL;
     int result = pretrained_open(path, &pretrained, err);
     if (result == 0)
-        result = pretrained_check(pretrained, t->model, notes, err);
+        result = pretrained_check(pretrained, t->model, warnings, err);
     if (result == 0)
         result = pretrained_load(pretrained, t->model, t->shard, err);
     pretrained_close(pretrained);
@@ -53,14 +53,14 @@ static void tell_drawn(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     bool expected = c->model.init == INIT_AUTO && c->model.name_or_path[0];
-    const char *notes = "";
+    const char *warnings = "";
     if (t->world->rank == 0 && expected)
-        notes = arena_printf(t->arena,
+        warnings = arena_printf(t->arena,
                              "%s has no weights (model.safetensors): the values are drawn, as with "
                              "model.init=random",
                              c->model.name_or_path);
     if (trainer_is_language(t))
-        t->listener->weights(t->listener->ctx, NULL, notes);
+        t->listener->weights(t->listener->ctx, NULL, warnings);
 }
 
 int trainer_load_weights(struct trainer *t, struct error *err)
@@ -70,13 +70,13 @@ int trainer_load_weights(struct trainer *t, struct error *err)
         tell_drawn(t);
         return 0;
     }
-    struct lines notes;
-    lines_init(&notes, t->arena);
+    struct lines warnings;
+    lines_init(&warnings, t->arena);
     bool is_model = pretrained_is_there(path) || path != t->config->model.init_weights;
-    int result = is_model ? load_pretrained(t, path, &notes, err) : load_checkpoint(t, path, err);
+    int result = is_model ? load_pretrained(t, path, &warnings, err) : load_checkpoint(t, path, err);
     if (agree_all(t->world, t->compute, result, err))
         return error_wrap(err, "initial weights");
-    bool tells = t->world->rank == 0 && notes.count > 0;
-    t->listener->weights(t->listener->ctx, path, tells ? lines_join(&notes) : "");
+    bool tells = t->world->rank == 0 && warnings.count > 0;
+    t->listener->weights(t->listener->ctx, path, tells ? lines_join(&warnings) : "");
     return 0;
 }

@@ -57,7 +57,7 @@ const float *fixture_get(struct fixture_file *f, int64_t *ret_count, const char 
 
 const char *fixture_note(struct fixture_file *f, const char *key)
 {
-    const char *note = safetensors_get_note(safetensors_header(f->file), key);
+    const char *note = safetensors_get_metadata(safetensors_header(f->file), key);
     if (!note)
         fail_msg("no note %s", key);
     return note;

@@ -54,12 +54,12 @@ static void test_cut(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         struct box boxes[BOX_MAX_PER_RANGE];
         char text[256];
-        int count = box_cut(rows[i].dims, rows[i].shape, rows[i].first, rows[i].count, boxes);
+        int count = box_split(rows[i].dims, rows[i].shape, rows[i].first, rows[i].count, boxes);
         print(rows[i].dims, boxes, count, text, sizeof text);
         assert_string_equal(text, rows[i].boxes);
     }
     struct box scalar[BOX_MAX_PER_RANGE];
-    assert_int_equal(box_cut(0, NULL, 0, 1, scalar), 1);
+    assert_int_equal(box_split(0, NULL, 0, 1, scalar), 1);
     assert_int_equal(scalar[0].count, 1);
 }
 
@@ -74,7 +74,7 @@ static void test_every_range(void **state)
         for (int64_t first = 0; first < all; first++) {
             for (int64_t count = 0; first + count <= all; count++) {
                 struct box boxes[BOX_MAX_PER_RANGE];
-                int n = box_cut(4, shape, first, count, boxes);
+                int n = box_split(4, shape, first, count, boxes);
                 int64_t at = first;
                 for (int b = 0; b < n; b++) {
                     int64_t place = -1;

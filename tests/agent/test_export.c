@@ -80,7 +80,7 @@ static int generation_of(const char *path)
     assert_ok(safetensors_open(path, &file, &err), &err);
     const struct safetensors_header *h = safetensors_header(file);
     assert_int_equal(h->tensor_count, 3);
-    assert_string_equal(safetensors_get_note(h, "format"), "pt");
+    assert_string_equal(safetensors_get_metadata(h, "format"), "pt");
     int generation = 0;
     for (int t = 2; t >= 0; t--) {
         const struct safetensors_tensor *found = safetensors_find(h, tensors[t].name);

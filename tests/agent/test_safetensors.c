@@ -167,8 +167,8 @@ static void test_what_is_read(void **state)
     assert_int_equal(z->count, 1);
     assert_int_equal(z->data_begin, 24);
     assert_null(safetensors_find(&h, "y"));
-    assert_string_equal(safetensors_get_note(&h, "k"), "v");
-    assert_null(safetensors_get_note(&h, "q"));
+    assert_string_equal(safetensors_get_metadata(&h, "k"), "v");
+    assert_null(safetensors_get_metadata(&h, "q"));
 }
 
 /* The file that the reference implementation's rules give: widest dtype first, then by name. */
@@ -182,7 +182,7 @@ static void test_lay_out(void **state)
         {.name = "a", .dtype = SAFETENSORS_F32, .dims = 0},
         {.name = "c", .dtype = SAFETENSORS_I64, .dims = 1, .shape = {1}},
     };
-    const struct safetensors_note note = {"k", "a \"quoted\" value"};
+    const struct safetensors_metadata note = {"k", "a \"quoted\" value"};
     struct safetensors_layout layout;
     safetensors_lay_out(arena, tensors, 4, &note, 1, &layout);
     const char *expected = "{\"__metadata__\":{\"format\":\"pt\",\"k\":\"a \\\"quoted\\\" value\"},"
@@ -204,7 +204,7 @@ static void test_lay_out(void **state)
     auto_free uint8_t *file = xcalloc(1, (size_t)layout.file_bytes);
     memcpy(file, layout.header, (size_t)layout.header_bytes);
     assert_ok(parse(file, (size_t)layout.file_bytes, arena, &h, &err), &err);
-    assert_string_equal(safetensors_get_note(&h, "k"), note.value);
+    assert_string_equal(safetensors_get_metadata(&h, "k"), note.value);
     assert_int_equal(safetensors_find(&h, "b")->data_begin, 12);
 }
 

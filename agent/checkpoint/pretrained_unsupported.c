@@ -1,10 +1,10 @@
-#include "agent/checkpoint/pretrained_unread.h"
+#include "agent/checkpoint/pretrained_unsupported.h"
 
 #include "base/mem.h"
 
 #include <glob.h>
 
-char *pretrained_unread(const char *dir)
+char *pretrained_find_unsupported(const char *dir)
 {
     /* Weights in formats that are not read: pickles execute code when they are loaded. The last one
      * are shards whose index is missing. */
