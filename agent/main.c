@@ -46,7 +46,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         return -1;
     if (config->help || config->help_markdown || config->version)
         return 0;
-    if (script_look(config, arena, err))
+    if (script_check(config, arena, err))
         return -1;
     notices_complete(config, arena);
     if (resolve_config_paths(config, environment_get, NULL, arena, err))
@@ -54,7 +54,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     const struct agent_config *c = &config->value;
     if (strcmp(c->runtime.gpu_ids, "all") != 0)
         setenv("CUDA_VISIBLE_DEVICES", c->runtime.gpu_ids, 1); /* also for the ranks it starts */
-    const struct topology_wish wish = {
+    const struct topology_request wish = {
         .nproc_per_node = c->runtime.nproc_per_node,
         .nnodes = c->runtime.nnodes,
         .node_rank = (int)c->runtime.node_rank,
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
         return describe(&config, &topology, &err) ? exit_failed("shoal-agent", &err) : printed();
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
-    crash_listen(topology.rank);
+    crash_install_handlers(topology.rank);
     if (rank_run(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
     if (err.shared && topology.local_rank != 0)

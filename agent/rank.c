@@ -81,19 +81,19 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .join_timeout_ms = options.join_timeout_ms,
         .timeout_ms = (int)(c->runtime.timeout_s * 1000),
     };
-    net_interface_asked(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
-                        ring.interface);
+    net_interface_choose(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
+                         ring.interface);
     return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
                           err);
 }
 
 /* Tells the other ranks of this rank's failure. They leave at once, and their launcher may then end
- * this pod's ranks: from here on SIGTERM only sets a flag (stop_listen), so that this rank still
- * logs its error and closes. An error that all ranks share needs no report. */
+ * this pod's ranks: from here on SIGTERM only sets a flag (stop_install_handlers), so that this
+ * rank still logs its error and closes. An error that all ranks share needs no report. */
 static int report_failure(const struct process_group *m, int result, const struct error *err)
 {
     if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
-        stop_listen();
+        stop_install_handlers();
         rendezvous_fail(m->rendezvous, err->msg);
     }
     return result;
@@ -152,7 +152,7 @@ static int train(const struct config *config, const struct topology *t,
     if (c->runtime.cpu_affinity && bind_cpu_affinity(c, t, &on_node, err))
         return -1;
     struct trainer_listener listener = report_listener(report);
-    listener.stop_asked = stop_asked;
+    listener.stop_requested = stop_requested;
     struct heartbeat heartbeat = heartbeat_inherit();
     const struct rank_env env = {
         .world = m->world,
@@ -170,7 +170,7 @@ static int train(const struct config *config, const struct topology *t,
     struct trainer *trainer = NULL;
     if (trainer_open(c, &env, &listener, &trainer, err))
         return report_failure(m, -1, err);
-    stop_listen();
+    stop_install_handlers();
     report_begin(report);
     int result = trainer_run(trainer, err);
     if (result == 0) {

@@ -73,7 +73,7 @@ agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_so
 agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
 agent/compat/(shim.*|command_stubs|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|command_stubs|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
-agent/dataset/ascending.[ch]:agent/dataset/ascending.h
+agent/dataset/ascending.[ch]:agent/dataset/offset_search.h
 agent/dataset/(masking|sampler).[ch]:kernels/random.h|agent/dataset/(masking|sampler).h
 agent/dataset/example_batch.[ch]:base/error.h|agent/dataset/(example_batch|examples|masking|token_source).h
 agent/text/.*:base/.*|agent/text/.*

@@ -70,7 +70,7 @@ static void ignore_row(const struct rows *s, int64_t row, struct example_batch *
 
 static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
 {
-    example_batch_place(batch, &s->batcher, s->head.batch_rows, memory);
+    example_batch_layout(batch, &s->batcher, s->head.batch_rows, memory);
     int64_t first = s->next++ * s->head.batch_rows, rows = sampler_count(&s->sampler) - first;
     if (rows > s->head.batch_rows)
         rows = s->head.batch_rows;
@@ -111,8 +111,8 @@ static struct batch batch(struct batch_source *source, int64_t i)
     struct rows *s = of(source);
     const struct example_batch *here = &s->here[prefetcher_set(s->head.prefetcher) * s->most + i];
     struct example_batch there;
-    example_batch_place(&there, &s->batcher, s->head.batch_rows,
-                        prefetcher_take(s->head.prefetcher, i));
+    example_batch_layout(&there, &s->batcher, s->head.batch_rows,
+                         prefetcher_take(s->head.prefetcher, i));
     enum model_task task = s->model->task;
     bool translation = task == MODEL_TRANSLATION, classes = task == MODEL_CLASSES;
     return (struct batch){

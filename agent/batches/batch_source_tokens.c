@@ -16,8 +16,8 @@ struct windows {
     struct token_position behind[2]; /* what is in the prefetcher's sets */
     char *position;                  /* of `behind`, as told last */
     struct token_bad_lines bad;      /* as last looked at */
-    int told_bad;                    /* of bad.why */
-    bool told_total;
+    int reported_bad;                /* of bad.why */
+    bool reported_total;
     char *notice; /* NULL: none */
 };
 
@@ -67,17 +67,17 @@ static const char *look_for_bad_lines(struct windows *s, bool epoch_ended)
     free(s->notice);
     s->notice = NULL;
     token_source_bad_lines(token_loader_source(s->loader), &s->bad);
-    bool tells_total = epoch_ended && !s->told_total && s->bad.bad > 0;
-    if (s->told_bad == s->bad.kept && !tells_total)
+    bool tells_total = epoch_ended && !s->reported_total && s->bad.bad > 0;
+    if (s->reported_bad == s->bad.kept && !tells_total)
         return NULL;
     str_init(&text, sizeof s->bad);
-    for (; s->told_bad < s->bad.kept; s->told_bad++)
-        str_printf(&text, "%s; ", s->bad.why[s->told_bad]);
+    for (; s->reported_bad < s->bad.kept; s->reported_bad++)
+        str_printf(&text, "%s; ", s->bad.why[s->reported_bad]);
     str_printf(&text, "%lld of %lld lines of the data were left out%s", (long long)s->bad.bad,
                (long long)s->bad.lines, tells_total ? "" : " so far");
-    if (!tells_total && s->told_bad == TOKENS_BAD_LINES_KEPT)
+    if (!tells_total && s->reported_bad == TOKENS_BAD_LINES_KEPT)
         str_add(&text, "; from here on they are only counted");
-    s->told_total |= tells_total;
+    s->reported_total |= tells_total;
     s->notice = xstrdup(str_text(&text));
     str_free(&text);
     return s->notice;
@@ -88,7 +88,7 @@ static int fetch(struct batch_source *source, int64_t most, struct step_batches 
 {
     struct windows *s = of(source);
     assert(most <= s->most);
-    token_loader_give_back(s->loader);
+    token_loader_release(s->loader);
     *ret_fetched = (struct step_batches){0};
     bool end = false;
     int64_t i = 0;

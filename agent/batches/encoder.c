@@ -5,7 +5,8 @@ static int encode(void *ctx, const char *text, size_t bytes, struct tokens *ids,
     return tokenizer_encode(ctx, text, bytes, false, ids, err);
 }
 
-int encoder_of(struct tokenizer *tokenizer, struct token_encoder *ret_encoder, struct error *err)
+int token_encoder_init(struct tokenizer *tokenizer, struct token_encoder *ret_encoder,
+                       struct error *err)
 {
     struct tokenizer_special special = tokenizer_special(tokenizer);
     auto_tokens struct tokens around = {0};

@@ -8,5 +8,6 @@
 
 /* "auto" for bos and eos is what the tokenizer itself puts around a text. tokenizer: used as long
  * as the encoder. Errors: those of tokenizer_encode(). */
-int encoder_of(struct tokenizer *tokenizer, struct token_encoder *ret_encoder, struct error *err);
+int token_encoder_init(struct tokenizer *tokenizer, struct token_encoder *ret_encoder,
+                       struct error *err);
 #endif

@@ -35,7 +35,7 @@ static struct box largest_box(int dims, const int64_t *shape, const int64_t *str
 }
 
 int box_split(int dims, const int64_t *shape, int64_t first, int64_t count,
-            struct box out[BOX_MAX_PER_RANGE])
+              struct box out[BOX_MAX_PER_RANGE])
 {
     /* safetensors has only boxes, and a rank's slice of a flat buffer may begin and end within a
      * row. For a matrix that gives up to three: the rest of a row, whole rows, the beginning of a

@@ -19,7 +19,7 @@ struct box {
  * few as there can be: at most 2 * dims - 1. Each is contiguous, so their elements follow each
  * other as the range's do. A scalar (dims 0) is one box. Returns how many. */
 int box_split(int dims, const int64_t *shape, int64_t first, int64_t count,
-            struct box out[BOX_MAX_PER_RANGE]);
+              struct box out[BOX_MAX_PER_RANGE]);
 
 /* The other way: true and the flat place of the box's first element, if the box lies within the
  * tensor and is contiguous in it. */

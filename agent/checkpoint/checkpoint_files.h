@@ -11,9 +11,9 @@
 
 /* The notes in a file's "__metadata__", as torch.distributed.checkpoint writes them: the second is
  * JSON text {tensor: {"saved_offsets": [first index in each dimension]}}. */
-#define CHECKPOINT_NOTE_VERSION  "DCP_VERSION"
-#define CHECKPOINT_NOTE_OFFSETS  "DCP_SHARDING_INFO"
-#define CHECKPOINT_SAVED_OFFSETS "saved_offsets"
+#define CHECKPOINT_METADATA_VERSION "DCP_VERSION"
+#define CHECKPOINT_METADATA_OFFSETS "DCP_SHARDING_INFO"
+#define CHECKPOINT_SAVED_OFFSETS    "saved_offsets"
 
 const char *checkpoint_part_name(enum checkpoint_part part); /* "model", "optimizer" */
 

@@ -61,16 +61,16 @@ static int decode_entries(struct arena *arena, const struct manifest_file *liste
                           const struct safetensors_header *header, struct index_entry *entries,
                           struct error *err)
 {
-    const char *note = safetensors_get_metadata(header, CHECKPOINT_NOTE_OFFSETS);
+    const char *note = safetensors_get_metadata(header, CHECKPOINT_METADATA_OFFSETS);
     struct json *info = note ? json_parse_text(note, JSON_STRICT, NULL) : NULL;
     int result = 0;
     for (int i = 0; i < header->tensor_count && result == 0; i++) {
         entries[i] = (struct index_entry){.file = listed, .tensor = header->tensors[i]};
         entries[i].tensor.name = arena_strdup(arena, header->tensors[i].name);
         if (decode_offset(info, &entries[i]) < 0)
-            result =
-                error_set(err, ERR_INPUT, "%s: tensor %.80s: no usable " CHECKPOINT_NOTE_OFFSETS,
-                          listed->path, entries[i].tensor.name);
+            result = error_set(err, ERR_INPUT,
+                               "%s: tensor %.80s: no usable " CHECKPOINT_METADATA_OFFSETS,
+                               listed->path, entries[i].tensor.name);
     }
     json_free(info);
     return result;

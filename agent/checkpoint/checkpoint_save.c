@@ -83,7 +83,7 @@ static int collect_boxes(const struct tensor_ranges *ranges, int k, struct saved
     return count;
 }
 
-/* The text for CHECKPOINT_NOTE_OFFSETS. In the arena. */
+/* The text for CHECKPOINT_METADATA_OFFSETS. In the arena. */
 static const char *offsets_metadata(struct arena *arena, const struct saved_box *saved, int count)
 {
     struct json *root = json_new_object();
@@ -116,8 +116,8 @@ static int write_boxes(const struct file_ops *files, const char *path,
         memcpy(tensors[i].shape, s->box.extent, sizeof s->box.extent);
     }
     const struct safetensors_metadata metadata[] = {
-        {CHECKPOINT_NOTE_VERSION, "1.0"},
-        {CHECKPOINT_NOTE_OFFSETS, offsets_metadata(arena, saved, count)},
+        {CHECKPOINT_METADATA_VERSION, "1.0"},
+        {CHECKPOINT_METADATA_OFFSETS, offsets_metadata(arena, saved, count)},
     };
     struct safetensors_layout layout;
     safetensors_lay_out(arena, tensors, count, metadata, array_length(metadata), &layout);

@@ -25,7 +25,7 @@ struct checkpoint_state {
     int64_t train_rows;                   /* of the whole data set, as far as it was used */
     int64_t batch_rows;                   /* per rank and micro-batch, of the run that saved */
     char strategy[CHECKPOINT_NAME_BYTES]; /* "FULL_SHARD", of the run that saved */
-    /* The learning rate's course in the run that saved, as in struct schedule. */
+    /* The learning-rate schedule of the run that saved, as in struct schedule. */
     char schedule_type[CHECKPOINT_NAME_BYTES]; /* "cosine" */
     double peak_lr, min_lr, warmup_ratio;
     int64_t warmup_steps, decay_steps;

@@ -136,7 +136,7 @@ static int open_directory(struct pretrained *p, struct error *err)
     return open_single(p, PRETRAINED_FILE, err);
 }
 
-bool pretrained_is_there(const char *dir)
+bool pretrained_exists(const char *dir)
 {
     if (is_file(dir))
         return true;
@@ -302,7 +302,7 @@ static int read_floats(const struct pretrained *p, struct place place, int64_t f
 
 /* What is told apart at all differs early: more is not read. */
 int pretrained_tensors_differ(const struct pretrained *p, const char *name, const char *other,
-                      bool *ret_differ, struct error *err)
+                              bool *ret_differ, struct error *err)
 {
     struct place one = find(p, name), two = find(p, other);
     *ret_differ = false;

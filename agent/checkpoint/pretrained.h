@@ -13,7 +13,7 @@
 
 /* Whether the directory holds weights, or the index of some: those too that pretrained_open()
  * refuses, PyTorch's pickles and other programs' formats. */
-bool pretrained_is_there(const char *dir);
+bool pretrained_exists(const char *dir);
 
 struct pretrained;
 
@@ -33,8 +33,8 @@ int pretrained_check(const struct pretrained *pretrained, const struct model *mo
 
 /* Whether the directory has two tensors of these names, with other values in their first million.
  * Errors: ERR_IO. */
-int pretrained_tensors_differ(const struct pretrained *pretrained, const char *name, const char *other,
-                      bool *ret_differ, struct error *err);
+int pretrained_tensors_differ(const struct pretrained *pretrained, const char *name,
+                              const char *other, bool *ret_differ, struct error *err);
 
 /* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for
  * it. What is there twice (model.ties) must be equal. The model is checked first; errors as

@@ -149,7 +149,8 @@ static int decode_tensor(struct check *c, const char *name, const struct json *e
     return 0;
 }
 
-static int decode_metadata(const struct check *c, struct json *metadata, struct safetensors_header *h)
+static int decode_metadata(const struct check *c, struct json *metadata,
+                           struct safetensors_header *h)
 {
     if (!json_is_object(metadata))
         return reject(c, METADATA_KEY " is not an object");

@@ -38,7 +38,7 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_ALL_GATHER]++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (comm_nccl_begin_with(c, s, "all_gather", recv, send, bytes, &result))
+    if (comm_nccl_begin_registered(c, s, "all_gather", recv, send, bytes, &result))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
                                            stream_native(s));
     comm_nccl_end(c, s, "all_gather", result);
@@ -52,7 +52,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_REDUCE_SCATTER]++;
     count_sent(c, bytes * head->size, head->size - 1);
-    if (comm_nccl_begin_with(c, s, "reduce_scatter", send, recv, bytes, &result))
+    if (comm_nccl_begin_registered(c, s, "reduce_scatter", send, recv, bytes, &result))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
                                                c->nccl, stream_native(s));
     comm_nccl_end(c, s, "reduce_scatter", result);
@@ -155,9 +155,9 @@ static void comm_nccl_close(struct comm *head)
 {
     struct comm_nccl *c = nccl_of(head);
     bool was_aborted = watchdog_remove(c->shared->watchdog, &c->watched);
-    nccl_buffers_leave(c->shared->buffers, c->nccl, !was_aborted);
+    nccl_buffers_deregister_all(c->shared->buffers, c->nccl, !was_aborted);
     if (!was_aborted)
-        nccl_leave(&c->shared->api, c->shared->options.store, c->nccl);
+        nccl_destroy(&c->shared->api, c->shared->options.store, c->nccl);
     release(c);
 }
 
@@ -244,7 +244,7 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
     device_set_health_check(device, comm_nccl_check_health, shared);
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);
-        device_memory_on_release(device, comm_nccl_forget_memory, shared);
+        device_memory_on_release(device, comm_nccl_deregister, shared);
     }
     comm_group_world("nccl", rank, size, &world);
     int result = open_group(shared, &world, ret_comm, err);

@@ -82,11 +82,11 @@ static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
 {
     if (c->shared->buffers)
         device_memory_widen(c->shared->device, &memory, &bytes);
-    return settle(c, nccl_buffers_use(c->shared->buffers, c->nccl, memory, bytes));
+    return settle(c, nccl_buffers_register(c->shared->buffers, c->nccl, memory, bytes));
 }
 
-bool comm_nccl_begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
-                          const void *part, int64_t bytes, int *ret_result)
+bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
+                                const void *all, const void *part, int64_t bytes, int *ret_result)
 {
     int64_t whole = bytes * c->head.size;
     if (!comm_nccl_begin(c, s, op, bytes, whole))
@@ -142,11 +142,11 @@ void comm_nccl_abort_all(const struct watched_comm *first)
         pthread_mutex_unlock(&shared->calls);
 }
 
-void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes)
+void comm_nccl_deregister(void *ctx, void *block, size_t bytes)
 {
     struct comm_nccl_shared *shared = ctx;
     pthread_mutex_lock(&shared->calls);
-    nccl_buffers_forget(shared->buffers, block, bytes, !watchdog_has_failed(shared->watchdog));
+    nccl_buffers_deregister(shared->buffers, block, bytes, !watchdog_has_failed(shared->watchdog));
     pthread_mutex_unlock(&shared->calls);
 }
 

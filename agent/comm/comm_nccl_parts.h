@@ -45,8 +45,8 @@ bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int6
                      int64_t whole_bytes);
 /* The same; also registers the memory if options.registers. *ret_result: NCCL's result of that.
  * all: the buffer of all ranks' parts; part: this rank's, [bytes]. */
-bool comm_nccl_begin_with(struct comm_nccl *c, struct stream *s, const char *op, const void *all,
-                          const void *part, int64_t bytes, int *ret_result);
+bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
+                                const void *all, const void *part, int64_t bytes, int *ret_result);
 /* Called after either in every case. Waits until NCCL has taken the call; reports a refused call to
  * the watchdog. result: the call's, or *ret_result, or NCCL_SUCCESS. */
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result);
@@ -58,7 +58,7 @@ uint64_t comm_nccl_count_ended(void *ctx);
 void comm_nccl_abort_all(const struct watched_comm *first);
 
 /* For the device; ctx: a struct comm_nccl_shared. The device returns this block to the driver. */
-void comm_nccl_forget_memory(void *ctx, void *block, size_t bytes);
+void comm_nccl_deregister(void *ctx, void *block, size_t bytes);
 /* -1 after an abort or a refused call: results on the device's streams may then be wrong. */
 int comm_nccl_check_health(void *ctx, struct error *err);
 #endif

@@ -14,7 +14,7 @@ struct comm_ring_options {
     int join_timeout_ms;                 /* how long to wait for the other ranks when opening */
     int timeout_ms;                      /* a collective in which no byte moves for so long fails */
     char interface[NET_INTERFACE_BYTES]; /* network interface where others reach this process
-                                            (net_interface_asked); "": the one with the route to
+                                            (net_interface_choose); "": the one with the route to
                                             the store. Split communicators use it, too */
 };
 

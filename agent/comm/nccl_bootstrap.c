@@ -87,7 +87,7 @@ int nccl_bootstrap(const struct nccl_bootstrap_options *m, nccl_comm *ret_comm, 
 
 /* Finalizes first: ncclCommAbort() alone would be an error to ranks that still compute. If a rank
  * is lost, finalizing cannot complete, and the communicator is aborted. */
-void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm)
+void nccl_destroy(const struct nccl_api *api, struct store *store, nccl_comm comm)
 {
     struct error ignored;
     int64_t deadline_ms = clock_monotonic_ms() + LEAVE_WAITS_MS;

@@ -21,5 +21,5 @@ struct nccl_bootstrap_options {
 int nccl_bootstrap(const struct nccl_bootstrap_options *options, nccl_comm *ret_comm,
                    struct error *err);
 /* Finalizes and destroys the communicator. The ranks need not call it at the same time. */
-void nccl_leave(const struct nccl_api *api, struct store *store, nccl_comm comm);
+void nccl_destroy(const struct nccl_api *api, struct store *store, nccl_comm comm);
 #endif

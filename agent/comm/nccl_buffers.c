@@ -35,7 +35,7 @@ void nccl_buffers_close(struct nccl_buffers *b)
     free(b);
 }
 
-int nccl_buffers_use(struct nccl_buffers *b, nccl_comm comm, const void *memory, size_t bytes)
+int nccl_buffers_register(struct nccl_buffers *b, nccl_comm comm, const void *memory, size_t bytes)
 {
     const char *begin = memory;
     if (!b || bytes == 0)
@@ -67,7 +67,7 @@ static void drop(struct nccl_buffers *b, size_t i, bool alive)
     b->items[i] = b->items[--b->count];
 }
 
-void nccl_buffers_forget(struct nccl_buffers *b, const void *memory, size_t bytes, bool alive)
+void nccl_buffers_deregister(struct nccl_buffers *b, const void *memory, size_t bytes, bool alive)
 {
     const char *begin = memory, *end = begin + bytes;
     for (size_t i = b->count; i-- > 0;)
@@ -75,7 +75,7 @@ void nccl_buffers_forget(struct nccl_buffers *b, const void *memory, size_t byte
             drop(b, i, alive);
 }
 
-void nccl_buffers_leave(struct nccl_buffers *b, nccl_comm comm, bool alive)
+void nccl_buffers_deregister_all(struct nccl_buffers *b, nccl_comm comm, bool alive)
 {
     for (size_t i = b ? b->count : 0; i-- > 0;)
         if (b->items[i].comm == comm)

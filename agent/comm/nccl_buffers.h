@@ -11,16 +11,17 @@
 struct nccl_buffers;
 
 struct nccl_buffers *nccl_buffers_open(const struct nccl_api *api); /* has comm_register */
-void nccl_buffers_close(struct nccl_buffers *buffers); /* after nccl_buffers_leave() of all */
+void nccl_buffers_close(
+    struct nccl_buffers *buffers); /* after nccl_buffers_deregister_all() of all */
 
 /* Registers memory[bytes] for the communicator, unless it is already. Returns NCCL's result;
  * NCCL_IN_PROGRESS: the caller waits for it. */
-int nccl_buffers_use(struct nccl_buffers *buffers, nccl_comm comm, const void *memory,
-                     size_t bytes);
+int nccl_buffers_register(struct nccl_buffers *buffers, nccl_comm comm, const void *memory,
+                          size_t bytes);
 /* Deregisters memory[bytes], which nothing uses any more, before the device frees it. alive: false
  * while communicators are aborted, as ncclCommAbort() deregisters itself. */
-void nccl_buffers_forget(struct nccl_buffers *buffers, const void *memory, size_t bytes,
-                         bool alive);
+void nccl_buffers_deregister(struct nccl_buffers *buffers, const void *memory, size_t bytes,
+                             bool alive);
 /* Deregisters all of the communicator's memory. */
-void nccl_buffers_leave(struct nccl_buffers *buffers, nccl_comm comm, bool alive);
+void nccl_buffers_deregister_all(struct nccl_buffers *buffers, nccl_comm comm, bool alive);
 #endif

@@ -217,7 +217,7 @@ int net_interface_host(const char *interface, char *out, size_t out_bytes, struc
 
 /* NCCL_SOCKET_IFNAME's rules: prefixes with commas between them, "=" for whole names, "^" for all
  * but these. */
-bool net_interface_is_meant(const char *pattern, const char *interface)
+bool net_interface_matches(const char *pattern, const char *interface)
 {
     bool is_excluded = pattern[0] == '^';
     pattern += is_excluded;
@@ -241,7 +241,7 @@ static void choose_interface(const char *pattern, char out[NET_INTERFACE_BYTES])
     for (struct ifaddrs *i = list; i && !out[0]; i = i->ifa_next) {
         char host[64] = "";
         bool may = (i->ifa_flags & IFF_UP) && (!(i->ifa_flags & IFF_LOOPBACK) || *pattern != '^');
-        if (i->ifa_addr && may && net_interface_is_meant(pattern, i->ifa_name))
+        if (i->ifa_addr && may && net_interface_matches(pattern, i->ifa_name))
             format_host(i->ifa_addr, host, sizeof host);
         if (host[0])
             snprintf(out, NET_INTERFACE_BYTES, "%s", i->ifa_name);
@@ -249,8 +249,8 @@ static void choose_interface(const char *pattern, char out[NET_INTERFACE_BYTES])
     freeifaddrs(list);
 }
 
-void net_interface_asked(const char *master, const char *gloo, const char *nccl,
-                         char out[NET_INTERFACE_BYTES])
+void net_interface_choose(const char *master, const char *gloo, const char *nccl,
+                          char out[NET_INTERFACE_BYTES])
 {
     out[0] = '\0';
     if (gloo && gloo[0])

@@ -36,14 +36,14 @@ void net_peer_host(int fd, char *out, size_t out_bytes);
 int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err);
 /* Whether NCCL_SOCKET_IFNAME's `pattern` matches an interface. It lists prefixes, separated by
  * commas; after "=" whole names; after "^" those that do not match. */
-bool net_interface_is_meant(const char *pattern, const char *interface);
+bool net_interface_matches(const char *pattern, const char *interface);
 /* Chooses the interface where others reach this process, from the environment's GLOO_SOCKET_IFNAME
  * and NCCL_SOCKET_IFNAME (NULL: not set). Gloo's wins: the first name of its list. NCCL's is a
  * pattern that is meant for NCCL's sockets first: the first match that is up and has an address is
  * taken, the loopback only if the pattern names it. It is ignored if nothing matches, or if rank 0
  * (master) is on the loopback. "": the interface with the route to rank 0. */
-void net_interface_asked(const char *master, const char *gloo, const char *nccl,
-                         char out[NET_INTERFACE_BYTES]);
+void net_interface_choose(const char *master, const char *gloo, const char *nccl,
+                          char out[NET_INTERFACE_BYTES]);
 
 /* Sleeps before the next attempt: 20 ms, then twice as long each time up to 1 s, but not beyond the
  * deadline. Returns the number of the next attempt. */

@@ -117,7 +117,7 @@ static bool handle(struct rendezvous *r, const struct wire_message *in)
         deliver_reply(r, in);
         return true;
     case WIRE_LOST:
-        store_lose(&r->head, in->text);
+        store_mark_lost(&r->head, in->text);
         set_state(r, BROKEN, in->text);
         return true;
     case WIRE_AGAIN:
@@ -149,7 +149,7 @@ static void lose_server(struct rendezvous *r, const char *how)
     else
         snprintf(reason, sizeof reason, "rank 0 is lost (%.100s)", how);
     if (was_running)
-        store_lose(&r->head, reason);
+        store_mark_lost(&r->head, reason);
     set_state(r, GONE, reason);
 }
 
@@ -274,7 +274,7 @@ static const char *server_host(const struct rendezvous_options *o)
 static void learn_addresses(struct rendezvous *r)
 {
     struct store *s = &r->head;
-    net_peer_host(r->fd, s->meet_host, sizeof s->meet_host);
+    net_peer_host(r->fd, s->master_host, sizeof s->master_host);
     net_local_host(r->fd, s->self_host, sizeof s->self_host);
     if (net_loopback(s->self_host))
         s->self_host[0] = '\0'; /* others use the address at which they reach the store */

@@ -40,7 +40,7 @@ void rendezvous_prove(const char *secret, const char *nonce, int rank, int size,
     to_hex(digest, RENDEZVOUS_PROOF_BYTES / 2, out);
 }
 
-bool rendezvous_proof_is(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES])
+bool rendezvous_proof_equal(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES])
 {
     return strlen(proof) == RENDEZVOUS_PROOF_BYTES - 1 &&
            CRYPTO_memcmp(proof, expected, RENDEZVOUS_PROOF_BYTES - 1) == 0;

@@ -21,5 +21,5 @@ void rendezvous_prove(const char *secret, const char *nonce, int rank, int size,
                       char out[RENDEZVOUS_PROOF_BYTES]);
 
 /* Compares in constant time. */
-bool rendezvous_proof_is(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES]);
+bool rendezvous_proof_equal(const char *proof, const char expected[RENDEZVOUS_PROOF_BYTES]);
 #endif

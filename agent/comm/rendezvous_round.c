@@ -17,7 +17,7 @@ struct rendezvous_round {
     struct rendezvous_round_options options; /* texts are copies */
     struct place *places;                    /* [size], by rank */
     int joined;
-    int turned_away; /* connections without a proof, so far */
+    int refused; /* connections without a proof, so far */
     bool has_begun, has_ended;
     char contradiction[STORE_VALUE_MAX]; /* between ranks; "": none */
 };
@@ -47,7 +47,7 @@ static bool has_proof(const struct rendezvous_round *round, const struct wire_me
 {
     char expected[RENDEZVOUS_PROOF_BYTES];
     rendezvous_prove(round->options.secret, nonce, join->number, join->size, join->text, expected);
-    return !round->options.secret[0] || rendezvous_proof_is(join->key, expected);
+    return !round->options.secret[0] || rendezvous_proof_equal(join->key, expected);
 }
 
 /* Rank 0 cannot tell which of two contradicting processes is right: all of them are told. */
@@ -73,7 +73,7 @@ enum rendezvous_answer rendezvous_round_join(struct rendezvous_round *round,
 {
     ret_text[0] = '\0';
     if (!has_proof(round, join, nonce)) {
-        round->turned_away++;
+        round->refused++;
         return RENDEZVOUS_HANG_UP;
     }
     if (strcmp(join->text, round->options.job_id) != 0) {
@@ -122,8 +122,8 @@ void rendezvous_round_describe(const struct rendezvous_round *round, char ret_te
     auto_str struct str text;
     str_init(&text, STORE_VALUE_MAX - 1);
     str_printf(&text, "%d of %d ranks are here", round->joined, round->options.size);
-    if (round->turned_away > 0)
-        str_printf(&text, " (%d connections did not know the run's secret)", round->turned_away);
+    if (round->refused > 0)
+        str_printf(&text, " (%d connections did not know the run's secret)", round->refused);
     str_add(&text, "; missing:");
     for (int rank = 0; rank < round->options.size; rank++)
         if (!round->places[rank].is_taken)

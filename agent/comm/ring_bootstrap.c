@@ -86,7 +86,7 @@ static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *er
     if (ring_address_decode(value, &next, err) < 0)
         return -1;
     if (strcmp(next.host, "-") == 0)
-        snprintf(next.host, sizeof next.host, "%s", o->store->meet_host);
+        snprintf(next.host, sizeof next.host, "%s", o->store->master_host);
     unix_name(next.socket_name, name);
     auto_close int fd = -1;
     int attempt = 0;

@@ -44,7 +44,7 @@ int store_check(struct store *s, struct error *err)
     return result;
 }
 
-void store_lose(struct store *s, const char *reason)
+void store_mark_lost(struct store *s, const char *reason)
 {
     pthread_mutex_lock(&s->watch_mutex);
     if (!s->lost[0]) {

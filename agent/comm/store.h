@@ -40,7 +40,7 @@ struct store {
     const struct store_functions *fn;
     char self_host[STORE_HOST_MAX];   /* the address where others reach this process; empty: it
                                          runs on the store's machine */
-    char meet_host[STORE_HOST_MAX];   /* the address of the store's machine */
+    char master_host[STORE_HOST_MAX]; /* the address of the store's machine */
     char listen_host[STORE_HOST_MAX]; /* the address where this process listens for the others;
                                          empty: all addresses */
     pthread_mutex_t watch_mutex;      /* guards the fields below */
@@ -58,5 +58,5 @@ void store_unwatch(struct store *s, struct store_watcher *watcher);
 /* ERR_PEER if a rank is lost. */
 int store_check(struct store *s, struct error *err);
 /* Calls all watchers. Only the first loss counts: later ones are its consequences. */
-void store_lose(struct store *s, const char *reason);
+void store_mark_lost(struct store *s, const char *reason);
 #endif

@@ -369,7 +369,7 @@ int script_compare(struct config *config, const char *text, struct arena *arena,
     return which <= ANY && text ? compare_text(config, which, text, arena, err) : 0;
 }
 
-int script_look(struct config *config, struct arena *arena, struct error *err)
+int script_check(struct config *config, struct arena *arena, struct error *err)
 {
     struct error ignored; /* the image has none of the scripts */
     auto_free char *text = NULL;

@@ -18,5 +18,5 @@ void script_describe(struct config *config, bool is_here, struct arena *arena);
  * Pure. Errors: ERR_CONFIG if the script trains on other data. */
 int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err);
 /* Reads the file and compares it. Errors: also ERR_CONFIG if it is no regular file. */
-int script_look(struct config *config, struct arena *arena, struct error *err);
+int script_check(struct config *config, struct arena *arena, struct error *err);
 #endif

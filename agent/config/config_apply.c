@@ -14,7 +14,7 @@ static int set(struct config_parser *p, int index, const char *text, enum config
     p->config->is_resolved[index] = false;
     if (key->offset == KEY_AT(model.type))
         p->model_type = arena_strdup(p->arena, text);
-    if (key->offset == KEY_AT(schedule.min_lr) && config_take_min_lr(p, source, err))
+    if (key->offset == KEY_AT(schedule.min_lr) && config_override_min_lr_rate(p, source, err))
         return -1;
     if (key->offset == KEY_AT(schedule.type))
         p->scheduler = NULL;

@@ -107,7 +107,8 @@ int config_apply_fsdp_words(struct config_parser *p, const char *words, enum con
 int config_apply_schedule(struct config_parser *p, const char *text, enum config_source source,
                           struct error *err);
 /* schedule.min_lr was given: it replaces the min_lr_rate of a weaker source. */
-int config_take_min_lr(struct config_parser *p, enum config_source source, struct error *err);
+int config_override_min_lr_rate(struct config_parser *p, enum config_source source,
+                                struct error *err);
 /* Checks Transformers' schedules and fills in their defaults; for config_finish(). */
 int config_finish_schedule(struct config_parser *p, struct error *err);
 
@@ -134,7 +135,7 @@ void config_warn_rules(struct config_parser *p);
 void config_warn_unused(struct config_parser *p);
 /* Whether the user gave the key a value other than its default. A preset or a resolved
  * configuration does not count. */
-bool config_is_asked_for(const struct config_parser *p, int index);
+bool config_is_set_by_user(const struct config_parser *p, int index);
 
 /* Adds a warning that changes nothing that is trained or kept; for others there is
  * config_add_headline(). */

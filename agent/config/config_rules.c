@@ -76,7 +76,7 @@ static int check_saving(const struct config_parser *p, struct error *err)
         return 0;
     for (size_t i = only_last ? 1 : 0; i < array_length(fields); i++)
         if (i == 0 ? config_is_given(p->config, &c->checkpoint.save_steps)
-                   : config_is_asked_for(p, config_key_at(fields[i])))
+                   : config_is_set_by_user(p, config_key_at(fields[i])))
             return error_set(err, ERR_CONFIG,
                              "checkpoint.%s asks for checkpoints, but nothing says where they go: "
                              "name a directory by checkpoint.dir (--checkpoint_dir, --output_dir)",

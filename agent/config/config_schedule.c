@@ -19,7 +19,8 @@ static int refuse_both(struct error *err)
                      "can be given");
 }
 
-int config_take_min_lr(struct config_parser *p, enum config_source source, struct error *err)
+int config_override_min_lr_rate(struct config_parser *p, enum config_source source,
+                                struct error *err)
 {
     if (p->min_lr_rate >= 0 && p->min_lr_rate_source == source)
         return refuse_both(err);

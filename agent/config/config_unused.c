@@ -17,7 +17,7 @@ static bool is_at_default(const struct config_parser *p, int index)
     return strcmp(str_text(&now), str_text(&before)) == 0;
 }
 
-bool config_is_asked_for(const struct config_parser *p, int index)
+bool config_is_set_by_user(const struct config_parser *p, int index)
 {
     return p->config->source[index] > SOURCE_PRESET && !p->config->is_resolved[index] &&
            !is_at_default(p, index);
@@ -28,7 +28,8 @@ void config_warn_unused(struct config_parser *p)
     for (int i = 0; i < config_key_count(); i++)
         for (int k = 0; k < CONFIG_MAX_NEEDS; k++) {
             const struct config_key *key = config_key(i);
-            if (config_need_is_met(key->needs[k], &p->config->value) || !config_is_asked_for(p, i))
+            if (config_need_is_met(key->needs[k], &p->config->value) ||
+                !config_is_set_by_user(p, i))
                 continue;
             auto_str struct str text;
             str_init(&text, 256);

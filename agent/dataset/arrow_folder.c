@@ -1,7 +1,7 @@
 #include "agent/dataset/arrow_folder.h"
 
 #include "agent/dataset/arrow_stream.h"
-#include "agent/dataset/ascending.h"
+#include "agent/dataset/offset_search.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -13,7 +13,7 @@
 enum { STATE_MAX_BYTES = 16 << 20, MASK_CHUNK = 256 };
 
 enum { IDS, LABELS, MASK, COLUMNS };
-static const struct arrow_want wanted[COLUMNS] = {
+static const struct arrow_request wanted[COLUMNS] = {
     [IDS] = {"input_ids", false}, [LABELS] = {"labels", false}, [MASK] = {"attention_mask", true}};
 
 struct part {
@@ -95,7 +95,7 @@ int arrow_folder_list(const char *directory, struct arena *arena, const char ***
 static const struct batch *find_batch(const struct arrow_folder *f, int64_t row)
 {
     const struct batch *all = f->batches;
-    return &all[ascending_last(&all->first, sizeof *all, f->batch_count, row)];
+    return &all[offset_search(&all->first, sizeof *all, f->batch_count, row)];
 }
 
 static int64_t row_length(const struct arrow_list *list, int64_t row)

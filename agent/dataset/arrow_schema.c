@@ -160,7 +160,7 @@ static int decode_column(const struct walk *w, const struct flat_table *field, c
     return decode_values(w, &child, column, name);
 }
 
-static int check_wanted(const struct walk *w, const struct arrow_want *wanted, int wanted_count,
+static int check_wanted(const struct walk *w, const struct arrow_request *wanted, int wanted_count,
                         const struct str *names)
 {
     for (int i = 0; i < wanted_count; i++)
@@ -172,7 +172,7 @@ static int check_wanted(const struct walk *w, const struct arrow_want *wanted, i
 }
 
 int arrow_schema_parse(const char *name, const struct flat_table *table,
-                       const struct arrow_want *wanted, int wanted_count,
+                       const struct arrow_request *wanted, int wanted_count,
                        struct arrow_schema *ret_schema, struct error *err)
 {
     assert(wanted_count <= ARROW_MAX_COLUMNS);

@@ -22,6 +22,6 @@ struct arrow_schema {
 
 /* table: the schema message's Schema. Errors name the column. */
 int arrow_schema_parse(const char *name, const struct flat_table *table,
-                       const struct arrow_want *wanted, int wanted_count,
+                       const struct arrow_request *wanted, int wanted_count,
                        struct arrow_schema *ret_schema, struct error *err);
 #endif

@@ -21,7 +21,7 @@ struct decoder {
     size_t message; /* where the current message begins, for errors */
     const uint8_t *body;
     size_t body_bytes;
-    const struct arrow_want *wanted;
+    const struct arrow_request *wanted;
     int wanted_count;
     bool has_schema;
     struct arrow_schema schema;
@@ -177,7 +177,7 @@ static int decode_message(struct decoder *d, const uint8_t *metadata, size_t byt
 }
 
 int arrow_stream_parse(struct arena *arena, const char *name, const uint8_t *bytes, size_t size,
-                       const struct arrow_want *wanted, int wanted_count,
+                       const struct arrow_request *wanted, int wanted_count,
                        struct arrow_stream *ret_stream, struct error *err)
 {
     struct decoder d = {.arena = arena,

@@ -15,7 +15,7 @@
 
 enum { ARROW_MAX_COLUMNS = 4 };
 
-struct arrow_want {
+struct arrow_request {
     const char *column;
     bool optional;
 };
@@ -45,6 +45,6 @@ struct arrow_stream {
  * file and the offset, or the column that is missing or not a list of integers; ERR_UNSUPPORTED for
  * what is legal and not read. */
 int arrow_stream_parse(struct arena *arena, const char *name, const uint8_t *bytes, size_t size,
-                       const struct arrow_want *wanted, int wanted_count,
+                       const struct arrow_request *wanted, int wanted_count,
                        struct arrow_stream *ret_stream, struct error *err);
 #endif

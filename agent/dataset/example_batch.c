@@ -10,8 +10,8 @@ int64_t example_batch_size(const struct example_batcher *batcher, int64_t rows)
     return rows * (3 * batcher->max_tokens + batcher->max_source + 3);
 }
 
-void example_batch_place(struct example_batch *batch, const struct example_batcher *batcher,
-                         int64_t rows, int32_t *memory)
+void example_batch_layout(struct example_batch *batch, const struct example_batcher *batcher,
+                          int64_t rows, int32_t *memory)
 {
     int64_t ids = rows * batcher->max_tokens;
     *batch = (struct example_batch){.tokens = memory};
@@ -84,10 +84,10 @@ static int64_t second_of(const struct example_batcher *b, uint64_t epoch, int64_
     const struct examples *x = b->examples;
     uint64_t seed = b->masking.seed;
     *ret_label = 0;
-    if (!masking_is_other(seed, epoch, sample))
+    if (!masking_next_is_random(seed, epoch, sample))
         return first + 1;
     for (int attempt = 0; attempt < PAIR_ATTEMPTS; attempt++) {
-        int64_t other = masking_other(seed, epoch, sample, attempt, x->item_count);
+        int64_t other = masking_random_next(seed, epoch, sample, attempt, x->item_count);
         if (x->items[other].label == x->items[first].label)
             continue;
         *ret_label = 1;
@@ -149,8 +149,8 @@ static void fill_sequences(const struct example_batcher *b, uint64_t epoch, cons
         int64_t at = i * b->max_tokens;
         if (b->kind != EXAMPLES_CLASSES)
             batch->targets +=
-                masking_hide(&b->masking, epoch, samples[i], batch->tokens + at,
-                             batch->token_counts[i], batch->target + at, TOKENS_IGNORED);
+                masking_apply(&b->masking, epoch, samples[i], batch->tokens + at,
+                              batch->token_counts[i], batch->target + at, TOKENS_IGNORED);
     }
     const int32_t *counts = batch->token_counts;
     batch->T = width_of(b, counts, rows, b->max_tokens);

@@ -38,8 +38,8 @@ struct example_batch {
 /* int32_t of memory that batches of at most `rows` rows need. */
 int64_t example_batch_size(const struct example_batcher *batcher, int64_t rows);
 /* Lays a batch out in such memory, which is not touched. */
-void example_batch_place(struct example_batch *batch, const struct example_batcher *batcher,
-                         int64_t rows, int32_t *memory);
+void example_batch_layout(struct example_batch *batch, const struct example_batcher *batcher,
+                          int64_t rows, int32_t *memory);
 
 void example_batch_fill(const struct example_batcher *batcher, uint64_t epoch,
                         const int64_t *samples, int64_t rows, struct example_batch *batch);

@@ -16,8 +16,8 @@ static uint64_t key_of(uint64_t seed, uint64_t epoch, int64_t sample, uint64_t w
     return random_key(seed, epoch, what, (uint64_t)sample);
 }
 
-int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
-                     int64_t count, int32_t *targets, int32_t ignored)
+int64_t masking_apply(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
+                      int64_t count, int32_t *targets, int32_t ignored)
 {
     const struct masking *m = masking;
     uint64_t choose = key_of(m->seed, epoch, sample, KEY_CHOOSE);
@@ -43,12 +43,13 @@ int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t samp
     return chosen;
 }
 
-bool masking_is_other(uint64_t seed, uint64_t epoch, int64_t sample)
+bool masking_next_is_random(uint64_t seed, uint64_t epoch, int64_t sample)
 {
     return random_uniform(key_of(seed, epoch, sample, KEY_PAIR), 0) < 0.5F;
 }
 
-int64_t masking_other(uint64_t seed, uint64_t epoch, int64_t sample, int attempt, int64_t bound)
+int64_t masking_random_next(uint64_t seed, uint64_t epoch, int64_t sample, int attempt,
+                            int64_t bound)
 {
     return sampler_random_below(key_of(seed, epoch, sample, KEY_PAIR), 1 + (uint64_t)attempt,
                                 bound);

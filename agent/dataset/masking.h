@@ -18,11 +18,12 @@ struct masking {
 
 /* Hides some of ids[count], in place. targets: [count]: the token that was there if it is chosen,
  * else `ignored`. Returns how many are chosen. */
-int64_t masking_hide(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
-                     int64_t count, int32_t *targets, int32_t ignored);
+int64_t masking_apply(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
+                      int64_t count, int32_t *targets, int32_t ignored);
 
 /* Whether the second sentence of a pair is another one than the next, in half of the cases; and
  * number `attempt` of those that it may be, below `bound`. */
-bool masking_is_other(uint64_t seed, uint64_t epoch, int64_t sample);
-int64_t masking_other(uint64_t seed, uint64_t epoch, int64_t sample, int attempt, int64_t bound);
+bool masking_next_is_random(uint64_t seed, uint64_t epoch, int64_t sample);
+int64_t masking_random_next(uint64_t seed, uint64_t epoch, int64_t sample, int attempt,
+                            int64_t bound);
 #endif

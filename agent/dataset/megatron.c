@@ -1,6 +1,6 @@
 #include "agent/dataset/megatron.h"
 
-#include "agent/dataset/ascending.h"
+#include "agent/dataset/offset_search.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -123,7 +123,7 @@ int megatron_parse(const char *name, const uint8_t *bytes, size_t size, int64_t 
 static const struct pair *find_pair(const struct megatron *m, int64_t document)
 {
     const struct pair *all = m->pairs;
-    return &all[ascending_last(&all->first, sizeof *all, m->count, document)];
+    return &all[offset_search(&all->first, sizeof *all, m->count, document)];
 }
 
 static int64_t length(const void *ctx, int64_t document)

@@ -1,8 +1,8 @@
-#include "agent/dataset/ascending.h"
+#include "agent/dataset/offset_search.h"
 
 #include <string.h>
 
-int64_t ascending_last(const int64_t *before, size_t stride, int64_t count, int64_t at)
+int64_t offset_search(const int64_t *before, size_t stride, int64_t count, int64_t at)
 {
     int64_t low = 0, high = count, number;
     while (high - low > 1) {

@@ -1,6 +1,6 @@
 #include "agent/dataset/token_index.h"
 
-#include "agent/dataset/ascending.h"
+#include "agent/dataset/offset_search.h"
 #include "agent/dataset/sampler.h"
 #include "base/mem.h"
 
@@ -113,7 +113,7 @@ static int take_split(struct token_index *x, const struct token_split *split, co
 /* Documents without any windows or ids are passed over. */
 static int64_t find_document(const struct token_index *x, int64_t at)
 {
-    return ascending_last(x->before, sizeof *x->before, x->document_count, at);
+    return offset_search(x->before, sizeof *x->before, x->document_count, at);
 }
 
 static int check_id(const struct token_index *x, int64_t document, int64_t token, int32_t id,

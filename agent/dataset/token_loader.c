@@ -289,7 +289,7 @@ int token_loader_next(struct token_loader *loader, struct token_batch *ret_batch
     return 0;
 }
 
-void token_loader_give_back(struct token_loader *loader)
+void token_loader_release(struct token_loader *loader)
 {
     pthread_mutex_lock(&loader->lock);
     loader->given_back = loader->taken;

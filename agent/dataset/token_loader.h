@@ -51,12 +51,12 @@ int token_loader_start(struct token_loader *loader, int64_t epoch, int64_t sampl
 int token_loader_resume(struct token_loader *loader, const struct token_position *position,
                         struct error *err);
 
-/* Waits for the next batch, which stays valid until token_loader_give_back; at most `held` may be
+/* Waits for the next batch, which stays valid until token_loader_release; at most `held` may be
  * out. *ret_end: the epoch is over. Errors: what the source has; ERR_TIMEOUT saying what takes so
  * long; ERR_INPUT if the whole epoch is smaller than one global batch. */
 int token_loader_next(struct token_loader *loader, struct token_batch *ret_batch, bool *ret_end,
                       struct error *err);
-void token_loader_give_back(struct token_loader *loader); /* all batches that are out */
+void token_loader_release(struct token_loader *loader); /* all batches that are out */
 
 /* The place behind the batch handed out last, on all ranks the same. */
 void token_loader_tell(const struct token_loader *loader, struct token_position *ret_position);

@@ -26,7 +26,7 @@ static struct crash {
  * that one. */
 static char stack[STACK_BYTES];
 
-static void say(const char *text)
+static void write_text(const char *text)
 {
     /* write() is async-signal-safe (signal-safety(7)); printf() may wait for a lock that the
      * crashed code holds. */
@@ -41,9 +41,9 @@ static void name_file(const siginfo_t *info)
     if (info->si_signo != SIGBUS || info->si_code != BUS_ADRERR ||
         !mapped_file(info->si_addr, path, sizeof path))
         return;
-    say("shoal-agent: ");
-    say(path);
-    say(": a part of it is gone: it was cut off while the run read it, or its disk fails\n");
+    write_text("shoal-agent: ");
+    write_text(path);
+    write_text(": a part of it is gone: it was cut off while the run read it, or its disk fails\n");
 }
 
 static void on_crash(int number, siginfo_t *info, void *ignored)
@@ -60,7 +60,7 @@ static void on_crash(int number, siginfo_t *info, void *ignored)
     raise(number); /* taken on return, by nobody: SA_RESETHAND */
 }
 
-void crash_listen(int rank)
+void crash_install_handlers(int rank)
 {
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     void *frame;

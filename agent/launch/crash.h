@@ -7,5 +7,5 @@
  * lines. The same signal then ends the process. For the main thread the handler has a stack of its
  * own, so that a stack overflow is reported, too. If a mapped file lost bytes (SIGBUS), another
  * line names the file. A signal that has a handler already, of a sanitizer say, keeps it. */
-void crash_listen(int rank);
+void crash_install_handlers(int rank);
 #endif

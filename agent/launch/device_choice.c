@@ -21,7 +21,7 @@ bool device_choice_is_valid(const char *asked)
            is_numbered(asked, &number);
 }
 
-static int choose_gpu(const struct device_wish *w, int64_t gpu, bool may_share,
+static int choose_gpu(const struct device_request *w, int64_t gpu, bool may_share,
                       struct device_choice *choice, struct error *err)
 {
     if (gpu >= w->gpus)
@@ -33,7 +33,8 @@ static int choose_gpu(const struct device_wish *w, int64_t gpu, bool may_share,
     return 0;
 }
 
-int device_choose(const struct device_wish *w, struct device_choice *ret_choice, struct error *err)
+int device_choose(const struct device_request *w, struct device_choice *ret_choice,
+                  struct error *err)
 {
     int64_t number;
     *ret_choice = (struct device_choice){.name = "cpu"};
@@ -57,7 +58,7 @@ int device_choose_here(const char *asked, bool share, int local_rank,
                        struct device_choice *ret_choice, struct error *err)
 {
     struct error no_gpus = {0};
-    const struct device_wish wish = {
+    const struct device_request wish = {
         .asked = asked,
         .share = share,
         .local_rank = local_rank,

@@ -9,7 +9,7 @@
 /* Whether `asked` is auto, cpu, cuda or cuda:N. */
 bool device_choice_is_valid(const char *asked);
 
-struct device_wish {
+struct device_request {
     const char *asked; /* valid */
     bool share;        /* several ranks may share a GPU */
     int local_rank;
@@ -24,7 +24,7 @@ struct device_choice {
 };
 
 /* Pure. Errors: ERR_UNSUPPORTED if there is no such GPU. */
-int device_choose(const struct device_wish *wish, struct device_choice *ret_choice,
+int device_choose(const struct device_request *wish, struct device_choice *ret_choice,
                   struct error *err);
 /* The same with the GPUs that are visible to this process. */
 int device_choose_here(const char *asked, bool share, int local_rank,

@@ -42,7 +42,7 @@ int heartbeat_open(struct heartbeat_listener *ret_listener, int *ret_fd, struct 
     return 0;
 }
 
-void heartbeat_pass_on(int fd)
+void heartbeat_set_inheritable(int fd)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", fd);

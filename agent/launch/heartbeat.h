@@ -15,7 +15,7 @@ struct heartbeat {
     int fd; /* the pipe's write end; -1: no launcher listens */
 };
 
-/* The pipe that heartbeat_pass_on() put into the environment. */
+/* The pipe that heartbeat_set_inheritable() put into the environment. */
 struct heartbeat heartbeat_inherit(void);
 /* The next heartbeat comes within wait_ms; 0: no more come. Never blocks. heartbeat: a struct
  * heartbeat. */
@@ -30,12 +30,12 @@ struct heartbeat_listener {
     int64_t due_ms;  /* when the next must have come; INT64_MAX: no deadline */
 };
 
-/* *ret_fd: the write end, for heartbeat_pass_on(). The caller closes it after the fork. Errors:
- * ERR_IO. */
+/* *ret_fd: the write end, for heartbeat_set_inheritable(). The caller closes it after the fork.
+ * Errors: ERR_IO. */
 int heartbeat_open(struct heartbeat_listener *ret_listener, int *ret_fd, struct error *err);
 /* Hands the write end to the program that this process executes next: called in the child, between
  * fork and exec. */
-void heartbeat_pass_on(int fd);
+void heartbeat_set_inheritable(int fd);
 /* Reads all heartbeats in the pipe. Never blocks. */
 void heartbeat_receive(struct heartbeat_listener *listener, int64_t now_ms);
 void heartbeat_close(struct heartbeat_listener *listener);

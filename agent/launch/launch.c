@@ -113,7 +113,7 @@ static void exec_rank(const struct round *round, int local_rank, const int fds[2
     if (getppid() != parent) /* it died before the line above */
         _exit(EXIT_RETRYABLE);
     set_environment(round, local_rank);
-    heartbeat_pass_on(heartbeat);
+    heartbeat_set_inheritable(heartbeat);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             dup2(fds[i], i + 1);

@@ -144,7 +144,7 @@ static void write_all(int fd, const char *bytes, size_t count)
     }
 }
 
-static void tell_line(struct launch_stream *stream, const char *line, size_t length)
+static void write_line(struct launch_stream *stream, const char *line, size_t length)
 {
     /* torchrun's form: "default" is the name of its role. One write a line, so that lines of ranks
      * do not mix. */
@@ -155,17 +155,17 @@ static void tell_line(struct launch_stream *stream, const char *line, size_t len
 }
 
 /* Tells the whole lines of what has come and keeps the rest. */
-static void tell_lines(struct launch_stream *stream)
+static void write_lines(struct launch_stream *stream)
 {
     size_t from = 0;
     for (char *end; (end = memchr(stream->line + from, '\n', stream->length - from));) {
-        tell_line(stream, stream->line + from, (size_t)(end - stream->line) - from);
+        write_line(stream, stream->line + from, (size_t)(end - stream->line) - from);
         from = (size_t)(end - stream->line) + 1;
     }
     stream->length -= from;
     memmove(stream->line, stream->line + from, stream->length);
     if (stream->length == LAUNCH_LINE_BYTES) {
-        tell_line(stream, stream->line, stream->length);
+        write_line(stream, stream->line, stream->length);
         stream->length = 0;
     }
 }
@@ -186,14 +186,14 @@ void launch_stream_read(struct launch_stream *stream)
         if (stream->file >= 0)
             write_all(stream->file, stream->line + stream->length, (size_t)n);
         stream->length += (size_t)n;
-        tell_lines(stream);
+        write_lines(stream);
     }
 }
 
 void launch_stream_close(struct launch_stream *stream)
 {
     if (stream->length > 0)
-        tell_line(stream, stream->line, stream->length);
+        write_line(stream, stream->line, stream->length);
     if (stream->pipe >= 0)
         close(stream->pipe);
     if (stream->file >= 0)

@@ -12,7 +12,7 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-void stop_listen(void)
+void stop_install_handlers(void)
 {
     /* SIGTERM is what the kubelet sends, SIGUSR1 the usual choice for Slurm's --signal. The handler
      * only notes it: the step at hand is finished first. */
@@ -22,7 +22,7 @@ void stop_listen(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
-bool stop_asked(void *ctx)
+bool stop_requested(void *ctx)
 {
     (void)ctx;
     return stop_signal != 0;

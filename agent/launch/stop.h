@@ -9,10 +9,10 @@
 
 /* From now on such a signal only sets a flag. Before this call it ends the process: there is
  * nothing to save yet. */
-void stop_listen(void);
+void stop_install_handlers(void);
 
 /* Whether such a signal has come. ctx is not used: it makes this a trainer's callback. */
-bool stop_asked(void *ctx);
+bool stop_requested(void *ctx);
 
 /* The process's exit code for the error; 128 + SIGINT after Ctrl-C. */
 int stop_exit_code(const struct error *err);

@@ -55,7 +55,7 @@ static int read_number(const struct reader *r, const char *a, const char *b, int
 }
 
 /* "4"; "auto" and "gpu" are one process per GPU, and like "cpu" one without GPUs. */
-static int parse_processes(const char *name, const char *text, const struct topology_wish *wish,
+static int parse_processes(const char *name, const char *text, const struct topology_request *wish,
                            int *ret_count, struct error *err)
 {
     int64_t count = 1;
@@ -105,7 +105,7 @@ static int number_of_worker(const struct reader *r)
 
 /* Whether one node is all that there will be, and not the least of a range: torchrun's default is
  * 1:1. */
-static bool is_plainly_one(const struct reader *r, const struct topology_wish *wish)
+static bool is_plainly_one(const struct reader *r, const struct topology_request *wish)
 {
     const char *name, *text = wish->nnodes;
     if (!text || !text[0])
@@ -113,7 +113,7 @@ static bool is_plainly_one(const struct reader *r, const struct topology_wish *w
     return !text || strcmp(text, "1") == 0 || strcmp(text, "1:1") == 0;
 }
 
-static int read_node_rank(const struct reader *r, const struct topology_wish *wish,
+static int read_node_rank(const struct reader *r, const struct topology_request *wish,
                           struct topology *t, struct error *err)
 {
     bool elastic =
@@ -142,7 +142,7 @@ static int read_node_rank(const struct reader *r, const struct topology_wish *wi
     return 0;
 }
 
-static int read_pod(const struct reader *r, const struct topology_wish *wish, struct topology *t,
+static int read_pod(const struct reader *r, const struct topology_request *wish, struct topology *t,
                     struct error *err)
 {
     const char *name = "runtime.nproc_per_node", *text = wish->nproc_per_node;
@@ -218,7 +218,7 @@ static int parse_endpoint(const char *name, const char *endpoint, struct topolog
     return 0;
 }
 
-static int check_backend(const struct reader *r, const struct topology_wish *wish,
+static int check_backend(const struct reader *r, const struct topology_request *wish,
                          struct error *err)
 {
     const char *name = "runtime.rdzv_backend", *backend = wish->rdzv_backend;
@@ -250,8 +250,8 @@ static int read_host(const struct reader *r, struct topology *t, bool *ret_known
     return read_number(r, ENV_MASTER_PORT, ENV_PET_MASTER_PORT, 1, 65535, t->port, &t->port, err);
 }
 
-static int read_meeting_place(const struct reader *r, const struct topology_wish *wish,
-                              struct topology *t, struct error *err)
+static int read_master_endpoint(const struct reader *r, const struct topology_request *wish,
+                                struct topology *t, struct error *err)
 {
     bool is_known;
     t->port = TOPOLOGY_DEFAULT_PORT;
@@ -287,7 +287,7 @@ static int read_meeting_place(const struct reader *r, const struct topology_wish
 }
 
 /* A child of torchrun or of our own launcher, of srun or of mpirun, or a pod's first process. */
-static int read_identity(const struct reader *r, const struct topology_wish *wish,
+static int read_identity(const struct reader *r, const struct topology_request *wish,
                          struct topology *t, struct error *err)
 {
     bool is_found = false;
@@ -302,12 +302,12 @@ static int read_identity(const struct reader *r, const struct topology_wish *wis
     return is_found ? 0 : read_pod(r, wish, t, err);
 }
 
-int topology_read(getenv_fn *lookup, void *ctx, const struct topology_wish *wish,
+int topology_read(getenv_fn *lookup, void *ctx, const struct topology_request *wish,
                   struct topology *ret_topology, struct error *err)
 {
     const struct reader r = {lookup, ctx};
     struct topology t = {.nodes = 1};
-    if (read_identity(&r, wish, &t, err) || read_meeting_place(&r, wish, &t, err) ||
+    if (read_identity(&r, wish, &t, err) || read_master_endpoint(&r, wish, &t, err) ||
         read_number(&r, ENV_RESTART_COUNT, NULL, 0, 1 << 30, 0, &t.restart_count, err))
         return -1;
     if (wish->standalone && !is_set(&r, ENV_LOCAL_RANK)) {

@@ -37,7 +37,7 @@ struct topology {
 };
 
 /* Settings of the configuration that win over the environment; "", negative or 0: not set. */
-struct topology_wish {
+struct topology_request {
     const char *nproc_per_node; /* a number, "auto", "cpu" or "gpu" */
     const char *nnodes;
     int node_rank; /* -1 */
@@ -52,7 +52,7 @@ struct topology_wish {
 };
 
 /* Errors: ERR_CONFIG names the variable or key, its value and what is allowed. */
-int topology_read(getenv_fn *lookup, void *ctx, const struct topology_wish *wish,
+int topology_read(getenv_fn *lookup, void *ctx, const struct topology_request *wish,
                   struct topology *ret_topology, struct error *err);
 
 /* Parses "4" or "MIN:MAX"; of the latter the count is MIN: the job does not wait for more nodes

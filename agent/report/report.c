@@ -16,7 +16,7 @@ enum { PROGRESS_EVERY_US = 200 * 1000, LINE_BYTES = 16 * 1024 };
 
 struct report {
     struct report_setting setting;
-    bool own_lines; /* the tutorial's; false: telemetry's say what happens */
+    bool own_lines; /* the tutorial's; false: telemetry's print_line what happens */
     struct progress *progress;
     struct telemetry *telemetry; /* NULL before the run has begun */
     bool predicts_tokens, on_gpu;
@@ -48,7 +48,7 @@ static void print(const struct report *r, struct str *text)
 }
 
 /* A line of the tutorial's. Frees the text. */
-static void say(const struct report *r, struct str *text)
+static void print_line(const struct report *r, struct str *text)
 {
     if (r->own_lines)
         print(r, text);
@@ -88,7 +88,7 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
     if (event == RUN_MODEL_DONE)
         moment.seconds = seconds_since(r, r->begin_us);
     if (r->telemetry)
-        telemetry_tell(r->telemetry, &moment);
+        telemetry_event(r->telemetry, &moment);
 }
 
 static void on_resumed(void *ctx, const char *path, int64_t step)
@@ -96,7 +96,7 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Resumed at step %lld from %s\n", (long long)step, path);
-    say(ctx, &line);
+    print_line(ctx, &line);
 }
 
 static void on_weights(void *ctx, const char *path, const char *warnings)
@@ -170,7 +170,7 @@ static void warn_if_lost(struct report *r, const struct run_numbers *step)
     log_warning("%s", str_text(&line));
 }
 
-static void say_step(const struct report *r, const struct run_numbers *step, int64_t now_us)
+static void print_step(const struct report *r, const struct run_numbers *step, int64_t now_us)
 {
     int64_t every = r->setting.config->value.logging.steps;
     struct str lines;
@@ -180,7 +180,7 @@ static void say_step(const struct report *r, const struct run_numbers *step, int
                    (double)(now_us - r->setting.start_us) / 1e6);
     if (every > 0 && step->step % every == 0)
         console_step_line(step, throughput_per_s(&r->throughput), &lines);
-    say(r, &lines);
+    print_line(r, &lines);
 }
 
 static void on_step(void *ctx, const struct run_numbers *step)
@@ -193,7 +193,7 @@ static void on_step(void *ctx, const struct run_numbers *step)
     telemetry_step(r->telemetry, &numbers);
     throughput_add(&r->throughput, step->samples, now_us);
     warn_if_lost(r, step);
-    say_step(r, step, now_us);
+    print_step(r, step, now_us);
     send_progress(r, step, now_us);
 }
 
@@ -211,7 +211,7 @@ static void on_epoch(void *ctx, const struct trainer_score *score)
     struct str line, memory;
     str_init(&line, LINE_BYTES);
     console_epoch_line(score, &line);
-    say(r, &line);
+    print_line(r, &line);
     if (!r->setting.config->value.memory.log_memory)
         return;
     str_init(&memory, LINE_BYTES);
@@ -234,7 +234,7 @@ static void on_test(void *ctx, const struct trainer_score *score)
     struct str line;
     str_init(&line, LINE_BYTES);
     console_test_line(score, &line);
-    say(r, &line);
+    print_line(r, &line);
     skip_pause(r);
 }
 
@@ -249,7 +249,7 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
                                      .path = save->path,
                                      .at_epoch_end = save->at_epoch_end,
                                      .epoch = save->epoch};
-    telemetry_tell(r->telemetry, &begin);
+    telemetry_event(r->telemetry, &begin);
 }
 
 static void on_save_goes_on(void *ctx)
@@ -259,7 +259,7 @@ static void on_save_goes_on(void *ctx)
     skip_pause(r);
 }
 
-static void tell_save(struct report *r, const struct trainer_save *saved, bool failed)
+static void report_save(struct report *r, const struct trainer_save *saved, bool failed)
 {
     const struct run_save save = {
         .step = saved->step,
@@ -278,17 +278,17 @@ static void tell_save(struct report *r, const struct trainer_save *saved, bool f
 
 static void on_saved(void *ctx, const struct trainer_save *save)
 {
-    tell_save(ctx, save, false);
+    report_save(ctx, save, false);
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)save->step, save->path);
-    say(ctx, &line);
+    print_line(ctx, &line);
 }
 
 static void on_not_saved(void *ctx, int64_t step, const char *why)
 {
     const struct report *r = ctx;
-    tell_save(ctx, &(struct trainer_save){.path = "", .step = step}, true);
+    report_save(ctx, &(struct trainer_save){.path = "", .step = step}, true);
     if (r->setting.rank == 0)
         log_error("%s: the training goes on without it", why);
 }

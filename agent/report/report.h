@@ -31,7 +31,7 @@ struct report *report_open(const struct report_setting *setting);
 void report_failed(struct report *report, int exit_code);
 void report_close(struct report *report); /* NULL-safe */
 
-/* For trainer_open; stop_asked is the caller's to fill in. */
+/* For trainer_open; stop_requested is the caller's to fill in. */
 struct trainer_listener report_listener(struct report *report);
 
 /* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak

@@ -154,7 +154,7 @@ static void open_dcgm(const struct page *p, const char *name, const struct gpu_s
     add_label("pod", p->labels->pod, p->out);
 }
 
-static bool any_tells(const struct page *p, enum gpu_value value)
+static bool any_gpu_has(const struct page *p, enum gpu_value value)
 {
     for (int i = 0; i < p->count; i++)
         if (!isnan(p->gpus[i].value[value]))
@@ -193,7 +193,7 @@ static void add_dcgm(const struct page *p, const struct row *r)
 static void add_reasons(const struct page *p)
 {
     static const char name[] = "fsdp_gpu_throttle_reason";
-    if (!any_tells(p, GPU_CLOCK_REASONS))
+    if (!any_gpu_has(p, GPU_CLOCK_REASONS))
         return;
     exposition_head(name, "1: why clocks are below their highest.", "gauge", p->out);
     for (int i = 0; i < p->count; i++) {
@@ -212,7 +212,7 @@ static void add_reasons(const struct page *p)
 static void add_native_xids(const struct page *p)
 {
     static const char name[] = "fsdp_gpu_xid_errors_total";
-    if (!any_tells(p, GPU_LAST_XID))
+    if (!any_gpu_has(p, GPU_LAST_XID))
         return;
     exposition_head(name, "Critical errors that the driver reported.", "counter", p->out);
     for (int i = 0; i < p->count; i++)
@@ -228,7 +228,7 @@ static void add_native_xids(const struct page *p)
 static void add_dcgm_xids(const struct page *p)
 {
     static const char name[] = "DCGM_FI_DEV_XID_ERRORS";
-    if (!any_tells(p, GPU_LAST_XID))
+    if (!any_gpu_has(p, GPU_LAST_XID))
         return;
     exposition_head(name, "Value of the last XID error encountered.", "gauge", p->out);
     for (int i = 0; i < p->count; i++) {
@@ -250,7 +250,7 @@ void gpu_metrics_print(const struct gpu_sample *gpus, int count, enum gpu_names 
     const struct page page = {gpus, count, labels, out};
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct row *r = &rows[i];
-        if (!any_tells(&page, r->value))
+        if (!any_gpu_has(&page, r->value))
             continue;
         if (r->native && names != GPU_NAMES_DCGM)
             add_native(&page, r);

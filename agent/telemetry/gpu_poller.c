@@ -40,7 +40,7 @@ static void give_page(struct gpu_poller *p)
 
 /* People look here first when a GPU's work has failed, and NVIDIA's pages are about
  * these numbers. */
-static void tell_xid(int gpu, uint64_t xid)
+static void log_xid(int gpu, uint64_t xid)
 {
     const char *text = gpu_xid_text(xid);
     if (gpu >= 0)
@@ -54,7 +54,7 @@ static bool look(struct gpu_poller *p, int timeout_ms)
     uint64_t xid;
     bool is_ill = nvml_wait(p->nvml, timeout_ms, &gpu, &xid);
     if (is_ill)
-        tell_xid(gpu, xid);
+        log_xid(gpu, xid);
     return is_ill;
 }
 

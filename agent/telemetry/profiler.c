@@ -70,7 +70,7 @@ void profiler_close(struct profiler *p)
     if (!p)
         return;
     if (p->has_begun)
-        profiler_drop(p);
+        profiler_discard(p);
     free(p->spans);
     free(p);
 }
@@ -151,12 +151,12 @@ void profiler_begin(struct profiler *p)
     }
 }
 
-bool profiler_has_begun(const struct profiler *p)
+bool profiler_is_recording(const struct profiler *p)
 {
     return p->has_begun;
 }
 
-void profiler_drop(struct profiler *p)
+void profiler_discard(struct profiler *p)
 {
     for (int i = 0; i < p->device_count; i++)
         device_trace_end(p->devices[i].device, NULL, NULL);
@@ -309,7 +309,7 @@ int profiler_write(struct profiler *p, const char *path, bool gzip, struct error
 {
     struct writing w = {.profiler = p, .err = err};
     if (trace_file_create(path, gzip, &w.file, err)) {
-        profiler_drop(p);
+        profiler_discard(p);
         return -1;
     }
     str_init(&w.text, PIECE_BYTES + EVENT_MAX_BYTES);

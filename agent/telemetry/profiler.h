@@ -32,8 +32,8 @@ void profiler_add_device(struct profiler *profiler, struct device *device, const
 /* From now on everything is kept, until it is written or dropped. Logs, once, what a device cannot
  * tell. */
 void profiler_begin(struct profiler *profiler);
-bool profiler_has_begun(const struct profiler *profiler);
-void profiler_drop(struct profiler *profiler);
+bool profiler_is_recording(const struct profiler *profiler);
+void profiler_discard(struct profiler *profiler);
 /* Waits for the devices' streams and writes what was kept since profiler_begin(). Logs what was too
  * much. Errors: the file cannot be written; what was kept is dropped all the same. */
 int profiler_write(struct profiler *profiler, const char *path, bool gzip, struct error *err);

@@ -64,7 +64,7 @@ static void add_row(const struct telemetry *t, enum sink sink, enum field_event 
 static void write_rows(struct telemetry *t, enum field_event event, const char *path)
 {
     struct error err;
-    if (t->wandb && wandb_tell(t->wandb, event, path, &t->state, &err) < 0) {
+    if (t->wandb && wandb_add_event(t->wandb, event, path, &t->state, &err) < 0) {
         log_warning("%s; nothing more is written to it", err.msg);
         wandb_close(take(t->wandb), t->exit_code, &t->state);
     }
@@ -196,13 +196,13 @@ static void open_trainjob(struct telemetry *t)
         log_warning("the TrainJob does not show this run's progress: %s", err.msg);
 }
 
-static void tell_trainjob(struct telemetry *t, bool is_done)
+static void publish_trainjob(struct telemetry *t, bool is_done)
 {
     if (!t->trainjob)
         return;
     str_clear(&t->text);
     trainjob_status_format(&t->state, is_done, &t->text);
-    trainjob_status_tell(t->trainjob, str_text(&t->text));
+    trainjob_status_publish(t->trainjob, str_text(&t->text));
 }
 
 /* Steps of a millisecond do not each write the pages anew. */
@@ -217,13 +217,13 @@ static void serve(struct telemetry *t, enum field_event event)
         return;
     if (t->server)
         run_server_publish(t->server, &t->state);
-    tell_trainjob(t, false);
+    publish_trainjob(t, false);
     t->published_us = now_us;
 }
 
 /* ---- what happens ---- */
 
-void telemetry_tell(struct telemetry *t, const struct run_moment *moment)
+void telemetry_event(struct telemetry *t, const struct run_moment *moment)
 {
     if (t->setting.facts.rank != 0)
         return;
@@ -240,7 +240,7 @@ void telemetry_tell(struct telemetry *t, const struct run_moment *moment)
 void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)
 {
     run_state_step(&t->state, numbers, t->setting.wall_us());
-    telemetry_tell(t, &(struct run_moment){.event = RUN_STEP});
+    telemetry_event(t, &(struct run_moment){.event = RUN_STEP});
     write_rows(t, FIELD_STEP, NULL);
     serve(t, FIELD_STEP);
 }
@@ -248,7 +248,7 @@ void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)
 void telemetry_eval(struct telemetry *t, const struct run_eval *eval)
 {
     run_state_eval(&t->state, eval, t->setting.wall_us());
-    telemetry_tell(t, &(struct run_moment){.event = RUN_EVAL, .seconds = eval->seconds});
+    telemetry_event(t, &(struct run_moment){.event = RUN_EVAL, .seconds = eval->seconds});
     write_rows(t, FIELD_EVAL, NULL);
     serve(t, FIELD_EVAL);
 }
@@ -262,7 +262,7 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
                                     .epoch = save->epoch,
                                     .at_epoch_end = save->at_epoch_end};
     if (!save->failed)
-        telemetry_tell(t, &done);
+        telemetry_event(t, &done);
     write_rows(t, FIELD_SAVE, save->failed ? NULL : save->path);
     serve(t, FIELD_SAVE);
 }
@@ -283,7 +283,7 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
     }
     open_server(t);
     open_trainjob(t);
-    tell_trainjob(t, false);
+    publish_trainjob(t, false);
     *ret_telemetry = t;
     return 0;
 }
@@ -298,8 +298,8 @@ void telemetry_close(struct telemetry *t)
     if (!t)
         return;
     if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to tell */
-        telemetry_tell(t, &(struct run_moment){.event = RUN_END});
-    tell_trainjob(t, t->exit_code == 0);
+        telemetry_event(t, &(struct run_moment){.event = RUN_END});
+    publish_trainjob(t, t->exit_code == 0);
     trainjob_status_close(t->trainjob);
     gpu_poller_close(t->poller);
     run_server_close(t->server);

@@ -56,7 +56,7 @@ void telemetry_failed(struct telemetry *telemetry, int exit_code);
 void telemetry_close(struct telemetry *telemetry);
 
 /* What has lines of its own only: everything but the three below. moment->wall_us is not read. */
-void telemetry_tell(struct telemetry *telemetry, const struct run_moment *moment);
+void telemetry_event(struct telemetry *telemetry, const struct run_moment *moment);
 
 /* After each optimizer step, evaluation and save (a failed one too). */
 void telemetry_step(struct telemetry *telemetry, const struct run_numbers *numbers);

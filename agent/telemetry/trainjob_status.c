@@ -133,7 +133,7 @@ static void *run(void *ctx)
     return NULL;
 }
 
-void trainjob_status_tell(struct trainjob_status *s, const char *body)
+void trainjob_status_publish(struct trainjob_status *s, const char *body)
 {
     char *copy = xstrdup(body);
     pthread_mutex_lock(&s->lock);

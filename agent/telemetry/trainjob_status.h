@@ -29,7 +29,7 @@ int trainjob_status_open(struct trainjob_status **ret_status,
 void trainjob_status_close(struct trainjob_status *status);
 
 /* To be posted in the place of what waits. Copies. */
-void trainjob_status_tell(struct trainjob_status *status, const char *body);
+void trainjob_status_publish(struct trainjob_status *status, const char *body);
 
 /* The body: progress in percent (100 only if the run is done), seconds that remain, and the last
  * numbers; what is not known is left out. Pure. */

@@ -70,8 +70,8 @@ static int64_t step_of(enum field_event event, const struct run_state *state)
                                  : state->tried_step;
 }
 
-int wandb_tell(struct wandb *w, enum field_event event, const char *path,
-               const struct run_state *state, struct error *err)
+int wandb_add_event(struct wandb *w, enum field_event event, const char *path,
+                    const struct run_state *state, struct error *err)
 {
     int64_t step = step_of(event, state);
     /* W&B wants one row a step: an evaluation's and a save's numbers join the step's, so a row

@@ -22,8 +22,8 @@ struct wandb;
 int wandb_open(struct wandb **ret_wandb, const struct wandb_setting *setting, int64_t wall_us,
                struct error *err);
 /* Adds what the event tells. path: of a checkpoint; NULL: none. Errors: of writing. */
-int wandb_tell(struct wandb *wandb, enum field_event event, const char *path,
-               const struct run_state *state, struct error *err);
+int wandb_add_event(struct wandb *wandb, enum field_event event, const char *path,
+                    const struct run_state *state, struct error *err);
 /* Writes what is left, and how the run ended; what cannot be written is lost. NULL-safe. */
 void wandb_close(struct wandb *wandb, int exit_code, const struct run_state *state);
 #endif

@@ -51,7 +51,7 @@ struct cached {
     int32_t id[CACHE_WORD_IDS];
 };
 
-struct bpe_work {
+struct bpe_workspace {
     struct str spelled; /* the word in the byte alphabet */
     struct str piece;   /* a character with prefix or suffix */
     struct symbol *symbols;
@@ -148,16 +148,16 @@ struct bpe *bpe_open_parts(const struct bpe_parts *parts)
     return bpe;
 }
 
-struct bpe_work *bpe_work_open(void)
+struct bpe_workspace *bpe_workspace_open(void)
 {
-    struct bpe_work *work = xcalloc(1, sizeof *work);
+    struct bpe_workspace *work = xcalloc(1, sizeof *work);
     str_init(&work->spelled, 2 * (size_t)BPE_MAX_WORD_BYTES);
     str_init(&work->piece, 4 * VOCAB_MAX_PIECE_BYTES);
     work->cache = xcalloc(CACHE_WORDS, sizeof *work->cache);
     return work;
 }
 
-void bpe_work_close(struct bpe_work *work)
+void bpe_workspace_close(struct bpe_workspace *work)
 {
     if (!work)
         return;
@@ -171,7 +171,7 @@ void bpe_work_close(struct bpe_work *work)
 
 /* ---- a word as symbols ---- */
 
-static void add_symbol(struct bpe_work *work, int32_t id)
+static void add_symbol(struct bpe_workspace *work, int32_t id)
 {
     if (work->symbol_count == work->symbol_room) {
         work->symbol_room = work->symbol_room ? 2 * work->symbol_room : 64;
@@ -182,7 +182,7 @@ static void add_symbol(struct bpe_work *work, int32_t id)
 }
 
 /* The id of a character that has these places in its word. */
-static int32_t find_character(const struct bpe *bpe, struct bpe_work *work, const char *text,
+static int32_t find_character(const struct bpe *bpe, struct bpe_workspace *work, const char *text,
                               size_t bytes, bool first, bool last)
 {
     bool prefix = bpe->prefix && !first, suffix = bpe->suffix && last;
@@ -199,7 +199,8 @@ static int32_t find_character(const struct bpe *bpe, struct bpe_work *work, cons
 
 /* Whether each byte of the text has a piece of its own; adds them then. The library that wrote the
  * file falls back on prefix and suffix too; no model has both these and bytes. */
-static bool add_bytes(const struct bpe *bpe, struct bpe_work *work, const char *text, size_t bytes)
+static bool add_bytes(const struct bpe *bpe, struct bpe_workspace *work, const char *text,
+                      size_t bytes)
 {
     if (!bpe->byte_fallback)
         return false;
@@ -211,7 +212,7 @@ static bool add_bytes(const struct bpe *bpe, struct bpe_work *work, const char *
     return true;
 }
 
-static void make_symbols(const struct bpe *bpe, struct bpe_work *work, const char *word,
+static void make_symbols(const struct bpe *bpe, struct bpe_workspace *work, const char *word,
                          size_t bytes)
 {
     bool unknown = false; /* an unknown one waits for what comes next: it may be joined to it */
@@ -248,7 +249,7 @@ static void sift_up(struct candidate *heap, size_t at, struct candidate candidat
     heap[at] = candidate;
 }
 
-static struct candidate take_first(struct bpe_work *work)
+static struct candidate take_first(struct bpe_workspace *work)
 {
     struct candidate *heap = work->heap, first = heap[0], last = heap[--work->heap_count];
     size_t at = 0, child;
@@ -265,7 +266,7 @@ static struct candidate take_first(struct bpe_work *work)
 }
 
 /* Puts the pair that begins at a symbol into the heap, if it merges. */
-static void consider(const struct bpe *bpe, struct bpe_work *work, int32_t left)
+static void consider(const struct bpe *bpe, struct bpe_workspace *work, int32_t left)
 {
     const struct symbol *symbol = &work->symbols[left];
     if (symbol->next < 0)
@@ -282,7 +283,7 @@ static void consider(const struct bpe *bpe, struct bpe_work *work, int32_t left)
     sift_up(work->heap, work->heap_count++, (struct candidate){order, pair->merged});
 }
 
-static void merge(const struct bpe *bpe, struct bpe_work *work)
+static void merge(const struct bpe *bpe, struct bpe_workspace *work)
 {
     struct symbol *symbols = work->symbols;
     work->heap_count = 0;
@@ -311,13 +312,13 @@ static void merge(const struct bpe *bpe, struct bpe_work *work)
 
 /* ---- words ---- */
 
-static struct cached *cache_place(const struct bpe_work *work, const char *word, size_t bytes)
+static struct cached *cache_place(const struct bpe_workspace *work, const char *word, size_t bytes)
 {
     return bytes <= CACHE_WORD_BYTES ? &work->cache[XXH3_64bits(word, bytes) % CACHE_WORDS] : NULL;
 }
 
 /* SentencePiece's: a character that no merge took is unknown only now. */
-static void add_known(const struct bpe *bpe, const struct bpe_work *work, struct tokens *out)
+static void add_known(const struct bpe *bpe, const struct bpe_workspace *work, struct tokens *out)
 {
     bool after_unknown = false;
     for (size_t i = 0; i < work->symbol_count; i++) {
@@ -335,7 +336,7 @@ static void add_known(const struct bpe *bpe, const struct bpe_work *work, struct
     }
 }
 
-static void spell(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
+static void spell(const struct bpe *bpe, struct bpe_workspace *work, const char *word, size_t bytes,
                   struct tokens *out)
 {
     if (bpe->byte_level) {
@@ -361,7 +362,7 @@ static void spell(const struct bpe *bpe, struct bpe_work *work, const char *word
             tokens_add(out, work->symbols[i].id);
 }
 
-int bpe_encode(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
+int bpe_encode(const struct bpe *bpe, struct bpe_workspace *work, const char *word, size_t bytes,
                struct tokens *out, struct error *err)
 {
     assert(bytes > 0);

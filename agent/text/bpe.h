@@ -15,7 +15,7 @@ struct spec;
 struct vocab;
 struct bpe;
 /* What one thread needs, with the words it has spelled lately; of one model. */
-struct bpe_work;
+struct bpe_workspace;
 
 enum {
     BPE_MAX_WORD_BYTES = 64 << 20, /* needs about 64 bytes of memory for each */
@@ -39,11 +39,11 @@ struct bpe_parts {
 /* The same from its parts; the symbols stay in use. */
 struct bpe *bpe_open_parts(const struct bpe_parts *parts);
 
-struct bpe_work *bpe_work_open(void);
-void bpe_work_close(struct bpe_work *work); /* NULL-safe */
+struct bpe_workspace *bpe_workspace_open(void);
+void bpe_workspace_close(struct bpe_workspace *work); /* NULL-safe */
 
 /* Adds the ids of a well-formed word, in n log n of its length. ERR_LIMIT if it is too long. Many
  * threads may encode with one model, each with its own work. */
-int bpe_encode(const struct bpe *bpe, struct bpe_work *work, const char *word, size_t bytes,
+int bpe_encode(const struct bpe *bpe, struct bpe_workspace *work, const char *word, size_t bytes,
                struct tokens *out, struct error *err);
 #endif

@@ -124,7 +124,7 @@ static bool is_byte_piece(const struct decoder_piece *piece, char *ret_byte)
 }
 
 /* A text that is not well-formed has bytes of a part of a character: no pattern is for these. */
-static int replace(const struct decoder_step *step, struct pattern_work *work,
+static int replace(const struct decoder_step *step, struct pattern_workspace *work,
                    const struct decoder_piece *piece, struct str *out, struct error *err)
 {
     if (utf8_well_formed(piece->text, piece->bytes) == piece->bytes)
@@ -212,7 +212,7 @@ static void join_word(const struct decoder_step *step, const struct decoder_piec
         str_add_bytes(out, str_text(&text), text.length);
 }
 
-static int run_piece(const struct decoder_step *step, struct pattern_work *work,
+static int run_piece(const struct decoder_step *step, struct pattern_workspace *work,
                      const struct decoder_piece *piece, bool first, struct str *out,
                      struct error *err)
 {
@@ -245,7 +245,7 @@ static int run_piece(const struct decoder_step *step, struct pattern_work *work,
     return 0;
 }
 
-static int run_step(const struct decoder_step *step, struct pattern_work *work,
+static int run_step(const struct decoder_step *step, struct pattern_workspace *work,
                     const struct texts *in, struct texts *out, struct error *err)
 {
     /* A character may be spread over several pieces, so the bytes are joined before anybody looks
@@ -266,8 +266,8 @@ static int run_step(const struct decoder_step *step, struct pattern_work *work,
     return 0;
 }
 
-static int run_steps(const struct decoder *decoder, struct pattern_work *work, struct texts *from,
-                     struct texts *to, struct str *out, struct error *err)
+static int run_steps(const struct decoder *decoder, struct pattern_workspace *work,
+                     struct texts *from, struct texts *to, struct str *out, struct error *err)
 {
     size_t ids = from->count;
     for (int i = 0; i < decoder->count && !from->all.truncated; i++) {
@@ -284,7 +284,7 @@ static int run_steps(const struct decoder *decoder, struct pattern_work *work, s
     return 0;
 }
 
-int decoder_run(const struct decoder *decoder, struct pattern_work *work,
+int decoder_run(const struct decoder *decoder, struct pattern_workspace *work,
                 const struct decoder_piece *pieces, size_t count, struct str *out,
                 struct error *err)
 {

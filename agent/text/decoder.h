@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct pattern;
-struct pattern_work;
+struct pattern_workspace;
 struct spec_part;
 
 enum { DECODER_MAX_STEPS = 16, DECODER_MAX_BYTES = 1 << 30 /* of all pieces, at each step */ };
@@ -52,7 +52,7 @@ struct decoder_piece {
 
 /* Adds the text of the pieces to `out`. Bytes of a character that is not whole stay as they are.
  * ERR_LIMIT if it does not fit. */
-int decoder_run(const struct decoder *decoder, struct pattern_work *work,
+int decoder_run(const struct decoder *decoder, struct pattern_workspace *work,
                 const struct decoder_piece *pieces, size_t count, struct str *out,
                 struct error *err);
 #endif

@@ -164,8 +164,8 @@ static bool is_ascii(const char *text, size_t bytes)
     return true;
 }
 
-static int run_step(const struct normalizer_step *step, struct pattern_work *work, const char *text,
-                    size_t bytes, struct str *out, struct error *err)
+static int run_step(const struct normalizer_step *step, struct pattern_workspace *work,
+                    const char *text, size_t bytes, struct str *out, struct error *err)
 {
     switch (step->kind) {
     case NORMALIZER_FORM:
@@ -189,8 +189,9 @@ static int run_step(const struct normalizer_step *step, struct pattern_work *wor
     return 0;
 }
 
-int normalizer_run(const struct normalizer *normalizer, struct pattern_work *work, struct str *one,
-                   struct str *two, const char **text, size_t *bytes, struct error *err)
+int normalizer_run(const struct normalizer *normalizer, struct pattern_workspace *work,
+                   struct str *one, struct str *two, const char **text, size_t *bytes,
+                   struct error *err)
 {
     struct str *out = one;
     for (int i = 0; i<normalizer->count && * bytes> 0; i++) {

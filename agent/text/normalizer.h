@@ -12,7 +12,7 @@
 
 struct precompiled;
 struct pattern;
-struct pattern_work;
+struct pattern_workspace;
 struct spec_part;
 
 enum { NORMALIZER_MAX_STEPS = 16 };
@@ -50,6 +50,7 @@ void normalizer_close(struct normalizer *normalizer);
 /* Runs all steps on *text, which is well-formed. It stays where it is if nothing changes;
  * else it points into `one` or `two` afterwards. ERR_LIMIT if it outgrows their caps. Many threads
  * may run it, each with its own work and buffers. */
-int normalizer_run(const struct normalizer *normalizer, struct pattern_work *work, struct str *one,
-                   struct str *two, const char **text, size_t *bytes, struct error *err);
+int normalizer_run(const struct normalizer *normalizer, struct pattern_workspace *work,
+                   struct str *one, struct str *two, const char **text, size_t *bytes,
+                   struct error *err);
 #endif

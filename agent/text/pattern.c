@@ -18,7 +18,7 @@ struct pattern {
     size_t text_bytes;
 };
 
-struct pattern_work {
+struct pattern_workspace {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
@@ -97,9 +97,9 @@ void pattern_close(struct pattern *pattern)
     free(pattern);
 }
 
-struct pattern_work *pattern_work_open(void)
+struct pattern_workspace *pattern_workspace_open(void)
 {
-    struct pattern_work *work = xcalloc(1, sizeof *work);
+    struct pattern_workspace *work = xcalloc(1, sizeof *work);
     work->match = pcre2_match_data_create(1, NULL);
     work->context = pcre2_match_context_create(NULL);
     assert(work->match && work->context);
@@ -113,7 +113,7 @@ struct pattern_work *pattern_work_open(void)
     return work;
 }
 
-void pattern_work_close(struct pattern_work *work)
+void pattern_workspace_close(struct pattern_workspace *work)
 {
     if (!work)
         return;
@@ -134,7 +134,7 @@ static int find_text(const struct pattern *pattern, const char *text, size_t byt
     return 1;
 }
 
-static int find(const struct pattern *pattern, struct pattern_work *work, const char *text,
+static int find(const struct pattern *pattern, struct pattern_workspace *work, const char *text,
                 size_t bytes, size_t from, size_t *ret_begin, size_t *ret_end, struct error *err)
 {
     if (!pattern->code)
@@ -155,7 +155,7 @@ static int find(const struct pattern *pattern, struct pattern_work *work, const 
     return 1;
 }
 
-int pattern_next(const struct pattern *pattern, struct pattern_work *work, const char *text,
+int pattern_next(const struct pattern *pattern, struct pattern_workspace *work, const char *text,
                  size_t bytes, struct pattern_walk *walk, size_t *ret_begin, size_t *ret_end,
                  struct error *err)
 {
@@ -175,7 +175,7 @@ int pattern_next(const struct pattern *pattern, struct pattern_work *work, const
     return 0;
 }
 
-int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,
+int pattern_replace(const struct pattern *pattern, struct pattern_workspace *work, const char *text,
                     size_t bytes, const char *replacement, struct str *out, struct error *err)
 {
     struct pattern_walk walk = {0};

@@ -21,7 +21,7 @@ struct spec_part;
 struct str;
 struct pattern;
 /* What one thread needs to search; shared by all patterns. */
-struct pattern_work;
+struct pattern_workspace;
 
 /* Compiles an expression. ERR_INPUT or ERR_UNSUPPORTED with what is wrong and at which byte. */
 int pattern_open(const char *expression, struct pattern **ret_pattern, struct error *err);
@@ -32,8 +32,8 @@ int pattern_open_part(const struct spec_part *part, struct pattern **ret_pattern
                       struct error *err);
 void pattern_close(struct pattern *pattern); /* NULL-safe */
 
-struct pattern_work *pattern_work_open(void);
-void pattern_work_close(struct pattern_work *work); /* NULL-safe */
+struct pattern_workspace *pattern_workspace_open(void);
+void pattern_workspace_close(struct pattern_workspace *work); /* NULL-safe */
 
 /* How far a search for all matches of a text has come; begins as {0}. */
 struct pattern_walk {
@@ -45,11 +45,11 @@ struct pattern_walk {
  * may be empty, but not where the match before it ended; an empty text has none. Returns 1 and
  * where it is, 0 if there is none any more, or -1 with ERR_LIMIT. Many threads may search with one
  * pattern, each with its own work. */
-int pattern_next(const struct pattern *pattern, struct pattern_work *work, const char *text,
+int pattern_next(const struct pattern *pattern, struct pattern_workspace *work, const char *text,
                  size_t bytes, struct pattern_walk *walk, size_t *ret_begin, size_t *ret_end,
                  struct error *err);
 
 /* Adds the text with each match replaced. */
-int pattern_replace(const struct pattern *pattern, struct pattern_work *work, const char *text,
+int pattern_replace(const struct pattern *pattern, struct pattern_workspace *work, const char *text,
                     size_t bytes, const char *replacement, struct str *out, struct error *err);
 #endif

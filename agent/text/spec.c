@@ -193,9 +193,9 @@ static void read_model(struct json_reader *reader, const struct json *value, voi
         return;
     json_read(reader, value, models[model].fields, spec);
     if (!spec->pieces)
-        spec_missing(reader, "vocab");
+        spec_report_missing(reader, "vocab");
     if (model == 0 && !spec->merges)
-        spec_missing(reader, "merges");
+        spec_report_missing(reader, "merges");
 }
 
 static void read_added(struct json_reader *reader, const struct json *value, void *out)
@@ -214,7 +214,7 @@ static void read_added(struct json_reader *reader, const struct json *value, voi
         struct spec_added *added = &spec->added[spec->added_count++];
         spec_read_added(reader, json_at(value, i), added);
         if (added->content && added->id < 0)
-            spec_missing(reader, "id");
+            spec_report_missing(reader, "id");
         json_leave(reader, depth);
     }
 }
@@ -251,7 +251,7 @@ static void read_file(struct json_reader *reader, const struct json *root, void 
         return;
     json_read(reader, root, file_fields, spec);
     if (!spec->model)
-        spec_missing(reader, "model");
+        spec_report_missing(reader, "model");
 }
 
 int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-const char *spec_where(struct json_reader *reader)
+const char *spec_location(struct json_reader *reader)
 {
     return arena_strdup(reader->arena, reader->path[0] == '.' ? reader->path + 1 : reader->path);
 }
 
-void spec_missing(struct json_reader *reader, const char *name)
+void spec_report_missing(struct json_reader *reader, const char *name)
 {
     size_t depth = json_enter(reader, ".%s", name);
     json_problem(reader, "must be there");
@@ -289,9 +289,9 @@ void spec_read_part(struct json_reader *reader, const struct json *value, void *
     if (!json_is_object_here(reader, value))
         return;
     json_read(reader, value, part_fields, &form);
-    part->where = spec_where(reader);
+    part->where = spec_location(reader);
     if (!part->type)
-        spec_missing(reader, "type");
+        spec_report_missing(reader, "type");
     else if (strcmp(part->type, "TemplateProcessing") == 0)
         make_template(reader, part, &form.single, &form.specials);
     if (form.cls >= 0 && form.sep >= 0) {
@@ -321,7 +321,7 @@ static const struct json_field added_fields[] = {
 
 void spec_read_added(struct json_reader *reader, const struct json *value, struct spec_added *added)
 {
-    *added = (struct spec_added){.where = spec_where(reader), .id = -1};
+    *added = (struct spec_added){.where = spec_location(reader), .id = -1};
     if (json_is_string(value)) {
         added->content = json_read_text(reader, value);
         return;
@@ -330,5 +330,5 @@ void spec_read_added(struct json_reader *reader, const struct json *value, struc
         return;
     json_read(reader, value, added_fields, added);
     if (!added->content)
-        spec_missing(reader, "content");
+        spec_report_missing(reader, "content");
 }

@@ -14,8 +14,8 @@ void spec_read_added(struct json_reader *reader, const struct json *value,
                      struct spec_added *added);
 
 /* The problem that a field is not there. */
-void spec_missing(struct json_reader *reader, const char *name);
+void spec_report_missing(struct json_reader *reader, const char *name);
 
 /* The reader's place in the file, in its arena. */
-const char *spec_where(struct json_reader *reader);
+const char *spec_location(struct json_reader *reader);
 #endif

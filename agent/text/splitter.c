@@ -135,14 +135,15 @@ void splitter_close(struct splitter *splitter)
     *splitter = (struct splitter){0};
 }
 
-void splitter_work_init(struct splitter_work *work, struct pattern_work *pattern, size_t cap)
+void splitter_workspace_init(struct splitter_workspace *work, struct pattern_workspace *pattern,
+                             size_t cap)
 {
-    *work = (struct splitter_work){.pattern = pattern};
+    *work = (struct splitter_workspace){.pattern = pattern};
     for (int i = 0; i < SPLITTER_MAX_STEPS; i++)
         str_init(&work->rewritten[i], cap);
 }
 
-void splitter_work_free(struct splitter_work *work)
+void splitter_workspace_free(struct splitter_workspace *work)
 {
     for (int i = 0; i < SPLITTER_MAX_STEPS; i++)
         str_free(&work->rewritten[i]);
@@ -152,7 +153,7 @@ void splitter_work_free(struct splitter_work *work)
 
 struct run {
     const struct splitter *splitter;
-    struct splitter_work *work;
+    struct splitter_workspace *work;
     splitter_take take;
     void *ctx;
     struct error *err;
@@ -281,7 +282,7 @@ static int run_from(struct run *run, int step, const char *text, size_t bytes, b
     return run_pattern(run, step, text, bytes, first);
 }
 
-int splitter_run(const struct splitter *splitter, struct splitter_work *work, const char *text,
+int splitter_run(const struct splitter *splitter, struct splitter_workspace *work, const char *text,
                  size_t bytes, bool first, splitter_take take, void *ctx, struct error *err)
 {
     struct run run = {splitter, work, take, ctx, err};

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct pattern;
-struct pattern_work;
+struct pattern_workspace;
 struct spec_part;
 
 enum { SPLITTER_MAX_STEPS = 8 };
@@ -42,8 +42,8 @@ struct splitter {
 };
 
 /* What one thread needs. */
-struct splitter_work {
-    struct pattern_work *pattern;             /* not owned */
+struct splitter_workspace {
+    struct pattern_workspace *pattern;        /* not owned */
     struct str rewritten[SPLITTER_MAX_STEPS]; /* of each step */
 };
 
@@ -52,14 +52,15 @@ struct splitter_work {
 int splitter_open(const struct spec_part *part, struct splitter *splitter, struct error *err);
 void splitter_close(struct splitter *splitter);
 
-void splitter_work_init(struct splitter_work *work, struct pattern_work *pattern, size_t cap);
-void splitter_work_free(struct splitter_work *work);
+void splitter_workspace_init(struct splitter_workspace *work, struct pattern_workspace *pattern,
+                             size_t cap);
+void splitter_workspace_free(struct splitter_workspace *work);
 
 /* Gets the words in order; what it is given is valid until it returns. Nonzero stops. */
 typedef int (*splitter_take)(void *ctx, const char *word, size_t bytes, struct error *err);
 
 /* Cuts a well-formed text. first: it is the beginning of the input. Returns 0, or -1 with ERR_LIMIT
  * or what `take` said. Many threads may run it, each with its own work. */
-int splitter_run(const struct splitter *splitter, struct splitter_work *work, const char *text,
+int splitter_run(const struct splitter *splitter, struct splitter_workspace *work, const char *text,
                  size_t bytes, bool first, splitter_take take, void *ctx, struct error *err);
 #endif

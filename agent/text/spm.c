@@ -213,7 +213,7 @@ struct spm_special spm_get_special(const struct spm *model)
 /* ---- encoding ---- */
 
 /* BPE never merges user-defined pieces with what is beside them. */
-static int encode_bpe(const struct spm *m, struct bpe_work *work, const struct str *text,
+static int encode_bpe(const struct spm *m, struct bpe_workspace *work, const struct str *text,
                       struct tokens *out, struct error *err)
 {
     struct added_walk walk;
@@ -229,8 +229,8 @@ static int encode_bpe(const struct spm *m, struct bpe_work *work, const struct s
     return 0;
 }
 
-int spm_encode(const struct spm *model, const struct spm_work *work, const char *text, size_t bytes,
-               struct tokens *out, struct error *err)
+int spm_encode(const struct spm *model, const struct spm_workspace *work, const char *text,
+               size_t bytes, struct tokens *out, struct error *err)
 {
     str_clear(work->text);
     spm_normalize(&model->normalizer, text, bytes, work->text);

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bpe_work;
+struct bpe_workspace;
 struct spm;
-struct unigram_work;
+struct unigram_workspace;
 
 enum { SPM_MAX_BPE_PIECE_BYTES = 512, SPM_MAX_BPE_PAIRS = 1 << 24 };
 
@@ -30,15 +30,15 @@ struct spm_special {
 struct spm_special spm_get_special(const struct spm *model);
 
 /* What one thread needs. */
-struct spm_work {
-    struct unigram_work *unigram;
-    struct bpe_work *bpe; /* of this model alone */
+struct spm_workspace {
+    struct unigram_workspace *unigram;
+    struct bpe_workspace *bpe; /* of this model alone */
     struct str *text;
 };
 
 /* Adds the ids of a well-formed text. Many threads may encode with one model. ERR_LIMIT. */
-int spm_encode(const struct spm *model, const struct spm_work *work, const char *text, size_t bytes,
-               struct tokens *out, struct error *err);
+int spm_encode(const struct spm *model, const struct spm_workspace *work, const char *text,
+               size_t bytes, struct tokens *out, struct error *err);
 /* Adds the text of ids below the size. */
 void spm_decode(const struct spm *model, const int32_t *ids, size_t count, struct str *out);
 #endif

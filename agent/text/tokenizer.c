@@ -10,12 +10,12 @@
 /* Texts may grow while they are normalized. */
 enum { MAX_NORMALIZED_BYTES = 1 << 30 };
 
-static void close_work(struct tokenizer_work *work)
+static void close_work(struct tokenizer_workspace *work)
 {
-    splitter_work_free(&work->splitter);
-    pattern_work_close(work->pattern);
-    bpe_work_close(work->bpe);
-    unigram_work_close(work->unigram);
+    splitter_workspace_free(&work->splitter);
+    pattern_workspace_close(work->pattern);
+    bpe_workspace_close(work->bpe);
+    unigram_workspace_close(work->unigram);
     str_free(&work->repaired);
     str_free(&work->one);
     str_free(&work->two);
@@ -24,11 +24,11 @@ static void close_work(struct tokenizer_work *work)
 }
 
 /* The tokenizer is constant for its callers; the idle works are its memory behind a mutex. */
-struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer)
+struct tokenizer_workspace *tokenizer_acquire_workspace(const struct tokenizer *tokenizer)
 {
     struct tokenizer *t = (struct tokenizer *)tokenizer;
     pthread_mutex_lock(&t->mutex);
-    struct tokenizer_work *work = t->idle;
+    struct tokenizer_workspace *work = t->idle;
     if (work) {
         t->idle = work->next;
         t->idle_count--;
@@ -37,10 +37,10 @@ struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer)
     if (work)
         return work;
     work = xcalloc(1, sizeof *work);
-    work->pattern = pattern_work_open();
-    work->bpe = bpe_work_open();
-    work->unigram = unigram_work_open();
-    splitter_work_init(&work->splitter, work->pattern, MAX_NORMALIZED_BYTES);
+    work->pattern = pattern_workspace_open();
+    work->bpe = bpe_workspace_open();
+    work->unigram = unigram_workspace_open();
+    splitter_workspace_init(&work->splitter, work->pattern, MAX_NORMALIZED_BYTES);
     str_init(&work->repaired, MAX_NORMALIZED_BYTES);
     str_init(&work->one, MAX_NORMALIZED_BYTES);
     str_init(&work->two, MAX_NORMALIZED_BYTES);
@@ -48,7 +48,8 @@ struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer)
     return work;
 }
 
-void tokenizer_give_work(const struct tokenizer *tokenizer, struct tokenizer_work *work)
+void tokenizer_release_workspace(const struct tokenizer *tokenizer,
+                                 struct tokenizer_workspace *work)
 {
     struct tokenizer *t = (struct tokenizer *)tokenizer;
     pthread_mutex_lock(&t->mutex);
@@ -68,7 +69,7 @@ void tokenizer_close(struct tokenizer *t)
     if (!t)
         return;
     while (t->idle) {
-        struct tokenizer_work *work = t->idle;
+        struct tokenizer_workspace *work = t->idle;
         t->idle = work->next;
         close_work(work);
     }
@@ -116,7 +117,7 @@ const char *tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, size_
 
 struct encoding {
     const struct tokenizer *tokenizer;
-    struct tokenizer_work *work;
+    struct tokenizer_workspace *work;
     struct tokens *out;
     struct error *err;
 };
@@ -138,8 +139,8 @@ static int encode_plain(struct encoding *e, const char *text, size_t bytes, bool
     const struct tokenizer *t = e->tokenizer;
     if (t->spm)
         return spm_encode(t->spm,
-                          &(struct spm_work){e->work->unigram, e->work->bpe, &e->work->word}, text,
-                          bytes, e->out, e->err);
+                          &(struct spm_workspace){e->work->unigram, e->work->bpe, &e->work->word},
+                          text, bytes, e->out, e->err);
     return splitter_run(&t->splitter, &e->work->splitter, text, bytes, first, take_word, e, e->err);
 }
 
@@ -192,13 +193,13 @@ int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t
         return error_set(err, ERR_LIMIT, "a text of %zu bytes; at most %d: give it in parts", bytes,
                          TOKENIZER_MAX_TEXT_BYTES);
     const struct spec_template *around = &tokenizer->around;
-    struct encoding e = {tokenizer, tokenizer_take_work(tokenizer), out, err};
+    struct encoding e = {tokenizer, tokenizer_acquire_workspace(tokenizer), out, err};
     if (add_special)
         tokens_add_many(out, around->before, around->before_count);
     int result = encode(&e, text, bytes);
     if (result == 0 && add_special)
         tokens_add_many(out, around->after, around->after_count);
-    tokenizer_give_work(tokenizer, e.work);
+    tokenizer_release_workspace(tokenizer, e.work);
     return result;
 }
 
@@ -213,9 +214,9 @@ static int decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t c
         if (!skip_special || !t->is_special[ids[i]])
             pieces[kept++] =
                 (struct decoder_piece){t->vocab.pieces[ids[i]].text, t->vocab.pieces[ids[i]].bytes};
-    struct tokenizer_work *work = tokenizer_take_work(t);
+    struct tokenizer_workspace *work = tokenizer_acquire_workspace(t);
     int result = decoder_run(&t->decoder, work->pattern, pieces, kept, out, err);
-    tokenizer_give_work(t, work);
+    tokenizer_release_workspace(t, work);
     return result;
 }
 

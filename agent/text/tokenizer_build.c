@@ -74,7 +74,7 @@ static int build_vocab(struct tokenizer *t, const struct tokenizer_sources *s, s
 /* ---- added tokens as what is looked for ---- */
 
 /* The text that is looked for: as it is, or normalized. */
-static int find_text(struct tokenizer *t, struct tokenizer_work *work,
+static int find_text(struct tokenizer *t, struct tokenizer_workspace *work,
                      const struct spec_added *added, struct added_token *ret_token,
                      struct error *err)
 {
@@ -100,7 +100,7 @@ static int build_added(struct tokenizer *t, const struct tokenizer_sources *s, b
                        struct added *added, struct error *err)
 {
     struct added_token *tokens = arena_array(t->arena, struct added_token, s->added_count);
-    struct tokenizer_work *work = tokenizer_take_work(t);
+    struct tokenizer_workspace *work = tokenizer_acquire_workspace(t);
     size_t count = 0;
     int result = 0;
     for (size_t i = 0; i < s->added_count && result == 0; i++) {
@@ -109,7 +109,7 @@ static int build_added(struct tokenizer *t, const struct tokenizer_sources *s, b
         result = find_text(t, work, &s->added[i], &tokens[count], err);
         count += result == 0 && tokens[count].bytes > 0;
     }
-    tokenizer_give_work(t, work);
+    tokenizer_release_workspace(t, work);
     if (result == 0)
         added_init(added, tokens, count);
     return result;

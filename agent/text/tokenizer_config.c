@@ -112,7 +112,7 @@ static void read_added_tokens(struct json_reader *reader, const struct json *roo
     json_each_member(id, root) {
         const char *content = json_key(id);
         size_t depth = json_enter(reader, "[\"%.40s\"]", content);
-        *added = (struct spec_added){.where = spec_where(reader),
+        *added = (struct spec_added){.where = spec_location(reader),
                                      .content = arena_strdup(reader->arena, content)};
         json_read_integer(reader, id, 0, VOCAB_MAX_IDS - 1, &added->id);
         added++;

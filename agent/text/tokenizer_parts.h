@@ -19,12 +19,12 @@
 #include <pthread.h>
 
 /* What one thread needs while it encodes or decodes. */
-struct tokenizer_work {
-    struct tokenizer_work *next; /* among the idle ones */
-    struct pattern_work *pattern;
-    struct splitter_work splitter;
-    struct bpe_work *bpe;
-    struct unigram_work *unigram;
+struct tokenizer_workspace {
+    struct tokenizer_workspace *next; /* among the idle ones */
+    struct pattern_workspace *pattern;
+    struct splitter_workspace splitter;
+    struct bpe_workspace *bpe;
+    struct unigram_workspace *unigram;
     struct str repaired, one, two, word;
 };
 
@@ -48,7 +48,7 @@ struct tokenizer {
     struct unigram *unigram;
     struct wordpiece *wordpiece;
     pthread_mutex_t mutex; /* of the idle works */
-    struct tokenizer_work *idle;
+    struct tokenizer_workspace *idle;
     int idle_count;
 };
 
@@ -67,6 +67,7 @@ int tokenizer_build_spm(struct tokenizer *tokenizer, const struct tokenizer_sour
                         struct error *err);
 
 /* A work for this thread, and back. */
-struct tokenizer_work *tokenizer_take_work(const struct tokenizer *tokenizer);
-void tokenizer_give_work(const struct tokenizer *tokenizer, struct tokenizer_work *work);
+struct tokenizer_workspace *tokenizer_acquire_workspace(const struct tokenizer *tokenizer);
+void tokenizer_release_workspace(const struct tokenizer *tokenizer,
+                                 struct tokenizer_workspace *work);
 #endif

@@ -35,7 +35,7 @@ struct place {
     uint32_t begin; /* where that piece begins */
 };
 
-struct unigram_work {
+struct unigram_workspace {
     struct place *places; /* [word's bytes + 1] */
     size_t room;
 };
@@ -124,12 +124,12 @@ int unigram_open(const struct spec *spec, const struct vocab *vocab, struct unig
     return unigram_open_parts(&parts, vocab, ret_unigram, err);
 }
 
-struct unigram_work *unigram_work_open(void)
+struct unigram_workspace *unigram_workspace_open(void)
 {
-    return xcalloc(1, sizeof(struct unigram_work));
+    return xcalloc(1, sizeof(struct unigram_workspace));
 }
 
-void unigram_work_close(struct unigram_work *work)
+void unigram_workspace_close(struct unigram_workspace *work)
 {
     if (!work)
         return;
@@ -209,7 +209,7 @@ static void add_unknown(const struct unigram *u, const char *text, size_t bytes,
 }
 
 /* Turns the way back round: places[begin].begin becomes the end of the piece that begins there. */
-static void turn_round(struct place *places, size_t bytes)
+static void reverse(struct place *places, size_t bytes)
 {
     size_t end = bytes;
     struct place last = places[end];
@@ -237,7 +237,7 @@ static void add_pieces(const struct unigram *u, const struct place *places, cons
     }
 }
 
-int unigram_encode(const struct unigram *unigram, struct unigram_work *work, const char *word,
+int unigram_encode(const struct unigram *unigram, struct unigram_workspace *work, const char *word,
                    size_t bytes, struct tokens *out, struct error *err)
 {
     if (bytes > UNIGRAM_MAX_WORD_BYTES)
@@ -257,7 +257,7 @@ int unigram_encode(const struct unigram *unigram, struct unigram_work *work, con
         assert(character > 0);
         spell_from(unigram, work->places, word, bytes, at, character);
     }
-    turn_round(work->places, bytes);
+    reverse(work->places, bytes);
     add_pieces(unigram, work->places, word, bytes, out);
     return 0;
 }

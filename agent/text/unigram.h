@@ -16,7 +16,7 @@ struct spec;
 struct spec_piece;
 struct vocab;
 struct unigram;
-struct unigram_work; /* what one thread needs */
+struct unigram_workspace; /* what one thread needs */
 
 enum {
     UNIGRAM_UNKNOWN_PENALTY = 10, /* what an unknown character costs more than the worst piece */
@@ -42,11 +42,11 @@ struct unigram_parts {
 int unigram_open_parts(const struct unigram_parts *parts, const struct vocab *vocab,
                        struct unigram **ret_unigram, struct error *err);
 
-struct unigram_work *unigram_work_open(void);
-void unigram_work_close(struct unigram_work *work); /* NULL-safe */
+struct unigram_workspace *unigram_workspace_open(void);
+void unigram_workspace_close(struct unigram_workspace *work); /* NULL-safe */
 
 /* Adds the ids of a well-formed word. ERR_LIMIT if it is too long. Many threads may encode with one
  * model, each with its own work. */
-int unigram_encode(const struct unigram *unigram, struct unigram_work *work, const char *word,
+int unigram_encode(const struct unigram *unigram, struct unigram_workspace *work, const char *word,
                    size_t bytes, struct tokens *out, struct error *err);
 #endif

@@ -130,7 +130,7 @@ static void prune(struct checkpointer *c)
         c->of.listener->notice(c->of.listener->ctx, err.msg);
 }
 
-static void tell_saved(struct checkpointer *c, int64_t bytes)
+static void report_saved(struct checkpointer *c, int64_t bytes)
 {
     const struct agent_config *config = c->of.config;
     c->failed_saves = 0;
@@ -155,7 +155,7 @@ static int finish(struct checkpointer *c, bool last, struct error *err)
 {
     int64_t bytes;
     if (saver_finish(c->saver, &bytes, err) == 0 && add_full(c, err) == 0) {
-        tell_saved(c, bytes);
+        report_saved(c, bytes);
         return 0;
     }
     error_wrap(err, "checkpoint at step %lld", (long long)c->state.step);

@@ -57,7 +57,7 @@ int checkpointer_lock(struct checkpointer *c, const struct agent_config *config,
                              "use: %s writes checkpoints into %s, and did not end within %.3g s; "
                              "end it, or give this run a directory of its own",
                              name, dir, (double)waited_ms / 1000);
-        if (listener->stop_asked(listener->ctx))
+        if (listener->stop_requested(listener->ctx))
             return error_set(err, ERR_CANCELLED, "stopped as asked, before the first step");
         if (waited_ms == 0) {
             auto_free char *notice =

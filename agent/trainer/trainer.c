@@ -17,11 +17,11 @@ static int open_tokenizer(struct trainer *t, struct token_encoder *ret_encoder, 
     *ret_encoder = (struct token_encoder){.bos = -1, .eos = -1};
     if (build_tokenizer(t->config, t->model, &t->tokenizer, err))
         return -1;
-    return t->tokenizer ? encoder_of(t->tokenizer, ret_encoder, err) : 0;
+    return t->tokenizer ? token_encoder_init(t->tokenizer, ret_encoder, err) : 0;
 }
 
 /* Concatenated documents are parted by the eos alone. */
-static void tell_joined(struct trainer *t, const struct token_encoder *encoder)
+static void notify_no_eos(struct trainer *t, const struct token_encoder *encoder)
 {
     const struct agent_config *c = t->config;
     bool packs = t->model->task == MODEL_NEXT_TOKEN || t->model->task == MODEL_MASKED;
@@ -45,7 +45,7 @@ static int open_data(struct trainer *t, struct batch_source_env *ret_env, struct
     t->cursor.world_size = t->world->size;
     if (open_tokenizer(t, &ret_env->encoder, err))
         return -1;
-    tell_joined(t, &ret_env->encoder);
+    notify_no_eos(t, &ret_env->encoder);
     return batch_source_open(c, SPLIT_TRAIN, t->model, ret_env, &t->cursor.train, err) ||
                    data_cursor_check_epoch(&t->cursor, t->cursor.train->batches, err)
                ? -1
@@ -215,7 +215,7 @@ static int open_optimizer(struct trainer *t, struct error *err)
 
 /* The Fabric scripts' rule: max_step * accumulation is the micro-batches of all epochs, or slightly
  * more; the rate falls over it there, here over what is trained. */
-static void tell_other_steps(struct trainer *t)
+static void notify_max_steps(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     int64_t most = c->schedule.max_steps, steps = data_cursor_epoch_steps(&t->cursor);
@@ -226,7 +226,7 @@ static void tell_other_steps(struct trainer *t)
              most < steps ? "schedule.max_steps: %lld steps end before the %.6g epochs do, which "
                             "are %lld steps; leave it out, and it is computed"
                           : "schedule.max_steps: %lld steps are more than the %.6g epochs have: "
-                            "the rate's course spans the %lld that are trained",
+                            "the schedule spans the %lld that are trained",
              (long long)most, c->schedule.epochs, (long long)steps);
     t->listener->notice(t->listener->ctx, text);
 }
@@ -259,10 +259,10 @@ static void warn_of_early_end(struct trainer *t)
 }
 
 /* What was asked for and cannot be, now that data and device are known. */
-static void tell_limits(struct trainer *t)
+static void notify_limits(struct trainer *t)
 {
     const struct agent_config *c = t->config;
-    tell_other_steps(t);
+    notify_max_steps(t);
     warn_of_early_end(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->env.world)
         t->listener->notice(t->listener->ctx,
@@ -273,7 +273,7 @@ static void tell_limits(struct trainer *t)
                             "end: it is evaluated there only");
 }
 
-static void tell_small_units(struct trainer *t)
+static void notify_small_units(struct trainer *t)
 {
     int64_t parameters = module_param_count(t->model->root);
     int units = shard_unit_count(t->shard);
@@ -294,7 +294,7 @@ static bool predicts_tokens(enum model_task task)
     return task == MODEL_NEXT_TOKEN || task == MODEL_TRANSLATION || task == MODEL_MASKED;
 }
 
-static int tell_began(struct trainer *t, struct error *err)
+static int report_facts(struct trainer *t, struct error *err)
 {
     const struct trainer_facts facts = {
         .model = t->model->type,
@@ -312,7 +312,7 @@ static int tell_began(struct trainer *t, struct error *err)
         return -1;
     trainer_event(t, RUN_MODEL_BEGIN, NULL);
     trainer_event(t, RUN_MODEL_DONE, NULL);
-    tell_limits(t);
+    notify_limits(t);
     return 0;
 }
 
@@ -358,11 +358,11 @@ static int open_checkpointer(struct trainer *t, struct error *err)
 /* What comes after the data, in the order that people know from the logs of others. */
 static int open_engine(struct trainer *t, struct error *err)
 {
-    if (check_epochs(t, err) || tell_began(t, err) || trainer_reserve_memory(t, err) ||
+    if (check_epochs(t, err) || report_facts(t, err) || trainer_reserve_memory(t, err) ||
         open_shard(t, err))
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
-    tell_small_units(t);
+    notify_small_units(t);
     if (open_optimizer(t, err) ||
         step_totals_open(&t->totals, t->device, t->compute, t->world, t->shard, err))
         return -1;

@@ -66,14 +66,15 @@ struct trainer_listener {
     void (*not_saved)(void *ctx, int64_t step,
                       const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
-    /* Initial values came from there, NULL: they are drawn; warnings: what people should know of it,
+    /* Initial values came from there, NULL: they are drawn; warnings: what people should know of
+     * it,
      * "" if nothing. */
     void (*weights)(void *ctx, const char *path, const char *warnings);
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */
     void (*differs)(void *ctx, const char *what); /* the checkpoint's run, "it", from this one */
     void (*notice)(void *ctx, const char *what);  /* of the data: what is missing or left out */
-    bool (*stop_asked)(void *ctx); /* on any rank: all save and stop within a few steps */
+    bool (*stop_requested)(void *ctx); /* on any rank: all save and stop within a few steps */
 };
 
 struct trainer;

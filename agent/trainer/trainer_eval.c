@@ -60,7 +60,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (batch_source_seek(t->cursor.test, 0, 0, "", err) || run_batches(t, err))
         return -1;
     shard_reshard_all(t->shard);
-    trainer_tell_memory(t);
+    trainer_log_memory(t);
     memcpy(own, t->totals.host->sums, sizeof own);
     step_totals_fold_labels(own, t->totals.host->sums, own[2]);
     if (step_totals_reduce(&t->totals, total, err))

@@ -101,14 +101,14 @@ int trainer_reserve_memory(struct trainer *t, struct error *err)
     return agree_all(t->world, t->compute, result, err);
 }
 
-void trainer_tell_memory(struct trainer *t)
+void trainer_log_memory(struct trainer *t)
 {
     struct memory_use use;
     char text[256];
     device_memory_use(t->device, &use);
-    if (use.beyond_bytes == 0 || use.beyond_bytes < 2 * t->told_memory)
+    if (use.beyond_bytes == 0 || use.beyond_bytes < 2 * t->logged_memory)
         return;
-    t->told_memory = use.beyond_bytes;
+    t->logged_memory = use.beyond_bytes;
     snprintf(
         text, sizeof text,
         "the %.3f GB of the GPU's memory that were reserved by the run's plan have no room for "

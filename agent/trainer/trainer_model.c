@@ -36,7 +36,7 @@ static int choose_group(struct trainer *t, struct error *err)
     return -1;
 }
 
-static void tell_choice(struct trainer *t)
+static void notify_strategy(struct trainer *t)
 {
     char text[128];
     snprintf(text, sizeof text, "parallel.sharding_strategy=auto: %s, for %s",
@@ -52,6 +52,6 @@ int trainer_open_model(struct trainer *t, struct error *err)
         return -1;
     t->strategy = build_strategy(t->config, t->model);
     if (t->config->parallel.strategy == STRATEGY_AUTO)
-        tell_choice(t);
+        notify_strategy(t);
     return choose_group(t, err);
 }

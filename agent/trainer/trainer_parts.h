@@ -57,7 +57,7 @@ struct trainer {
 
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
-    int64_t told_memory;                    /* bytes; see trainer_tell_memory() */
+    int64_t logged_memory;                  /* bytes; see trainer_log_memory() */
 
     struct checkpointer checkpointer;
     int64_t evaluated_step; /* the step behind which it was evaluated last; -1: never */
@@ -78,7 +78,7 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
                          struct error *err);
 
 /* trainer_schedule.c */
-/* Takes the course of the run that saved, if the configuration says so, else tells how this run's
+/* Takes the schedule of the run that saved, if the configuration says so, else tells how this run's
  * differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
 
@@ -92,7 +92,7 @@ void trainer_close_graphs(struct trainer *t); /* before the stream; they need no
  * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */
 int trainer_reserve_memory(struct trainer *t, struct error *err);
 /* Tells what was needed beyond that; again when it has doubled. */
-void trainer_tell_memory(struct trainer *t);
+void trainer_log_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);
 /* This rank's part of what its GPU has free: all ranks that have the GPU read it before any

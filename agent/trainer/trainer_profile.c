@@ -26,7 +26,7 @@ static int try_dir(struct trainer *t, bool is_mine, struct error *err)
 }
 
 /* A window that the run does not come to, or is past already. */
-static void tell_missed(struct trainer *t)
+static void notify_missed_window(struct trainer *t)
 {
     const struct profile_plan p = plan_of(t->config);
     int64_t first = p.start_step + p.warmup_steps + 1, last = first + p.active_steps - 1;
@@ -62,7 +62,7 @@ int trainer_open_profiler(struct trainer *t, struct error *err)
     bool is_mine = profile_ranks_have(c->profiler.ranks, t->world->rank);
     if (try_dir(t, is_mine, err))
         return -1;
-    tell_missed(t);
+    notify_missed_window(t);
     if (!is_mine)
         return 0;
     const struct profiler_setting setting = {.rank = t->world->rank,
@@ -105,8 +105,8 @@ void trainer_profile_step_begins(struct trainer *t)
     int64_t step = t->cursor.position.step + 1;
     enum profile_part part = profile_plan_part(&plan, step, &t->profile_is_last);
     if (part == PROFILE_ACTIVE && t->profile_part == PROFILE_WARMUP)
-        profiler_drop(t->profiler);
-    if (part != PROFILE_OFF && !profiler_has_begun(t->profiler))
+        profiler_discard(t->profiler);
+    if (part != PROFILE_OFF && !profiler_is_recording(t->profiler))
         profiler_begin(t->profiler);
     t->profile_part = part;
     profiler_step_begins(t->profiler, step);
@@ -125,7 +125,7 @@ void trainer_profile_step_ends(struct trainer *t, bool was_one)
 
 void trainer_close_profiler(struct trainer *t)
 {
-    if (t->profiler && t->profile_part == PROFILE_ACTIVE && profiler_has_begun(t->profiler))
+    if (t->profiler && t->profile_part == PROFILE_ACTIVE && profiler_is_recording(t->profiler))
         write_trace(t);
     profiler_close(t->profiler);
 }

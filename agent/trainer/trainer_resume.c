@@ -73,7 +73,7 @@ static bool is_same_place(const char *a, const char *b)
 }
 
 /* What a run that starts anew does to the checkpoints that its directory has already. */
-static void tell_others(struct trainer *t)
+static void notify_other_checkpoints(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     struct checkpoint_found found;
@@ -96,7 +96,7 @@ static void tell_others(struct trainer *t)
 
 /* Whether this run has saved something before. That tells a restart of which nobody else knows: a
  * kubelet starts a container again with the variables of its first start. */
-static bool was_here(const struct trainer *t)
+static bool has_saved_checkpoint(const struct trainer *t)
 {
     struct checkpoint_found found;
     struct error ignored;
@@ -139,12 +139,12 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
     } else if (asked[0]) { /* a run that saves where it resumes from has to begin somewhere */
         choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
     } else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] &&
-               (any_restarted || was_here(t))) {
+               (any_restarted || has_saved_checkpoint(t))) {
         choice->own_only = t->checkpointer.run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }
     if (!asked[0] && c->checkpoint.dir[0] && !choice->path[0] && !choice->outcome.failed)
-        tell_others(t);
+        notify_other_checkpoints(t);
 }
 
 /* Pods with a launcher each, and nobody above them who names the run, have no name in common.

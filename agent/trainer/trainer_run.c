@@ -31,7 +31,8 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
         *ret_stop = t->totals.host->totals[TOTAL_STOP] > 0;
     else if (t->cursor.position.step % STOP_CHECK_STEPS != 0)
         return 0;
-    else if (step_totals_any(&t->totals, t->listener->stop_asked(t->listener->ctx), ret_stop, err))
+    else if (step_totals_any(&t->totals, t->listener->stop_requested(t->listener->ctx), ret_stop,
+                             err))
         return -1;
     if (!trainer_is_language(t)) {
         ended = checkpointer_save_has_ended(&t->checkpointer) ? 1 : 0;
@@ -112,7 +113,7 @@ static int run_epoch(struct trainer *t, struct error *err)
 }
 
 /* Of a run that goes on from where it ended. */
-static void tell_finished(struct trainer *t)
+static void notify_nothing_left(struct trainer *t)
 {
     if (t->cursor.position.step > 0 && data_cursor_run_is_over(&t->cursor))
         t->listener->notice(
@@ -127,7 +128,7 @@ static void tell_finished(struct trainer *t)
 static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
-    tell_finished(t);
+    notify_nothing_left(t);
     while (!data_cursor_run_is_over(&t->cursor)) {
         if (run_epoch(t, err))
             return -1;

@@ -1,27 +1,27 @@
-/* The learning rate's course of the run that saved, and whether this one takes it. */
+/* The learning-rate schedule of the run that saved, and whether this one takes it. */
 #include "agent/trainer/trainer_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Of a schedule, in the order and the words of AnnealingLR. */
-struct course {
+struct schedule_values {
     double lr, min_lr, warmup;
     double decay_steps; /* 0: the type has no end */
     const char *type;
 };
 
-static struct course course_of(const struct schedule *s)
+static struct schedule_values schedule_values_of(const struct schedule *s)
 {
     double warmup =
         s->warmup_steps > 0 ? (double)s->warmup_steps : s->warmup_ratio * (double)s->decay_steps;
-    return (struct course){s->lr, s->min_lr, warmup,
-                           schedule_has_end(s->type) ? (double)s->decay_steps : 0,
-                           schedule_type_name(s->type)};
+    return (struct schedule_values){s->lr, s->min_lr, warmup,
+                                    schedule_has_end(s->type) ? (double)s->decay_steps : 0,
+                                    schedule_type_name(s->type)};
 }
 
 /* How each value is told: in full, as Python prints it, as short as it can be. */
-static void tell_taken(struct trainer *t, const struct course *c)
+static void notify_resumed_schedule(struct trainer *t, const struct schedule_values *c)
 {
     const struct {
         double value;
@@ -36,7 +36,8 @@ static void tell_taken(struct trainer *t, const struct course *c)
     trainer_event(t, RUN_VALUE_TAKEN, arena_printf(t->arena, "%s for decay style", c->type));
 }
 
-static void tell_difference(struct trainer *t, const struct course *saved, const struct course *now)
+static void notify_schedule_difference(struct trainer *t, const struct schedule_values *saved,
+                                       const struct schedule_values *now)
 {
     struct lines lines;
     lines_init(&lines, t->arena);
@@ -68,11 +69,12 @@ void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *s
     saved.warmup_ratio = state->warmup_ratio;
     saved.warmup_steps = state->warmup_steps;
     saved.decay_steps = state->decay_steps;
-    const struct course before = course_of(&saved), now = course_of(&t->schedule);
+    const struct schedule_values before = schedule_values_of(&saved),
+                                 now = schedule_values_of(&t->schedule);
     if (t->config->schedule.resume == SCHEDULE_OF_CHECKPOINT) {
         t->schedule = saved;
-        tell_taken(t, &before);
+        notify_resumed_schedule(t, &before);
     } else {
-        tell_difference(t, &before, &now);
+        notify_schedule_difference(t, &before, &now);
     }
 }

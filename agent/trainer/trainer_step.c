@@ -123,7 +123,7 @@ static void queue_totals(struct trainer *t)
 {
     const struct step_batches *next = batch_source_ahead(t->cursor.train);
     const struct step_votes votes = {
-        .stop = t->listener->stop_asked(t->listener->ctx),
+        .stop = t->listener->stop_requested(t->listener->ctx),
         .saved = checkpointer_save_has_ended(&t->checkpointer),
         .targets = next ? (double)next->targets : (double)NAN,
         .labels = next ? (double)next->labels : 0,
@@ -182,7 +182,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
     count_micro_batches(t, &numbers);
     phases_take(t->phases, numbers.phase_s);
     t->listener->step(t->listener->ctx, &numbers);
-    trainer_tell_memory(t);
+    trainer_log_memory(t);
 }
 
 /* The device has all of this step's work. Where it comes to the end of that before the next step's
@@ -190,7 +190,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
 static void fetch_ahead(struct trainer *t)
 {
     if (!data_cursor_goes_on(&t->cursor, t->cursor.position.step + 1) ||
-        t->listener->stop_asked(t->listener->ctx))
+        t->listener->stop_requested(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");
     batch_source_fetch_ahead(t->cursor.train, t->config->optimizer.gradient_accumulation_steps);

@@ -12,7 +12,7 @@ static const char *weights_path(const struct agent_config *c)
     if (c->model.init == INIT_RANDOM || !c->model.name_or_path[0])
         return NULL;
     bool must = c->model.init == INIT_PRETRAINED;
-    return must || pretrained_is_there(c->model.name_or_path) ? c->model.name_or_path : NULL;
+    return must || pretrained_exists(c->model.name_or_path) ? c->model.name_or_path : NULL;
 }
 
 static int load_pretrained(struct trainer *t, const char *path, struct lines *warnings,
@@ -49,16 +49,17 @@ static int load_checkpoint(struct trainer *t, const char *path, struct error *er
 }
 
 /* Who names a directory may well expect its values. */
-static void tell_drawn(struct trainer *t)
+static void report_random_weights(struct trainer *t)
 {
     const struct agent_config *c = t->config;
     bool expected = c->model.init == INIT_AUTO && c->model.name_or_path[0];
     const char *warnings = "";
     if (t->world->rank == 0 && expected)
-        warnings = arena_printf(t->arena,
-                             "%s has no weights (model.safetensors): the values are drawn, as with "
-                             "model.init=random",
-                             c->model.name_or_path);
+        warnings =
+            arena_printf(t->arena,
+                         "%s has no weights (model.safetensors): the values are drawn, as with "
+                         "model.init=random",
+                         c->model.name_or_path);
     if (trainer_is_language(t))
         t->listener->weights(t->listener->ctx, NULL, warnings);
 }
@@ -67,13 +68,14 @@ int trainer_load_weights(struct trainer *t, struct error *err)
 {
     const char *path = weights_path(t->config);
     if (!path) {
-        tell_drawn(t);
+        report_random_weights(t);
         return 0;
     }
     struct lines warnings;
     lines_init(&warnings, t->arena);
-    bool is_model = pretrained_is_there(path) || path != t->config->model.init_weights;
-    int result = is_model ? load_pretrained(t, path, &warnings, err) : load_checkpoint(t, path, err);
+    bool is_model = pretrained_exists(path) || path != t->config->model.init_weights;
+    int result =
+        is_model ? load_pretrained(t, path, &warnings, err) : load_checkpoint(t, path, err);
     if (agree_all(t->world, t->compute, result, err))
         return error_wrap(err, "initial weights");
     bool tells = t->world->rank == 0 && warnings.count > 0;

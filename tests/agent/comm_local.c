@@ -48,7 +48,7 @@ struct comm_local *comm_local_open(void)
     struct comm_local *group = xcalloc(1, sizeof *group);
     store_init(&group->head, &functions);
     snprintf(group->head.self_host, STORE_HOST_MAX, "127.0.0.1");
-    snprintf(group->head.meet_host, STORE_HOST_MAX, "127.0.0.1");
+    snprintf(group->head.master_host, STORE_HOST_MAX, "127.0.0.1");
     snprintf(group->head.listen_host, STORE_HOST_MAX, "127.0.0.1");
     pthread_mutex_init(&group->mutex, NULL);
     cond_init(&group->added);

@@ -220,7 +220,7 @@ static void on_notice(void *ctx, const char *what)
     snprintf(seen->notice, sizeof seen->notice, "%s", what);
 }
 
-static bool stop_asked(void *ctx)
+static bool stop_requested(void *ctx)
 {
     const struct seen *seen = ctx;
     return seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step;
@@ -246,7 +246,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .skipped = on_skipped,
         .differs = on_differs,
         .notice = on_notice,
-        .stop_asked = stop_asked,
+        .stop_requested = stop_requested,
     };
     int local = run->local_sizes[rank];
     const struct rank_env env = {.world = world,

@@ -36,7 +36,7 @@ struct seen {
     void (*after_save)(struct seen *seen, int64_t step);
     const char *data; /* for after_save */
     bool may_skip;
-    int stop_at_step; /* stop_asked says yes from this step on; 0: never */
+    int stop_at_step; /* stop_requested says yes from this step on; 0: never */
     struct memory_use memory;
 };
 

@@ -238,7 +238,7 @@ static int is_lost(struct rank *r, struct comm *c, struct stream *s, struct erro
 {
     float data[4] = {0};
     if (r->rank == 1) {
-        store_lose(comm_local_store(r->group), "rank 1 is lost: it went away");
+        store_mark_lost(comm_local_store(r->group), "rank 1 is lost: it went away");
         return 0;
     }
     c->fn->all_reduce(c, s, DTYPE_F32, data, 4, COMM_SUM);

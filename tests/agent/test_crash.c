@@ -28,7 +28,7 @@ static void listen_alone(int number, const char *file)
     setrlimit(RLIMIT_CORE, &no_core);
     signal(number, SIG_DFL);
     dup2(open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), STDERR_FILENO);
-    crash_listen(3);
+    crash_install_handlers(3);
 }
 
 /* 0: by the signal itself. */

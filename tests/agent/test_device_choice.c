@@ -12,7 +12,7 @@ static void test_what_is_asked_for_and_there_is_taken(void **state)
 {
     (void)state;
     static const struct {
-        struct device_wish wish;
+        struct device_request wish;
         const char *name, *notice; /* name: or the error's text */
         enum error_code code;
         bool may_share;

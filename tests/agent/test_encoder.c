@@ -28,7 +28,7 @@ static void test_ends(void **state)
         struct token_encoder encoder;
         struct error err;
         assert_ok(tokenizer_open(path, &tokenizer, &err), &err);
-        assert_ok(encoder_of(tokenizer, &encoder, &err), &err);
+        assert_ok(token_encoder_init(tokenizer, &encoder, &err), &err);
         struct tokenizer_special special = tokenizer_special(tokenizer);
         assert_int_equal(encoder.bos, special.bos);
         assert_int_equal(encoder.eos, special.eos);
@@ -48,7 +48,7 @@ static void test_stream(void **state)
     struct error err;
     assert_ok(tokenizer_open(DATA "llama3", &tokenizer, &err), &err);
     struct token_options options = texts_options(path, T);
-    assert_ok(encoder_of(tokenizer, &options.encoder, &err), &err);
+    assert_ok(token_encoder_init(tokenizer, &options.encoder, &err), &err);
     options.vocab_size = tokenizer_vocabulary(tokenizer);
     auto_tokens struct tokens flat = {0};
     for (int64_t i = 0; i < 60; i++) {

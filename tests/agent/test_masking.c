@@ -25,7 +25,7 @@ static struct hidden *hide(const struct masking *m, uint64_t epoch, int64_t samp
     struct hidden *h = xcalloc(1, sizeof *h);
     for (int64_t i = 0; i < count; i++)
         h->ids[i] = id_of(i);
-    h->chosen = masking_hide(m, epoch, sample, h->ids, count, h->targets, IGNORED);
+    h->chosen = masking_apply(m, epoch, sample, h->ids, count, h->targets, IGNORED);
     return h;
 }
 
@@ -76,9 +76,9 @@ static void test_pairs(void **state)
     enum { SAMPLES = 4000 };
     int others = 0, first_half = 0;
     for (int64_t i = 0; i < SAMPLES; i++) {
-        others += masking_is_other(1, 2, i);
-        assert_int_equal(masking_is_other(1, 2, i), masking_is_other(1, 2, i));
-        int64_t other = masking_other(1, 2, i, 0, 100);
+        others += masking_next_is_random(1, 2, i);
+        assert_int_equal(masking_next_is_random(1, 2, i), masking_next_is_random(1, 2, i));
+        int64_t other = masking_random_next(1, 2, i, 0, 100);
         assert_in_range(other, 0, 99);
         first_half += other < 50;
     }

@@ -27,7 +27,7 @@ static void test_interfaces_are_meant_as_nccl_means_them(void **state)
         {"", "eth0", false},
     };
     for (size_t i = 0; i < array_length(rows); i++)
-        if (net_interface_is_meant(rows[i].pattern, rows[i].interface) != rows[i].is_meant)
+        if (net_interface_matches(rows[i].pattern, rows[i].interface) != rows[i].is_meant)
             fail_msg("%s and %s", rows[i].pattern, rows[i].interface);
 }
 
@@ -53,14 +53,14 @@ static void test_what_the_environment_asks_for(void **state)
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         char name[NET_INTERFACE_BYTES];
-        net_interface_asked(rows[i].master, rows[i].gloo, rows[i].nccl, name);
+        net_interface_choose(rows[i].master, rows[i].gloo, rows[i].nccl, name);
         if (strcmp(name, rows[i].interface) != 0)
             fail_msg("row %zu: \"%s\" instead of \"%s\"", i, name, rows[i].interface);
     }
     static const char *const others[] = {"^=lo", "^nosuch"}; /* any but the loopback */
     for (size_t i = 0; i < array_length(others); i++) {
         char name[NET_INTERFACE_BYTES];
-        net_interface_asked("job-0", NULL, others[i], name);
+        net_interface_choose("job-0", NULL, others[i], name);
         assert_string_not_equal(name, "lo");
     }
 }

@@ -1,7 +1,7 @@
 /* Which of the things behind one another a number falls into. */
 #include "tests/support.h"
 
-#include "agent/dataset/ascending.h"
+#include "agent/dataset/offset_search.h"
 #include "base/mem.h"
 
 static void a_number_falls_into_the_last_that_begins_before_it(void **state)
@@ -18,7 +18,7 @@ static void a_number_falls_into_the_last_that_begins_before_it(void **state)
                 {5, 0, 'a'}, {5, 2, 'a'},  {5, 3, 'c'},  {5, 9, 'c'},        {4, 10, 'c'},
                 {3, 3, '-'}, {5, 10, 'd'}, {5, 11, 'd'}, {5, INT64_MAX, 'd'}};
     for (size_t i = 0; i < array_length(rows); i++) {
-        int64_t place = ascending_last(&things->before, sizeof *things, rows[i].count, rows[i].at);
+        int64_t place = offset_search(&things->before, sizeof *things, rows[i].count, rows[i].at);
         assert_int_equal(things[place].other, rows[i].falls_into);
     }
 }

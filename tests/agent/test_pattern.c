@@ -32,17 +32,17 @@ static struct json *split(const struct json *row)
     };
     const char *text = json_as_text(json_get(row, "text"));
     struct splitter splitter = {0};
-    struct splitter_work work;
+    struct splitter_workspace work;
     struct error err;
     struct json *pieces = json_new_array();
-    struct pattern_work *pattern = pattern_work_open();
-    splitter_work_init(&work, pattern, MAX_TEXT_BYTES);
+    struct pattern_workspace *pattern = pattern_workspace_open();
+    splitter_workspace_init(&work, pattern, MAX_TEXT_BYTES);
     assert_ok(splitter_open(&part, &splitter, &err), &err);
     assert_ok(splitter_run(&splitter, &work, text, strlen(text), true, take_piece, pieces, &err),
               &err);
     splitter_close(&splitter);
-    splitter_work_free(&work);
-    pattern_work_close(pattern);
+    splitter_workspace_free(&work);
+    pattern_workspace_close(pattern);
     return pieces;
 }
 

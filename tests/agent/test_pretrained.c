@@ -301,12 +301,12 @@ static void broken_directories_are_refused(void **state)
                                          "model-00001-of-00002.safetensors"};
     assert_broken(dir, "neither model.safetensors nor model.safetensors.index.json is there");
     put(dir, "optimizer.pt", "not of the model");
-    assert_false(pretrained_is_there(dir));
+    assert_false(pretrained_exists(dir));
     for (size_t i = 0; i < array_length(unread); i++) {
         auto_free char *path = xasprintf("%s/%s", dir, unread[i]);
         auto_free char *message = xasprintf("/%s is not read, only model.safetensors", unread[i]);
         put(dir, unread[i], "weights");
-        assert_true(pretrained_is_there(dir));
+        assert_true(pretrained_exists(dir));
         assert_broken(dir, message);
         unlink(path);
     }

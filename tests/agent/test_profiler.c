@@ -305,7 +305,7 @@ static void a_trace_has_a_most(void **state)
     json_free(trace);
     profiler_begin(p);
     assert_fails(profiler_write(p, "/proc/no/trace", false, &err), &err, ERR_NOT_FOUND, "/proc/no");
-    assert_false(profiler_has_begun(p));
+    assert_false(profiler_is_recording(p));
     profiler_close(p);
     stream_close(stream);
     device_close(device);

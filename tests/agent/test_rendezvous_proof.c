@@ -38,11 +38,11 @@ static void all_that_is_said_counts(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         rendezvous_prove(rows[i].secret, rows[i].nonce, rows[i].rank, rows[i].size, rows[i].job_id,
                          proof);
-        assert_int_equal(rendezvous_proof_is(proof, expected), rows[i].is);
+        assert_int_equal(rendezvous_proof_equal(proof, expected), rows[i].is);
     }
     static const char *const others[] = {"", "0", NONCE};
     for (size_t i = 0; i < array_length(others); i++)
-        assert_false(rendezvous_proof_is(others[i], expected));
+        assert_false(rendezvous_proof_equal(others[i], expected));
 }
 
 static void no_nonce_comes_twice(void **state)

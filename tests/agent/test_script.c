@@ -194,11 +194,11 @@ static void what_is_no_file_is_refused(void **state)
     struct error err;
     assert_int_equal(mkfifo(path, 0600), 0);
     parse(&config, arena, arena_printf(arena, "--preset mnist-fsdp --runtime.script %s", path));
-    assert_fails(script_look(&config, arena, &err), &err, ERR_CONFIG,
+    assert_fails(script_check(&config, arena, &err), &err, ERR_CONFIG,
                  "/FSDP_mnist.py is not a regular file: it is no script");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_fails(script_look(&config, arena, &err), &err, ERR_CONFIG,
+    assert_fails(script_check(&config, arena, &err), &err, ERR_CONFIG,
                  "/FSDP_mnist.py is a directory: it is no script");
     support_remove_tree(directory);
 }
@@ -290,7 +290,7 @@ static void who_stands_in_is_told(void **state)
         struct config config;
         parse(&config, arena, rows[i].line);
         struct error err;
-        assert_ok(script_look(&config, arena, &err), &err);
+        assert_ok(script_check(&config, arena, &err), &err);
         assert_string_equal(config.script_notice, rows[i].script_notice);
         assert_string_equal(config.headline, "");
     }

@@ -22,7 +22,7 @@ enum { MAX_BYTES = 1 << 20, ENDS = 50 };
 struct run {
     const char *name;
     struct spm *model;
-    struct spm_work work;
+    struct spm_workspace work;
     struct str text;
 };
 
@@ -33,7 +33,7 @@ static void run_open(struct run *run, const char *name)
     struct error err;
     *run = (struct run){.name = name};
     str_init(&run->text, MAX_BYTES);
-    run->work = (struct spm_work){unigram_work_open(), bpe_work_open(), &run->text};
+    run->work = (struct spm_workspace){unigram_workspace_open(), bpe_workspace_open(), &run->text};
     assert_ok(file_read(path, MAX_BYTES, &content, &bytes, &err), &err);
     assert_ok(spm_open(content, bytes, &run->model, &err), &err);
 }
@@ -41,8 +41,8 @@ static void run_open(struct run *run, const char *name)
 static void run_close(struct run *run)
 {
     spm_close(run->model);
-    unigram_work_close(run->work.unigram);
-    bpe_work_close(run->work.bpe);
+    unigram_workspace_close(run->work.unigram);
+    bpe_workspace_close(run->work.bpe);
     str_free(&run->text);
 }
 
@@ -250,10 +250,10 @@ static void zeros_of_both_signs_are_one_score(void **state)
     protobuf_int(&normalizer, 3, 0); /* no dummy prefix */
     protobuf_message(&model, 3, &normalizer);
     assert_ok(spm_open(model.text, model.length, &spm, &err), &err);
-    struct spm_work work = {unigram_work_open(), bpe_work_open(), &text};
+    struct spm_workspace work = {unigram_workspace_open(), bpe_workspace_open(), &text};
     assert_ok(spm_encode(spm, &work, "abc", 3, &ids, &err), &err);
-    unigram_work_close(work.unigram);
-    bpe_work_close(work.bpe);
+    unigram_workspace_close(work.unigram);
+    bpe_workspace_close(work.bpe);
     spm_close(spm);
     assert_int_equal(ids.count, 2);
     assert_int_equal(ids.ids[0], 4);
@@ -289,10 +289,10 @@ static void any_table_of_replacements_is_survived(void **state)
         auto_str struct str text;
         auto_tokens struct tokens ids = {0};
         str_init(&text, MAX_BYTES);
-        struct spm_work work = {unigram_work_open(), bpe_work_open(), &text};
+        struct spm_workspace work = {unigram_workspace_open(), bpe_workspace_open(), &text};
         assert_ok(spm_encode(spm, &work, "abcdefghij klm\xc3\xa4nop", 20, &ids, &err), &err);
-        unigram_work_close(work.unigram);
-        bpe_work_close(work.bpe);
+        unigram_workspace_close(work.unigram);
+        bpe_workspace_close(work.bpe);
         spm_close(spm);
     }
 }

@@ -84,7 +84,7 @@ static void expect_rest(struct token_loader *loader, const struct token_loader_o
         assert_int_equal(batch.counted, counted);
         token_loader_tell(loader, &position);
         assert_int_equal(position.sample, first + batch.samples);
-        token_loader_give_back(loader);
+        token_loader_release(loader);
     }
 }
 
@@ -140,7 +140,7 @@ static void test_resume(void **state)
         assert_ok(token_loader_start(loader, 1, 0, &err), &err);
         for (int64_t i = 0; i < batches; i++) {
             assert_ok(token_loader_next(loader, &batch, &end, &err), &err);
-            token_loader_give_back(loader);
+            token_loader_release(loader);
         }
         token_loader_tell(loader, &position);
         token_loader_close(loader); /* with batches that nobody took */
@@ -178,7 +178,7 @@ static void test_buffers(void **state)
         }
         for (int k = 0; k < 3; k++)
             assert_memory_equal(batches[k].ids, all->ids[i + k], sizeof all->ids[0]);
-        token_loader_give_back(loader);
+        token_loader_release(loader);
     }
     assert_true(i > 15);
     token_loader_close(loader);

@@ -21,10 +21,10 @@ static const char *lookup(void *ctx, const char *name)
     return NULL;
 }
 
-static int read_row(const char *environment, const struct topology_wish *wish, struct topology *t,
-                    struct error *err)
+static int read_row(const char *environment, const struct topology_request *wish,
+                    struct topology *t, struct error *err)
 {
-    static const struct topology_wish none = {
+    static const struct topology_request none = {
         .nproc_per_node = "", .nnodes = "", .node_rank = -1, .master_addr = ""};
     return topology_read(lookup, (void *)environment, wish ? wish : &none, t, err);
 }
@@ -116,11 +116,11 @@ static void test_who_am_i(void **state)
 static void test_wishes_win_over_the_environment(void **state)
 {
     (void)state;
-    static const struct topology_wish wish = {.nproc_per_node = "2",
-                                              .nnodes = "4",
-                                              .node_rank = 3,
-                                              .master_addr = "elsewhere",
-                                              .master_port = 77};
+    static const struct topology_request wish = {.nproc_per_node = "2",
+                                                 .nnodes = "4",
+                                                 .node_rank = 3,
+                                                 .master_addr = "elsewhere",
+                                                 .master_port = 77};
     struct topology t;
     struct error err;
     char text[400];
@@ -139,7 +139,7 @@ static void test_torchruns_flags_win_too(void **state)
 {
     (void)state;
     static const struct {
-        struct topology_wish wish;
+        struct topology_request wish;
         const char *environment, *expected;
     } rows[] = {
         {{.nnodes = "2", .rdzv_endpoint = "h:1", .rdzv_backend = "c10d", .node_rank = 1},
@@ -181,7 +181,7 @@ static void test_torchruns_flags_win_too(void **state)
          "rank 0/2 local 0/2 node 0/1 at localhost:29522 launcher"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct topology_wish wish = rows[i].wish;
+        struct topology_request wish = rows[i].wish;
         struct topology t;
         struct error err;
         char text[400];

@@ -96,19 +96,19 @@ static void what_is_beyond_the_plan_is_told(void **state)
     assert_ok(device_open(support_device(), 1, &t.device, &err), &err);
     assert_ok(device_reserve(t.device, 3000000, &err), &err);
     assert_ok(device_alloc(t.device, MEMORY_UNIT, 2000000, "x", &within, &err), &err);
-    trainer_tell_memory(&t);
+    trainer_log_memory(&t);
     assert_int_equal(told.length, 0);
     assert_ok(device_alloc(t.device, MEMORY_UNIT, 1 << 21, "y", &beyond, &err), &err);
-    trainer_tell_memory(&t);
-    trainer_tell_memory(&t);
+    trainer_log_memory(&t);
+    trainer_log_memory(&t);
     assert_string_equal(str_text(&told),
                         "the 0.003 GB of the GPU's memory that were reserved by the run's plan "
                         "have no room for 0.002 GB more by step 7: that much was asked for beside "
                         "them\n");
     str_clear(&told);
     assert_ok(device_alloc(t.device, MEMORY_UNIT, 1 << 21, "z", &more, &err), &err);
-    trainer_tell_memory(&t);
-    trainer_tell_memory(&t);
+    trainer_log_memory(&t);
+    trainer_log_memory(&t);
     assert_non_null(strstr(str_text(&told), "have no room for 0.004 GB more by step 7"));
     assert_null(strstr(strchr(str_text(&told), '\n'), "room"));
     device_free(t.device, within);

@@ -34,7 +34,7 @@ static const struct {
      "--sharding_strategy NO_SHARD --style fabric --max_steps 9",
      {0},
      "NO_SHARD",
-     "schedule.max_steps: 9 steps are more than the 2 epochs have: the rate's course spans the 8",
+     "schedule.max_steps: 9 steps are more than the 2 epochs have: the schedule spans the 8",
      NULL},
     {1,
      "--sharding_strategy NO_SHARD --eval_strategy steps --eval_split eval --eval_steps 9",

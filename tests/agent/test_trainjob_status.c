@@ -138,11 +138,11 @@ static void the_last_word_is_posted_with_the_token_of_the_day(void **state)
     struct place p;
     open_place(&p, &answer, *state);
     struct trainjob_status *s = open_status(&p, 3600000);
-    trainjob_status_tell(s, "{\"n\":1}");
+    trainjob_status_publish(s, "{\"n\":1}");
     await_requests(&p, 1);
     write_text(p.token_file, "second");
-    trainjob_status_tell(s, "{\"n\":2}"); /* its time has not come */
-    trainjob_status_tell(s, "{\"n\":3}");
+    trainjob_status_publish(s, "{\"n\":2}"); /* its time has not come */
+    trainjob_status_publish(s, "{\"n\":3}");
     trainjob_status_close(s);
     await_requests(&p, 2);
     expect_request(&p, 0, "first", "{\"n\":1}");
@@ -166,9 +166,9 @@ static void log_of_two(const struct place *p, const char *directory, char text[L
     int before = dup(STDERR_FILENO), there = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     assert_true(before >= 0 && there >= 0 && dup2(there, STDERR_FILENO) >= 0);
     struct trainjob_status *s = open_status(p, 0);
-    trainjob_status_tell(s, "{}");
+    trainjob_status_publish(s, "{}");
     await_log(path);
-    trainjob_status_tell(s, "{}");
+    trainjob_status_publish(s, "{}");
     trainjob_status_close(s); /* the last word is tried */
     assert_true(dup2(before, STDERR_FILENO) >= 0);
     close(before);

@@ -140,11 +140,11 @@ static void what_is_told_at_one_step_is_one_row(void **state)
         const struct run_eval eval = {.step = step, .loss = 2.25, .perplexity = 9.5};
         const struct run_save save = {.step = step, .path = "c/4"};
         run_state_step(&run, &numbers, RUN_FIXTURE_WALL_US + step * 1000000);
-        assert_ok(wandb_tell(w, FIELD_STEP, NULL, &run, &err), &err);
+        assert_ok(wandb_add_event(w, FIELD_STEP, NULL, &run, &err), &err);
         run_state_eval(&run, &eval, RUN_FIXTURE_WALL_US + step * 1000000 + 1);
-        assert_ok(wandb_tell(w, FIELD_EVAL, NULL, &run, &err), &err);
+        assert_ok(wandb_add_event(w, FIELD_EVAL, NULL, &run, &err), &err);
         run_state_save(&run, &save, RUN_FIXTURE_WALL_US + step * 1000000 + 2);
-        assert_ok(wandb_tell(w, FIELD_SAVE, "c/\"4\"", &run, &err), &err);
+        assert_ok(wandb_add_event(w, FIELD_SAVE, "c/\"4\"", &run, &err), &err);
     }
     struct wandb *other = NULL;
     assert_fails(wandb_open(&other, &setting, RUN_FIXTURE_WALL_US, &err), &err, ERR_EXISTS,

@@ -392,7 +392,7 @@ static void *world_thread(void *arg)
     struct world_rank *r = arg;
     r->status = world_train(r);
     if (r->status < 0 && r->comm)
-        store_lose(comm_local_store(r->group), "another rank failed");
+        store_mark_lost(comm_local_store(r->group), "another rank failed");
     world_rank_close(r);
     return NULL;
 }

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct arrow_want wanted[] = {
+static const struct arrow_request wanted[] = {
     {"input_ids", false}, {"labels", true}, {"attention_mask", true}};
 enum { COLUMNS = 3, CHUNK = 64 };
 

@@ -18,14 +18,14 @@ static void use(const struct spm *model, const char *text, size_t bytes)
     struct error err = {0};
     str_init(&normalized, MAX_TEXT_BYTES);
     str_init(&back, MAX_TEXT_BYTES);
-    struct spm_work work = {unigram_work_open(), bpe_work_open(), &normalized};
+    struct spm_workspace work = {unigram_workspace_open(), bpe_workspace_open(), &normalized};
     if (spm_encode(model, &work, text, bytes, &ids, &err) < 0)
         assert(err.code == ERR_LIMIT && err.msg[0]);
     for (size_t i = 0; i < ids.count; i++)
         assert(ids.ids[i] >= 0 && ids.ids[i] < spm_size(model));
     spm_decode(model, ids.ids, ids.count, &back);
-    unigram_work_close(work.unigram);
-    bpe_work_close(work.bpe);
+    unigram_workspace_close(work.unigram);
+    bpe_workspace_close(work.bpe);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
