@@ -32,7 +32,7 @@ bool token_split_is_whole(const struct token_split *split);    /* no bounds, no 
 bool token_split_needs_count(const struct token_split *split); /* percents: of how many rows? */
 
 /* The rows *ret_first .. *ret_end - 1 of `rows` (INT64_MAX: not known, for splits that need no
- * count). Percents are rounded to the nearest row. May be none. */
+ * count). Percents are rounded to the nearest row, of two to the even one. May be none. */
 void token_split_rows(const struct token_split *split, int64_t rows, int64_t *ret_first,
                       int64_t *ret_end);
 #endif

@@ -24,7 +24,8 @@ static void test_rows(void **state)
         {"train[:10%]", 0, 54, 0, 5},      {"train[5:2]", 0, 10, 5, 5},
         {"train[20:]", 0, 10, 10, 10},     {"train[:]", 0, 10, 0, 10},
         {"train[:100%]", 0, 10, 0, 10},    {"train[3:50%]", 0, 10, 3, 5},
-        {"train[2:]", 3, INT64_MAX, 2, 5},
+        {"train[2:]", 3, INT64_MAX, 2, 5}, {"train[:10%]", 0, 25, 0, 2},
+        {"train[10%:]", 0, 35, 4, 35},     {"train[50%:]", 0, 1, 0, 1},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct token_split split;
