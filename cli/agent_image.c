@@ -25,6 +25,7 @@ int agent_image_open(struct agent_image *image, const char *folder, const char *
     }
     for (size_t i = 0; i < array_length(names); i++) {
         auto_free char *link = xasprintf("%s/%s", image->path, names[i]);
+        /* The agent looks at argv[0] for the name that it was called by, so links are enough. */
         if (symlink(agent, link) < 0) {
             error_errno(err, errno, "create the link %s", link);
             agent_image_close(image);

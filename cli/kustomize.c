@@ -23,7 +23,8 @@ static ssize_t read_some(int fd, struct str *text)
     return count;
 }
 
-/* Reads both pipes to their ends. */
+/* Reads both pipes to their ends, side by side: the program would stop at a full one that nobody
+ * reads. */
 static void read_both(int out_fd, struct str *out, int complaint_fd, struct str *complaint)
 {
     struct pollfd fds[] = {{.fd = out_fd, .events = POLLIN},
@@ -54,6 +55,7 @@ static int run(char *const *argv, struct str *out, struct str *complaint, int *r
     pid_t pid;
     int failure = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    /* While our own copies of the write ends are open, no read comes to an end. */
     close(out_pipe[1]);
     close(complaint_pipe[1]);
     if (failure)

@@ -27,6 +27,8 @@ void screen_duration(int64_t ms, struct str *out)
 /* Adds a line, cut to what fits. */
 static void add_line(struct str *out, const char *line, int columns)
 {
+    /* In the last column a terminal may wrap: the view would then take more rows than terminal.c
+     * counts. */
     str_add_bytes(out, line, strnlen(line, columns > 1 ? (size_t)columns - 1 : 0));
     str_add(out, "\n");
 }

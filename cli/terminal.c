@@ -111,6 +111,7 @@ void terminal_flush(struct terminal *terminal)
     erase(terminal);
     bool was_broken = output_is_broken(&terminal->output);
     output_flush(&terminal->output);
+    /* The failure stays set, so it would be told again at each flush. */
     if (output_is_broken(&terminal->output) && !was_broken)
         terminal_line(
             terminal,
@@ -158,10 +159,14 @@ void terminal_line(struct terminal *terminal, const char *format, ...)
 
 void terminal_draw(struct terminal *terminal, const char *text)
 {
+    /* While bytes wait for stdout's reader, nobody knows in which column they will leave the
+     * cursor. */
     if (!terminal->live || terminal->output.waiting.length > 0)
         return;
     int columns, rows;
     terminal_size(&columns, &rows);
+    /* Behind a line's last column the cursor waits: whether it has wrapped yet differs between
+     * terminals. */
     bool at_edge = terminal->column > 0 && terminal->column % columns == 0;
     if (terminal->mid_line && (terminal->column < 0 || at_edge))
         return;

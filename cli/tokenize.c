@@ -201,6 +201,8 @@ static int take_files(struct job *job, struct error *err)
 static int create_out(struct job *job, struct error *err)
 {
     struct tokenizer_special special = tokenizer_special(job->tokenizer);
+    /* As llm.c's scripts do: GPT-2's <|endoftext|> or Llama 3's <|begin_of_text|> stands before
+     * each document. */
     job->separator = special.bos >= 0 ? special.bos : special.eos;
     if (job->separator < 0)
         return error_set(err, ERR_INPUT,

@@ -42,6 +42,7 @@ int device_open(const char *name, int threads, struct device **ret_device, struc
     int index;
     if (find_backend(name, &backend, &index, err) < 0)
         return -1;
+    /* The backend is a shared object with its own copy of base/log, and so with its own level. */
     if (backend->set_log_level)
         backend->set_log_level(log_get_level());
     if (backend->device_open(index, threads, &device, err) < 0)

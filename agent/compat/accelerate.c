@@ -174,6 +174,8 @@ bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *re
         const char *name;
         int (*run)(struct place *p, char *const *words, struct error *err);
     } commands[] = {{"config", configure}, {"env", tell_environment}, {"merge-weights", merge}};
+    /* The name is the program's own, by a link, or the word behind it: "shoal-agent accelerate
+     * config". */
     for (int i = 0; i < 2 && argv[i]; i++) {
         if (strcmp(str_after_last(argv[i], '/'), "accelerate") != 0 || !argv[i + 1])
             continue;

@@ -39,6 +39,8 @@ bool command_stub(char *const *argv, struct str *out, int *ret_exit_code)
     for (size_t i = 0; i < array_length(rows); i++) {
         if (strcmp(rows[i].name, name) != 0)
             continue;
+        /* Only what fetches is known to be needless: another subcommand must not seem to have
+         * succeeded. */
         bool is_known = has_word(argv, rows[i].verb);
         *ret_exit_code = is_known ? EXIT_DONE : EXIT_FAILED;
         if (is_known)

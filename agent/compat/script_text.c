@@ -24,6 +24,8 @@ const char *script_text_bare(const char *text, struct arena *arena)
     char *out = arena_alloc(arena, strlen(text) + 1), *end = out;
     while (*text) {
         const char *next = text + 1;
+        /* Of Python only what would mislead a search is understood: comments, strings and
+         * blanks. */
         if (*text == '#')
             next = text + strcspn(text, "\n");
         else if (*text == '"' || *text == '\'')
@@ -63,6 +65,7 @@ const char *script_text_call(const char *bare, const char *from, const char *fun
 {
     size_t length = strlen(function);
     for (from = strstr(from, function); from; from = strstr(from + 1, function))
+        /* A longer name (MyFSDP) and an attribute (x.FSDP) are other functions. */
         if (from[length] == '(' && (from == bare || (!is_word(from[-1]) && from[-1] != '.')))
             return from + length + 1;
     return NULL;
@@ -107,6 +110,7 @@ const char *script_text_assigned(const char *bare, const char *variable, struct 
         bool begins = at == bare || at[-1] == '\n';
         if (!begins || at[length] != '=' || at[length + 1] == '=')
             continue;
+        /* Assigned twice: it takes running the script to know which value holds. */
         if (value[0])
             return "";
         value = arena_strndup(arena, at + length + 1, strcspn(at + length + 1, "\n"));

@@ -14,6 +14,7 @@ static const char *scalar_text(struct arena *arena, const struct json *value)
     if (json_is_integer(value))
         return arena_printf(arena, "%lld", (long long)json_as_integer(value));
     if (json_is_real(value))
+        /* 17 digits are read back as the very same double (IEEE 754). */
         return arena_printf(arena, "%.17g", json_as_number(value));
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";

@@ -177,6 +177,8 @@ void config_get_value(const struct config_key *key, const struct agent_config *c
         break;
     case TYPE_FLOAT:
     case TYPE_DURATION:
+        /* 15 digits give back every decimal as it was written; 17 would make 0.1 a
+         * 0.10000000000000001. */
         str_printf(out, "%.15g", *(const double *)field);
         break;
     case TYPE_CHOICE: {

@@ -15,6 +15,7 @@ enum { PLACES_MAX_BYTES = 400 };
  * `tried` if there is none. */
 static char *find_file(const char *root, const char *name, struct str *tried)
 {
+    /* torchvision.datasets.MNIST(root) keeps its files in root/MNIST/raw, FashionMNIST likewise. */
     static const char *const below[] = {"", "/MNIST/raw", "/FashionMNIST/raw"};
     static const char *const suffixes[] = {"", ".gz"};
     for (size_t d = 0; d < array_length(below); d++) {

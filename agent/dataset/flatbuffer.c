@@ -8,6 +8,7 @@ static bool read_number(const uint8_t *bytes, size_t size, size_t at, int width,
         return false;
     int64_t value = 0;
     memcpy(&value, bytes + at, (size_t)width);
+    /* Shifting up and back extends the sign. */
     int unused = 64 - 8 * width;
     *ret = (int64_t)((uint64_t)value << unused) >> unused;
     return true;
@@ -22,6 +23,8 @@ static bool open_table(const uint8_t *bytes, size_t size, size_t at, struct flat
     int64_t vtable = (int64_t)at - back;
     if (vtable < 0 || !read_number(bytes, size, (size_t)vtable, 2, &vtable_bytes))
         return false;
+    /* A vtable is uint16s: its own bytes, its table's bytes (4 together), then a place for each
+     * field. */
     vtable_bytes &= 0xffff;
     if (vtable_bytes < 4 || (size_t)vtable_bytes > size - (size_t)vtable)
         return false;
@@ -52,6 +55,7 @@ bool flat_root(const uint8_t *bytes, size_t size, struct flat_table *ret_table)
 /* Where a field is; 0 if it is not there, which no field ever is at. */
 static bool field_place(const struct flat_table *t, int field, size_t *ret_at)
 {
+    /* Writers cut off a vtable's end if no field there is set, so a short one is no error. */
     size_t slot = 4 + 2 * (size_t)field;
     *ret_at = 0;
     if (slot + 2 > t->vtable_bytes)

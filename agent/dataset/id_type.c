@@ -10,6 +10,8 @@ int id_type_bytes(enum id_type type)
     return 1 << (type / 2);
 }
 
+/* Cut to 32 bits, a damaged id could become a valid one; saturated, it is beyond every
+ * vocabulary. */
 static int32_t saturate(int64_t value)
 {
     if (value > INT32_MAX)

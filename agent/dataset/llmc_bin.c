@@ -64,6 +64,7 @@ static int check_header(struct shard *s, struct error *err)
     return 0;
 }
 
+/* A shard counts as one document: only separators among the ids say where the texts in it begin. */
 static int64_t length(const void *ctx, int64_t document)
 {
     const struct llmc_bin *b = ctx;

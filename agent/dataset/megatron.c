@@ -47,6 +47,7 @@ bool megatron_is(const uint8_t *bytes, size_t size)
 
 static int decode_type(const char *name, int code, enum id_type *ret_type, struct error *err)
 {
+    /* Megatron's enum DType; its 6 and 7 are float64 and float32. */
     static const struct {
         int code;
         enum id_type type;
@@ -111,6 +112,8 @@ int megatron_parse(const char *name, const uint8_t *bytes, size_t size, int64_t 
             "%s: offset %d: announces %llu sequences and %llu documents, which the %zu "
             "bytes of the file cannot hold: cut off or damaged",
             name, AT_SEQUENCES, (unsigned long long)sequences, (unsigned long long)documents, size);
+    /* Behind lengths and offsets lies each document's first sequence: windows are cut from
+     * sequences, so it is not read. */
     index.count = (int64_t)sequences;
     index.lengths = bytes + HEADER_BYTES;
     index.offsets = index.lengths + 4 * sequences;

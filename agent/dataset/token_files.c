@@ -129,6 +129,8 @@ static int scan_files(struct search *s, const char *directory, bool all, struct 
         return error_errno(err, errno, "%s", directory);
     const char *names[TOKEN_SPLIT_MAX_NAMES];
     int name_count = token_split_names(s->split, names), result = 0;
+    /* The name that was asked for goes first; its synonyms are tried only while no file has one
+     * before. */
     for (int i = 0; i < name_count && !all && s->files.count == 0 && result == 0; i++)
         result = add_matching(s, directory, entries, count, names[i], err);
     if (result == 0 && s->files.count == 0 &&

@@ -137,6 +137,7 @@ static void shuffle_block(struct token_rows *r)
 {
     for (int64_t i = 0; i < r->entry_count; i++)
         r->order[i] = i;
+    /* 0xb10c, like 0xf11e for files, keeps this use of the seed apart from the others. */
     if (r->o.shuffle && r->entry_count > 0)
         sampler_permute(r->entry_count, random_key(r->o.seed, (uint64_t)r->block.block, 0xb10c, 0),
                         (uint64_t)r->epoch, r->order);

@@ -108,6 +108,7 @@ static void read_process(const struct nvml *n, nvml_device device, double *value
     for (unsigned i = 0; i < count; i++) {
         unsigned pid = processes[i].pid;
         bool is_ours = pid == (unsigned)getpid() || (launcher && parent_of(pid) == launcher);
+        /* All ones is NVML_VALUE_NOT_AVAILABLE (nvml.h). */
         if (!is_ours || processes[i].used_memory == ~0ull)
             continue;
         double before = value[GPU_PROCESS_MEMORY];
@@ -136,6 +137,7 @@ static double field_value(const struct nvml_field *f)
 {
     if (f->result != NVML_SUCCESS)
         return (double)NAN;
+    /* nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int. */
     switch (f->type) {
     case 0:
         return f->value.real;
@@ -197,6 +199,7 @@ static void read_counters(const struct nvml *n, struct gpu *gpu, double *value)
                     value[counters[i].value] = get->metrics[i].value * counters[i].units;
         free(get);
     }
+    /* A metric is computed from two samples: the newer one is the older one of the next pair. */
     nvml_gpm_sample older = gpu->samples[0];
     gpu->samples[0] = gpu->samples[1];
     gpu->samples[1] = older;

@@ -156,6 +156,7 @@ int trainjob_status_open(struct trainjob_status **ret_status,
     s->setting = *setting;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&attributes);
+    /* By default the wall's clock decides: setting it would stretch or skip an interval. */
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &attributes);
     pthread_condattr_destroy(&attributes);

@@ -7,6 +7,7 @@
 void bpe_pairs_init(struct bpe_pairs *pairs, struct arena *arena, size_t count)
 {
     size_t size = 16;
+    /* At most half full, so that every search ends, and soon, at a free slot. */
     while (size < 2 * count)
         size *= 2;
     pairs->mask = size - 1;

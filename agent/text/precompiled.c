@@ -109,6 +109,8 @@ static uint32_t unit_at(const struct precompiled *p, size_t place)
     return place < p->unit_count ? read_u32(p->units + 4 * place) : 1U << 31;
 }
 
+/* Darts-clone's unit: bits 0-7 label, 8 has a leaf, 9 the offset counts in 256s, 10-30 offset, 31
+ * is a leaf. */
 static size_t offset_of(uint32_t unit)
 {
     return (size_t)(unit >> 10) << ((unit & 1U << 9) >> 6);
@@ -132,6 +134,7 @@ static const char *find(const struct precompiled *p, const char *text, size_t by
     for (size_t i = 0; i < bytes && text[i]; i++) {
         place ^= (uint8_t)text[i];
         uint32_t unit = unit_at(p, place);
+        /* Bit 31 is compared with the label, so that a leaf's value never passes for a byte. */
         if ((unit & (1U << 31 | 0xff)) != (uint8_t)text[i])
             break;
         place ^= offset_of(unit);

@@ -81,6 +81,7 @@ static int open_bert(const struct spec_part *part, struct splitter *splitter,
 {
     if (splitter->count == SPLITTER_MAX_STEPS)
         return too_many(part, err);
+    /* BERT counts ASCII's symbols as punctuation, too; Unicode has them in S, not in P. */
     struct splitter_step *punctuation = &splitter->steps[splitter->count++];
     punctuation->behavior = SPLITTER_ISOLATED;
     return open_white_space(step, err) < 0

@@ -139,12 +139,15 @@ void unigram_workspace_close(struct unigram_workspace *work)
 
 /* ---- encoding ---- */
 
+/* Viterbi's step: of all spellings that end here only the best can begin a best one. */
 static void offer(struct place *place, double score, int32_t id, size_t begin)
 {
     if (place->id < 0 || score > place->score)
         *place = (struct place){score, id, (uint32_t)begin};
 }
 
+/* SentencePiece adds in single precision, the tokenizers library in double: near ties come out
+ * differently. */
 static double sum(const struct unigram *u, double till_here, double score)
 {
     double sum = till_here + score;
@@ -182,6 +185,7 @@ static void spell_from(const struct unigram *u, struct place *places, const char
         offer(&places[end + 1], sum(u, till_here, u->scores[next->rank]), next->rank, at);
         has_character |= end + 1 == at + character;
     }
+    /* Every character can be spelled, by the unknown piece if need be, so each place is reached. */
     if (!has_character)
         offer(&places[at + character], sum(u, till_here, u->unknown_score), u->unk, at);
 }

@@ -10,6 +10,7 @@ void vocab_init(struct vocab *vocab, struct arena *arena, int32_t size, size_t p
 {
     assert(size >= 0 && size <= VOCAB_MAX_IDS && pieces <= VOCAB_MAX_IDS);
     *vocab = (struct vocab){.arena = arena, .size = size, .slot_count = 16};
+    /* At most half full, so that every search ends, and soon, at a free slot. */
     while (vocab->slot_count < 2 * pieces)
         vocab->slot_count *= 2;
     vocab->pieces = arena_array(arena, struct vocab_piece, size);

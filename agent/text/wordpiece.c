@@ -64,6 +64,8 @@ void wordpiece_encode(const struct wordpiece *wordpiece, struct str *work, const
 {
     const struct wordpiece *w = wordpiece;
     size_t before = out->count, length = 0;
+    /* The greedy search takes at least the square of the word's length, hence
+     * max_input_chars_per_word. */
     if (is_too_long(w, word, bytes)) {
         tokens_add(out, w->unk);
         return;
@@ -74,6 +76,8 @@ void wordpiece_encode(const struct wordpiece *wordpiece, struct str *work, const
         str_add_bytes(work, w->prefix, skip);
         str_add_bytes(work, word + at, bytes - at);
         int32_t id = find_longest(w, str_text(work), work->length, skip, &length);
+        /* As in BERT's own WordpieceTokenizer, one part without a piece makes the whole word
+         * unknown. */
         if (id < 0) {
             out->count = before;
             tokens_add(out, w->unk);

@@ -264,6 +264,8 @@ static cudnn_descriptor try_config(struct cudnn_graph *graph, cudnn_descriptor d
     set_descriptor(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
     if (graph->failed)
         return NULL;
+    /* Not by cudnn_finalize: an engine that cannot is no failure of the graph; the next one is
+     * tried. */
     int status = api->finalize(plan);
     if (status == 0)
         status = api->get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
