@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "base/json_index.h"
+#include "base/json_real.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -120,7 +121,7 @@ int64_t json_as_integer(const struct json *value)
 
 double json_as_number(const struct json *value)
 {
-    return json_is_number(value) ? strtod(json_node(value)->valuestring, NULL) : 0;
+    return json_is_number(value) ? json_real_value(json_node(value)->valuestring) : 0;
 }
 
 const char *json_number_text(const struct json *value)

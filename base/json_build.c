@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include "base/json_index.h"
+#include "base/json_real.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { REAL_BYTES = 40 };
 
 void json_free(struct json *value)
 {
@@ -86,34 +85,12 @@ struct json *json_new_integer(int64_t number)
     return json_of(cJSON_CreateRaw(text));
 }
 
-/* C writes 1e+05 where JSON's readers are used to 1e5, and 1 where a reader must see that it is a
- * real. */
-static void tidy_real(char *text)
-{
-    char *power = strchr(text, 'e');
-    if (!power) {
-        if (!strchr(text, '.'))
-            memcpy(text + strlen(text), ".0", sizeof ".0");
-        return;
-    }
-    char *digits = power + 1;
-    bool negative = *digits == '-';
-    digits += *digits == '-' || *digits == '+';
-    digits += strspn(digits, "0");
-    char *out = power + 1;
-    if (negative)
-        *out++ = '-';
-    memmove(out, digits, strlen(digits) + 1);
-}
-
 struct json *json_new_real(double number, int digits)
 {
-    char text[REAL_BYTES];
-    assert(digits > 0 && digits <= 17);
+    char text[JSON_REAL_BYTES];
     if (!isfinite(number))
         return json_new_null();
-    snprintf(text, sizeof text, "%.*g", digits, number);
-    tidy_real(text);
+    json_real_print(number, digits, text);
     return json_of(cJSON_CreateRaw(text));
 }
 

@@ -1,6 +1,7 @@
 #include "base/json_scan.h"
 
 #include "base/json.h"
+#include "base/json_real.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -195,7 +196,7 @@ static bool is_finite(const char *number, size_t bytes)
     auto_free char *text = xmalloc(bytes + 1);
     memcpy(text, number, bytes);
     text[bytes] = '\0';
-    return isfinite(strtod(text, NULL));
+    return isfinite(json_real_value(text));
 }
 
 static int scan_number(struct scan *s)

@@ -1,0 +1,14 @@
+/* Doubles as JSON writes them: with a point, whatever the locale of the process says. For
+ * base/json*.c alone. */
+#ifndef SHOAL_BASE_JSON_REAL_H
+#define SHOAL_BASE_JSON_REAL_H
+
+#include <stddef.h>
+
+enum { JSON_REAL_BYTES = 40 };
+
+/* The number nearest to the text of a JSON number; infinite if it is too large. */
+double json_real_value(const char *text);
+/* A finite number with so many significant digits, 17 at most, and a point or exponent. */
+void json_real_print(double number, int digits, char out[JSON_REAL_BYTES]);
+#endif
