@@ -13,10 +13,12 @@ enum { KINDS = 4 }; /* jobs, pods, services, autoscalers: as many streams stay o
 
 #define LIST_OF(items)                                                                             \
     API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" items "]}")
+/* Of which we know nothing: another program reads them in the pod, and must find them so. */
+#define NUMBERS "\"numbers\":[9007199254740993,1e3,0.10,18446744073709551616,-0,1E-400]"
 #define JOB                                                                                        \
     "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"4\"}," \
     "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{"       \
-    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}}}"
+    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"," NUMBERS "}]}}}}}}"
 #define MADE                                                                                       \
     API_TEXT("201 Created", "", "{\"metadata\":{\"uid\":\"new\",\"resourceVersion\":\"6\"}}")
 #define KEPT(request, text)                                                                        \
@@ -134,6 +136,7 @@ static void a_job_gets_its_pod_and_service_once(void **state)
     assert_int_equal(asked(&f, STATUS), 1);
     assert_int_equal(asked(&f, "POST " IN_NS "services "), 1);
     assert_int_equal(asked(&f, MAKE_POD), 1);
+    assert_int_equal(count_requests(&f, MAKE_POD, NUMBERS), 1);
     struct metrics_view view = view_of(&f);
     assert_true(view.ready);
     assert_int_equal(view.jobs, 1);
