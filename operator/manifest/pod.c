@@ -117,8 +117,10 @@ static void put_elastic(struct env_list *env, const struct job *job, int32_t att
                                elastic->rdzv_conf.items[i].key, elastic->rdzv_conf.items[i].value);
         put(env, ENV_PET_RDZV_CONF, all);
     }
+    /* Not empty, as the training operator has it: torchrun reads a number (check_env in
+     * torch/distributed/argparse_util.py) and ends with a ValueError. */
     if (elastic->standalone)
-        put(env, ENV_PET_STANDALONE, "");
+        put(env, ENV_PET_STANDALONE, "1");
 }
 
 static struct env_list environment(const struct job *job, const struct pod_spec *pod,

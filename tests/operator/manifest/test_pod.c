@@ -88,7 +88,7 @@ static const struct env_row env_rows[] = {
      REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=localhost:1234 "
      "PET_RDZV_BACKEND=c10d PET_NNODES=1:3 PET_MAX_RESTARTS=3 PET_RDZV_ID=r PET_RDZV_CONF=a=b,c=d "
-     "PET_STANDALONE=" TAIL},
+     "PET_STANDALONE=1" TAIL},
     {"X07 the user's variables come first",
      "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: "
      "[{name: PET_NNODES, value: '7'}]}]}}}}",
