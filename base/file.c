@@ -25,6 +25,7 @@ int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_
     }
     auto_free char *bytes = NULL;
     size_t size = 0;
+    /* The size is not asked for: a pipe has none, and files of /proc say 0. */
     for (;;) {
         bytes = xrealloc(bytes, size + CHUNK_BYTES + 1);
         ssize_t n = read(fd, bytes + size, CHUNK_BYTES);

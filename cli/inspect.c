@@ -73,6 +73,7 @@ int inspect_command(int argc, char *const *argv)
     const char **paths = arena_array(arena, const char *, argc);
     int flag_count = 0, path_count = 0, worst = EXIT_DONE;
     struct error err;
+    /* No option takes a value here, so the dash alone tells options from paths, in any order. */
     for (int i = 1; i < argc; i++)
         if (argv[i][0] == '-')
             flags[flag_count++] = argv[i];

@@ -213,6 +213,8 @@ static void *run(void *arg)
         if (!w->closing)
             cond_wait_until(&w->changed, &w->mutex, clock_monotonic_ms() + CHECK_MS);
     }
+    /* 0 says that no more come. After a failure the deadline stays: the launcher then ends a
+     * process that hangs. */
     if (next_heartbeat_ms != INT64_MAX)
         send_heartbeat(w, 0);
     pthread_mutex_unlock(&w->mutex);

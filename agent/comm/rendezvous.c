@@ -377,6 +377,8 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
                                                        .secret = options->secret,
                                                        .beat_ms = options->beat_ms,
                                                        .silence_ms = options->silence_ms};
+    /* Rank 0 serves first and then joins like all others, through the address that they use,
+     * too. */
     if (options->rank == 0 && rendezvous_server_open(&server_options, &server, err) < 0)
         return error_wrap(err, "rendezvous");
     struct rendezvous *r = xcalloc(1, sizeof *r);

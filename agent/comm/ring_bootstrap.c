@@ -90,6 +90,8 @@ static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *er
     unix_name(next.socket_name, name);
     auto_close int fd = -1;
     int attempt = 0;
+    /* The neighbour's abstract socket (unix(7)) answers only within one network namespace, and
+     * spares TCP there. */
     while (net_connect_unix(name, &fd, err) < 0 &&
            net_connect(next.host, next.port, m->deadline_ms, &fd, err) < 0) {
         if (clock_monotonic_ms() >= m->deadline_ms || store_check(o->store, err) < 0)

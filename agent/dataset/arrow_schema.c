@@ -197,6 +197,8 @@ int arrow_schema_parse(const char *name, const struct flat_table *table,
             if (strcmp(wanted[k].column, column) == 0 &&
                 decode_column(&w, &field, column, &schema.columns[k]) < 0)
                 return -1;
+        /* Fields that nobody wants count, too: a batch lists the buffers of all of them in
+         * order. */
         if (count_field(&w, &field, 0) < 0)
             return -1;
     }

@@ -121,6 +121,8 @@ static int decode_batch(struct decoder *d, const struct flat_table *table)
     if (compression.bytes)
         return error_set(d->err, ERR_UNSUPPORTED, "%s: compressed record batches are not read",
                          d->name);
+    /* Nodes and buffers have no names: they follow the schema's fields in preorder (Arrow's
+     * Columnar Format). */
     if (!d->has_schema || nodes.count != d->schema.nodes || buffers.count != d->schema.buffers)
         return damaged(d, "a record batch that does not fit the schema");
     if (d->stream.count == d->room) {

@@ -197,6 +197,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     }
     tape_leave(tape, net->encoder);
     if (head == BERT_PRETRAINING)
+        /* x has a second reader, the words' head, and an op consumes its inputs. */
         pooled = pool(tape, net, tape_keep(x));
     else if (head == BERT_CLASSIFICATION)
         x = pool(tape, net, x);

@@ -224,6 +224,7 @@ struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *conf
     net->positions = arena_array(arena, int32_t, config->n_positions);
     for (int64_t i = 0; i < config->n_positions; i++)
         net->positions[i] = (int32_t)i;
+    /* What is only looked up takes no FLOPs. A tied wte is multiplied, as lm_head. */
     int64_t looked_up = config->n_positions * config->n_embd;
     if (!config->tie_word_embeddings)
         looked_up += config->vocab_size * config->n_embd;

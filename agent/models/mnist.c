@@ -48,6 +48,8 @@ const struct model_family family_mnist_cnn = {
 struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *shape)
 {
     enum { KERNEL = 3, POOL = 2 };
+    /* Without padding each convolution takes KERNEL - 1 rows: 28 -> 26 -> 24, and 12 are left of
+     * them. */
     int64_t pooled_height = (shape->height - 2 * (KERNEL - 1)) / POOL;
     int64_t pooled_width = (shape->width - 2 * (KERNEL - 1)) / POOL;
     struct mnist *net = arena_new(arena, struct mnist);

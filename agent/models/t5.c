@@ -59,10 +59,13 @@ int t5_check(const struct t5_config *config, struct error *err)
         if (language_check_field("T5", fields[i].name, fields[i].value, fields[i].low,
                                  fields[i].high, err) < 0)
             return -1;
+    /* The encoder halves the buckets by direction, and each half into exact and logarithmic
+     * distances (_relative_position_bucket). */
     if (config->relative_attention_num_buckets % 4)
         return error_set(err, ERR_CONFIG,
                          "T5 model: relative_attention_num_buckets %lld is no multiple of 4",
                          (long long)config->relative_attention_num_buckets);
+    /* The decoder divides by log(max_distance / (buckets / 2)), which must be above 0. */
     if (config->relative_attention_max_distance <= config->relative_attention_num_buckets / 2)
         return error_set(err, ERR_CONFIG,
                          "T5 model: relative_attention_max_distance %lld must be above half of "

@@ -101,6 +101,8 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
         return -1;
     u->unsharded = memory;
     u->awaited = false;
+    /* The memory may be that of a tensor which compute still reads: transfer waits for what is
+     * queued there. */
     shard_order(shard, shard->transfer, shard->compute);
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});

@@ -93,6 +93,8 @@ struct param_range *shard_layout_ranges(struct arena *arena, const struct shard_
             int64_t begin = u->params[k].offset, end = begin + u->params[k].param->count;
             int64_t from = begin > slice_begin ? begin : slice_begin;
             int64_t to = end < slice_end ? end : slice_end;
+            /* A slice may begin or end within a parameter: each rank has at most one range of
+             * each. */
             if (from >= to)
                 continue;
             ranges[count] = (struct param_range){.param = u->params[k].param,

@@ -84,6 +84,7 @@ void spm_normalize(const struct spm_normalizer *n, const char *text, size_t byte
     bool removes = p->remove_extra_whitespaces, after_space = removes;
     struct spm_text piece;
     size_t at = 0, length, from = out->length;
+    /* Spaces are looked for behind the replacements: NFKC makes one of other blanks (U+3000). */
     while (removes && at < bytes) {
         length = take_prefix(n, text + at, bytes - at, &piece);
         if (piece.bytes != 1 || *piece.text != ' ')

@@ -198,6 +198,8 @@ static void build_special(struct tokenizer *t, const struct tokenizer_sources *s
         of_model.eos = t->around.after[t->around.after_count - 1];
     if (s->spec)
         of_model.unk = t->unigram ? (int32_t)s->spec->unk_id : find_name(t, s->spec->unk_token);
+    /* By a name it is guessed only without a SentencePiece model, which itself says what it
+     * lacks. */
     if (special->bos < 0)
         special->bos = of_model.bos >= 0 || t->spm ? of_model.bos : find_known(t, starts);
     if (special->eos < 0)

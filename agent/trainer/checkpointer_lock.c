@@ -49,6 +49,8 @@ int checkpointer_lock(struct checkpointer *c, const struct agent_config *config,
             return 0;
         }
         name_owner(&owner, name, sizeof name);
+        /* What ran before a restart may still write its last checkpoint: it ends soon, another run
+         * does not. */
         bool is_predecessor = is_restart || (self.run[0] && strcmp(owner.run, self.run) == 0);
         int64_t most_ms = wait_ms(config, is_predecessor);
         if (waited_ms >= most_ms)

@@ -401,6 +401,7 @@ void trainer_close(struct trainer *t)
     if (!t)
         return;
     if (t->compute) {
+        /* What is queued reads memory that is freed below. */
         struct error ignored;
         stream_sync(t->compute, &ignored);
     }

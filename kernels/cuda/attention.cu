@@ -135,6 +135,7 @@ void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
                                                   sizeof *scratch);
     if (!scratch)
         return;
+    /* delta is a query's sum of dy * y (D in FlashAttention-2, Dao 2023): dx = p * (dp - delta). */
     a.delta = scratch + room.bias;
     if (shape->bias) {
         transpose_bias(s, t, &a, scratch);

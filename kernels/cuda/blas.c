@@ -281,6 +281,7 @@ bool blas_product(struct stream *s, enum dtype t, const struct product *p, const
     void *workspace = plan->workspace_bytes > 0 ? cuda_scratch(s, plan->workspace_bytes) : NULL;
     if (plan->workspace_bytes > 0 && !workspace)
         return true;
+    /* The plan serves every bias of that alignment: which one it is, is set for each call. */
     if (bias && !succeeded(s, &blas->lt,
                            blas->lt.desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
                                              sizeof bias),

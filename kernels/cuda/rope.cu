@@ -29,6 +29,8 @@ static __global__ void rope(T *x, const float *__restrict__ cos, const float *__
         load(high, at + half);
 #pragma unroll
         for (int i = 0; i < N; i++) {
+            /* A rotation's inverse is its transpose: backward is the same with the sine's sign
+             * turned. */
             float a = low[i], b = high[i], signed_sin = direction * s[i];
             low[i] = a * c[i] - b * signed_sin;
             high[i] = b * c[i] + a * signed_sin;

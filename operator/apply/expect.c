@@ -53,6 +53,7 @@ static void await(struct expect *expect, enum expect_kind kind, struct sight sig
 
 void expect_done(struct expect *expect, const struct action *action, const char *uid)
 {
+    /* Of a create without an answer the UID is not known: it is awaited by its name. */
     struct sight made = {.uid = uid, .name = uid ? NULL : action->name};
     struct sight deleted = {.uid = action->uid, .gone = true};
     switch (action->kind) {

@@ -140,6 +140,7 @@ static void open_informer(struct informers *informers, const struct informer_row
                                   .kind = row->kind,
                                   .what = row->what,
                                   .plural = row->resource->plural};
+    /* The seeds differ: after an outage the watches do not all begin again at the same moment. */
     const struct watch_options options = {
         .path = path,
         .selector = row->selector,

@@ -252,6 +252,8 @@ struct pod decode_pod(const struct json *object, const struct identity *identity
         .deleted_ms = identity->deleted_ms,
         .grace_ms = identity->grace_ms,
     };
+    /* What cannot be read has no known phase: such a pod counts as waiting, neither as run nor as
+     * failed. */
     if (problems->count)
         return pod;
     container_mark_own(&document.status.init_containers, own_names(&document, pod.type));
