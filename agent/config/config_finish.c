@@ -224,17 +224,26 @@ static void finish_by_model(struct agent_config *c)
         c->logging.style = is_mnist ? STYLE_NONE : STYLE_PLAIN;
 }
 
+static bool is_for_some_optimizers(const struct config_key *key)
+{
+    auto_str struct str users;
+    str_init(&users, 256);
+    bool is = false;
+    for (int i = 0; i < CONFIG_MAX_NEEDS && !is; i++)
+        is = config_need_optimizers(key->needs[i], &users);
+    return is;
+}
+
 /* What a preset says of its optimizer is not another's: that has torch's own. */
 static void forget_preset_optimizer(struct config_parser *p)
 {
-    static const size_t fields[] = {KEY_AT(optimizer.beta1), KEY_AT(optimizer.beta2),
-                                    KEY_AT(optimizer.eps),   KEY_AT(optimizer.momentum),
-                                    KEY_AT(optimizer.rho),   KEY_AT(optimizer.weight_decay)};
     const struct agent_config *c = &p->config->value;
     if (c->optimizer.name == p->preset_optimizer)
         return;
-    for (size_t i = 0; i < array_length(fields); i++)
-        forget_preset_value(p, config_key_at(fields[i]));
+    for (int i = 0; i < config_key_count(); i++)
+        if (is_for_some_optimizers(config_key(i)))
+            forget_preset_value(p, i);
+    forget_preset_value(p, config_key_at(KEY_AT(optimizer.weight_decay)));
     if (SOURCE_OF(optimizer.lr) == SOURCE_PRESET)
         config_add_headline(p->config, p->arena,
                             "optimizer.lr=%g is the preset's, for another optimizer: give one for "
@@ -242,14 +251,27 @@ static void forget_preset_optimizer(struct config_parser *p)
                             c->optimizer.lr);
 }
 
+/* What nobody has set is torch.optim's for this optimizer. */
+static void take_optimizer_defaults(struct config_parser *p, const struct optim_kind *kind)
+{
+    struct agent_config *c = &p->config->value;
+    if (c->optimizer.eps < 0)
+        c->optimizer.eps = kind->eps;
+    if (c->optimizer.weight_decay < 0)
+        c->optimizer.weight_decay = kind->weight_decay;
+    if ((kind->uses & OPTIM_USES_BETAS) && SOURCE_OF(optimizer.beta1) == SOURCE_DEFAULT)
+        c->optimizer.beta1 = kind->beta1;
+    if ((kind->uses & OPTIM_USES_BETAS) && SOURCE_OF(optimizer.beta2) == SOURCE_DEFAULT)
+        c->optimizer.beta2 = kind->beta2;
+    if ((kind->uses & OPTIM_USES_RHO) && SOURCE_OF(optimizer.rho) == SOURCE_DEFAULT)
+        c->optimizer.rho = kind->rho;
+}
+
 static void finish_optimizer(struct config_parser *p)
 {
     struct agent_config *c = &p->config->value;
     forget_preset_optimizer(p);
-    if (c->optimizer.eps < 0)
-        c->optimizer.eps = optim_kind(c->optimizer.name)->eps;
-    if (c->optimizer.weight_decay < 0)
-        c->optimizer.weight_decay = optim_kind(c->optimizer.name)->weight_decay;
+    take_optimizer_defaults(p, optim_kind(c->optimizer.name));
     if (c->data.eval_batch_size == 0)
         c->data.eval_batch_size = c->data.train_batch_size;
     /* A preset's choice gives way to what contradicts it. */

@@ -68,13 +68,22 @@ bool config_need_is_met(enum config_need need, const struct agent_config *c)
     return need == NEED_NOTHING || rows[need].is_met(c);
 }
 
-void config_need_describe(enum config_need need, struct str *out)
+bool config_need_optimizers(enum config_need need, struct str *out)
 {
     char users[64];
+    if (!rows[need].use)
+        return false;
+    optim_users(rows[need].use, users, sizeof users);
+    str_add(out, users);
+    return true;
+}
+
+void config_need_describe(enum config_need need, struct str *out)
+{
     if (rows[need].text) {
         str_add(out, rows[need].text);
         return;
     }
-    optim_users(rows[need].use, users, sizeof users);
-    str_printf(out, "optimizer.name=%s", users);
+    str_add(out, "optimizer.name=");
+    config_need_optimizers(need, out);
 }

@@ -88,4 +88,7 @@ enum config_need {
 bool config_need_is_met(enum config_need need, const struct agent_config *c);
 /* The text of the warning: "schedule.type=step". */
 void config_need_describe(enum config_need need, struct str *out);
+/* Which optimizers meet it: "adam or adamw". False, and nothing is added, if it is no matter of the
+ * optimizer. */
+bool config_need_optimizers(enum config_need need, struct str *out);
 #endif

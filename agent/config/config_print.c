@@ -37,6 +37,18 @@ static void add_choices(const struct config_key *key, struct str *out)
     str_add(out, "\n");
 }
 
+/* What the key means, and which optimizers read it. */
+static void add_meaning(const struct config_key *key, struct str *out)
+{
+    str_add(out, key->help);
+    for (int i = 0; i < CONFIG_MAX_NEEDS; i++) {
+        auto_str struct str users;
+        str_init(&users, 256);
+        if (config_need_optimizers(key->needs[i], &users))
+            str_printf(out, " (%s)", str_text(&users));
+    }
+}
+
 void config_help(struct str *out)
 {
     str_add(
@@ -58,8 +70,10 @@ void config_help(struct str *out)
         if (strcmp(group, key->group) != 0)
             str_printf(out, "\n%s:\n", key->group);
         group = key->group;
-        str_printf(out, "  --%s.%s (default: %s)\n      %s\n", key->group, key->name,
-                   key->default_value[0] ? key->default_value : "none", key->help);
+        str_printf(out, "  --%s.%s (default: %s)\n      ", key->group, key->name,
+                   key->default_value[0] ? key->default_value : "none");
+        add_meaning(key, out);
+        str_add(out, "\n");
         if (key->choices || key->low_words)
             add_choices(key, out);
         if (key->other_names)
@@ -81,6 +95,14 @@ static void add_choices_cell(const struct config_key *key, struct str *out)
     auto_str struct str text;
     str_init(&text, 1024);
     config_choices_text(key, &text);
+    add_cell(str_text(&text), out);
+}
+
+static void add_meaning_cell(const struct config_key *key, struct str *out)
+{
+    auto_str struct str text;
+    str_init(&text, 4096);
+    add_meaning(key, &text);
     add_cell(str_text(&text), out);
 }
 
@@ -129,7 +151,7 @@ void config_markdown(struct str *out)
         group = key->group;
         str_printf(out, "| %s | %s |", key->name, key->default_value);
         add_range(key, out);
-        add_cell(key->help, out);
+        add_meaning_cell(key, out);
         add_cell(key->other_names ? key->other_names : "", out);
         str_add(out, "\n");
     }

@@ -131,6 +131,31 @@ static void every_choice_is_read_back(void **state)
 }
 
 /* Places in tables that are lists of their own. */
+/* Of the fields that it reads. */
+static void each_optimizer_has_the_defaults_of_its_row(void **state)
+{
+    (void)state;
+    const struct optim_kind *kind;
+    for (int i = 0; (kind = optim_kind(i)); i++) {
+        struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        const char *line = arena_printf(arena, "--optimizer.name %s", kind->name);
+        assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+        const struct agent_config *c = &config.value;
+        if (kind->uses & OPTIM_USES_BETAS) {
+            assert_true(c->optimizer.beta1 == kind->beta1);
+            assert_true(c->optimizer.beta2 == kind->beta2);
+        }
+        if (kind->uses & OPTIM_USES_RHO)
+            assert_true(c->optimizer.rho == kind->rho);
+        if (kind->uses & OPTIM_USES_EPS)
+            assert_true(c->optimizer.eps == kind->eps);
+        assert_true(c->optimizer.weight_decay == kind->weight_decay);
+        arena_close(arena);
+    }
+}
+
 static void names_of_tables_lead_to_their_rows(void **state)
 {
     (void)state;
@@ -157,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_choice_is_read_back),
+        cmocka_unit_test(each_optimizer_has_the_defaults_of_its_row),
         cmocka_unit_test(names_of_tables_lead_to_their_rows),
         cmocka_unit_test(schedules_have_one_name),
         cmocka_unit_test(choices_are_in_the_order_of_their_enums),
