@@ -50,6 +50,7 @@ int error_wrap(struct error *err, const char *format, ...)
 {
     assert(err && err->code != ERR_NONE);
     char inner[sizeof err->msg], context[256];
+    /* The old message is part of the new one, which is written in its place. */
     memcpy(inner, err->msg, sizeof inner);
     va_list args;
     va_start(args, format);

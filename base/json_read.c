@@ -148,6 +148,7 @@ static void read_choice(struct json_reader *reader, const struct json *value,
         wrong_type(reader, value, "text");
         return;
     }
+    /* Typed clients write "" for a choice that was not made. */
     if (*json_as_text(value) == '\0')
         return;
     char known[256] = "";

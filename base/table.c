@@ -14,6 +14,7 @@ uint64_t table_hash(const char *key)
     uint64_t h = 0xcbf29ce484222325;
     for (const char *c = key; *c; c++)
         h = (h ^ (unsigned char)*c) * 0x100000001b3;
+    /* Buckets are chosen by the low bits, which FNV mixes least. */
     return h ^ (h >> 32);
 }
 

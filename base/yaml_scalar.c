@@ -16,6 +16,7 @@ struct word {
     enum json_type type;
 };
 
+/* YAML 1.1's (yaml.org/type/bool.html), as kubectl reads manifests: y and n are booleans, too. */
 static const struct word words[] = {
     {"", JSON_NULL},     {"~", JSON_NULL},      {"null", JSON_NULL},   {"Null", JSON_NULL},
     {"NULL", JSON_NULL}, {"y", JSON_TRUE},      {"Y", JSON_TRUE},      {"yes", JSON_TRUE},

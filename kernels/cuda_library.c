@@ -29,6 +29,8 @@ static int load(const char *path, struct error *err)
     if (!library)
         return error_set(err, ERR_UNSUPPORTED, "the GPU backend cannot be loaded: %s", dlerror());
     const struct backend *backend = dlsym(library, CUDA_BACKEND_SYMBOL);
+    /* Another build's tables may be laid out differently: their sizes are compared before anything
+     * in them is called. */
     if (!backend || backend->table_bytes != sizeof *backend ||
         backend->ops_bytes != sizeof(struct ops) ||
         backend->device_bytes != sizeof(struct device)) {

@@ -17,6 +17,7 @@ enum count {
     COUNTS
 };
 
+/* The training operator's names and labels, so that dashboards made for it go on working. */
 static const struct {
     const char *name, *help;
 } counters[COUNTS] = {

@@ -90,6 +90,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
     struct comm_nccl *c = nccl_of(head);
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_BROADCAST]++;
+    /* In a ring the rank before the root has nobody left to pass the data on to. */
     if ((head->rank + 1) % head->size != root)
         head->stats.bytes_sent += bytes;
     if (comm_nccl_begin(c, s, "broadcast", bytes, bytes))
@@ -101,6 +102,7 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
 static void barrier(struct comm *head, struct stream *s)
 {
     struct comm_nccl *c = nccl_of(head);
+    /* NCCL has no barrier: a sum ends when all ranks have come to it. */
     reduce(c, s, "barrier", NCCL_FLOAT32, sizeof(float), c->token, 1, COMM_SUM);
 }
 
@@ -156,6 +158,7 @@ static void comm_nccl_close(struct comm *head)
     struct comm_nccl *c = nccl_of(head);
     bool was_aborted = watchdog_remove(c->shared->watchdog, &c->watched);
     nccl_buffers_deregister_all(c->shared->buffers, c->nccl, !was_aborted);
+    /* ncclCommAbort() has freed it: it must not be destroyed again. */
     if (!was_aborted)
         nccl_destroy(&c->shared->api, c->shared->options.store, c->nccl);
     release(c);

@@ -43,6 +43,7 @@ static struct rendezvous_wait take_out(struct rendezvous_waits *waits, int i)
 
 void rendezvous_waits_drop(struct rendezvous_waits *waits, int fd)
 {
+    /* From behind, as take_out() moves the last one into the gap. */
     for (int i = waits->count - 1; i >= 0; i--)
         if (waits->items[i].fd == fd)
             take_out(waits, i);

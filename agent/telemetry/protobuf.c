@@ -11,6 +11,8 @@ void protobuf_little_endian(struct str *out, uint64_t value, int bytes)
         str_add_bytes(out, &(char){(char)(value >> 8 * i)}, 1);
 }
 
+/* Seven bits a byte, the low ones first; the high bit says that more follow (protobuf.dev,
+ * "Encoding"). */
 static void add_varint(struct str *out, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -54,6 +56,7 @@ void protobuf_bytes(struct str *out, int field, const void *bytes, size_t count)
 
 void protobuf_text(struct str *out, int field, const char *text)
 {
+    /* proto3 leaves out what has its default: a reader sees the same. */
     if (text[0])
         protobuf_bytes(out, field, text, strlen(text));
 }

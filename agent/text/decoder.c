@@ -120,6 +120,7 @@ static bool is_byte_piece(const struct decoder_piece *piece, char *ret_byte)
         return false;
     memcpy(digits, piece->text + 3, 2);
     *ret_byte = (char)strtoul(digits, &end, 16);
+    /* strtoul() takes a sign or a blank in the place of a digit. */
     return !*end && strspn(digits, "+- ") == 0;
 }
 
@@ -141,6 +142,8 @@ static void replace_metaspace(const struct decoder_step *step, const struct deco
     const char *at = piece->text, *end = piece->text + piece->bytes, *found;
     while ((found = memmem(at, (size_t)(end - at), step->content, length))) {
         str_add_bytes(out, at, (size_t)(found - at));
+        /* The tokenizers library drops every one of the first piece, not only that at its
+         * beginning. */
         if (!drop)
             str_add(out, " ");
         at = found + length;

@@ -56,6 +56,7 @@ void utf8_repair(const char *text, size_t bytes, struct str *out)
     }
 }
 
+/* Unicode's property White_Space, as Rust's char::is_whitespace. */
 bool utf8_is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 ||

@@ -104,6 +104,8 @@ void trainer_profile_step_begins(struct trainer *t)
     const struct profile_plan plan = plan_of(t->config);
     int64_t step = t->cursor.position.step + 1;
     enum profile_part part = profile_plan_part(&plan, step, &t->profile_is_last);
+    /* The warm-up's events are thrown away: a tracer's own start would be seen as the steps'
+     * time. */
     if (part == PROFILE_ACTIVE && t->profile_part == PROFILE_WARMUP)
         profiler_discard(t->profiler);
     if (part != PROFILE_OFF && !profiler_is_recording(t->profiler))

@@ -109,6 +109,7 @@ struct clip_args {
 CPU_HOT static void clip_piece(const void *args, int64_t first, int64_t last)
 {
     const struct clip_args *a = args;
+    /* As torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), and never above 1. */
     float *y = a->y, factor = (float)(a->max_norm / (sqrt(*a->sum_of_squares) + 1e-6));
     if (factor >= 1)
         return; /* and a NaN goes on */

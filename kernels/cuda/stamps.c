@@ -33,6 +33,8 @@ cudaError_t stamps_take(struct stamps *stamps, struct cuda_device *device, bool 
         float ms = 0;
         status = cudaEventElapsedTime(&ms, device->tick, stamp->event);
         *stamp->ns = device->tick_ns + (int64_t)((double)ms * 1e6);
+        /* Beyond a second a float of milliseconds is coarser than 0.1 us: this event becomes the
+         * one to count from. */
         if (ms > 1000) {
             cudaEvent_t old = device->tick;
             device->tick_ns = *stamp->ns;

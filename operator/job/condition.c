@@ -62,6 +62,8 @@ static void displace_others(struct job_status *status, enum condition_type type)
         remove_type(status, CONDITION_RESTARTING);
         remove_type(status, CONDITION_WAITING);
         struct condition *running = find(status, CONDITION_RUNNING);
+        /* It stays in the list as false, as in the training operator: whoever looks for it finds
+         * that it ended. */
         if (running)
             running->status = false;
         break;
@@ -78,6 +80,8 @@ bool condition_set(struct job_status *status, enum condition_type type, bool val
     if (condition_finished(status))
         return false;
     const struct condition *old = find(status, type);
+    /* Not for another message alone: each write is a request, and makes every watcher read the
+     * job. */
     if (old && old->status == value && strcmp(old->reason, reason) == 0)
         return false;
     struct condition condition = {
@@ -118,6 +122,8 @@ bool condition_wait(struct job_status *status, const char *reason, const char *m
     if (!reason)
         return false;
     assert(status->condition_count > 0 && status->condition_count < CONDITION_TYPES);
+    /* A job that runs goes on showing Running, which is last; Waiting then stands behind
+     * Created. */
     size_t at = condition_is_true(status, CONDITION_RUNNING) ? 1 : status->condition_count;
     memmove(&status->conditions[at + 1], &status->conditions[at],
             (status->condition_count++ - at) * sizeof condition);

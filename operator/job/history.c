@@ -56,6 +56,7 @@ struct replica_history history_replica(const struct history *history, const stru
     const struct replica_history *old = history_find(history, pod->type, pod->index);
     if (old && strcmp(old->uid, pod->uid) == 0)
         return *old;
+    /* A new pod's restartCounts begin at 0 again: what its predecessors had is kept beside them. */
     if (old) {
         replica.earlier = old->earlier + old->counted;
         replica.incidents = old->incidents;

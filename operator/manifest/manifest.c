@@ -61,8 +61,11 @@ struct json *manifest_event(const struct job *job, const char *name, enum event_
 struct json *manifest_delete(const struct manifest_delete *options)
 {
     struct json *object = json_texts_of("apiVersion", "v1", "kind", "DeleteOptions", NULL);
+    /* Another pod may have the name by now, or this one a new state: then the server answers 409
+     * and deletes nothing. */
     json_set(object, "preconditions",
              json_texts_of("uid", options->uid, "resourceVersion", options->version, NULL));
+    /* 0 takes the object away without the kubelet's word: the containers may still run. */
     if (options->at_once)
         json_set(object, "gracePeriodSeconds", json_new_integer(0));
     if (options->background)
