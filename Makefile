@@ -93,7 +93,7 @@ CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
 endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/product.c $(patsubst %,base/%.c,clock error log mem utf8)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/matmul.c $(patsubst %,base/%.c,clock error log mem utf8)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
@@ -181,7 +181,7 @@ $(BUILD)/tests/agent/test_nvml: | $(BUILD)/fakes/libnvidia-ml.so.1
 $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o $(BUILD)/kernels/cuda/attention_table.c.o
-$(BUILD)/tests/kernels/test_progress: $(BUILD)/kernels/cuda/progress.c.o
+$(BUILD)/tests/kernels/test_stream_progress: $(BUILD)/kernels/cuda/stream_progress.c.o
 $(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
 
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand

@@ -212,9 +212,9 @@ void device_memory_set_limit(struct device *device, int64_t bytes)
     memory_set_limit(device->memory, bytes);
 }
 
-void device_memory_widen(const struct device *device, const void **memory, size_t *bytes)
+void device_memory_whole_block(const struct device *device, const void **memory, size_t *bytes)
 {
-    memory_widen(device->memory, memory, bytes);
+    memory_whole_block(device->memory, memory, bytes);
 }
 
 void device_memory_on_release(struct device *device,

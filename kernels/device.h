@@ -101,7 +101,7 @@ void device_memory_reset_peak(struct device *device);
 void device_memory_set_limit(struct device *device, int64_t bytes);
 /* Widens memory[bytes], a part of what device_alloc() gave, to the whole reserve, if it was cut
  * from there: for libraries that register memory (ncclCommRegister). */
-void device_memory_widen(const struct device *device, const void **memory, size_t *bytes);
+void device_memory_whole_block(const struct device *device, const void **memory, size_t *bytes);
 /* Sets the callback that device_alloc() and device_close() make before they give freed memory back
  * to the system. Nothing uses the memory then; a library that registered it deregisters it. There
  * is one callback; NULL: none. */

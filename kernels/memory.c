@@ -1,7 +1,7 @@
 #include "kernels/memory.h"
 
 #include "base/mem.h"
-#include "kernels/reserve.h"
+#include "kernels/memory_pool.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -17,9 +17,9 @@ enum { BUCKETS = 1024 }; /* of the table that finds a block by its address */
 struct block {
     struct block *next; /* in its bucket, or in its class's free list */
     void *memory;
-    const struct piece *piece; /* of the reserve; NULL: it is the source's own */
-    size_t bytes;              /* asked for */
-    size_t room;               /* that there is */
+    const struct memory_pool_block *piece; /* of the reserve; NULL: it is the source's own */
+    size_t bytes;                          /* asked for */
+    size_t room;                           /* that there is */
     int class;
     int kind;
     bool is_beyond; /* counted in beyond_bytes */
@@ -32,7 +32,7 @@ struct memory {
     int64_t limit_bytes; /* 0: none */
     void (*on_release)(void *ctx, void *block, size_t bytes);
     void *on_release_ctx;
-    struct reserve *reserve; /* or NULL */
+    struct memory_pool *reserve; /* or NULL */
     struct block *used[BUCKETS];
     struct block *cached[CLASSES]; /* the source's own; last freed first: it is the warmest */
 };
@@ -97,9 +97,9 @@ void memory_close(struct memory *memory)
         return;
     release_cached(memory);
     if (memory->reserve) {
-        const struct reserve_use use = reserve_use(memory->reserve);
+        const struct memory_pool_use use = memory_pool_use(memory->reserve);
         release(memory, use.memory, use.bytes);
-        reserve_close(memory->reserve);
+        memory_pool_close(memory->reserve);
     }
     free(memory);
 }
@@ -113,7 +113,7 @@ int memory_reserve(struct memory *memory, size_t bytes, struct error *err)
     if (!all)
         return error_set(err, ERR_MEMORY,
                          "no device memory for the run: %zu bytes asked for in one piece", bytes);
-    memory->reserve = reserve_open(all, bytes);
+    memory->reserve = memory_pool_open(all, bytes);
     memory->use.fresh_blocks++;
     memory->use.reserved_bytes = (int64_t)bytes;
     return 0;
@@ -122,7 +122,8 @@ int memory_reserve(struct memory *memory, size_t bytes, struct error *err)
 /* From the reserve; NULL: there is none, or it has no room. */
 static struct block *cut_block(struct memory *memory, size_t bytes)
 {
-    const struct piece *piece = memory->reserve ? reserve_cut(memory->reserve, bytes) : NULL;
+    const struct memory_pool_block *piece =
+        memory->reserve ? memory_pool_alloc(memory->reserve, bytes) : NULL;
     if (!piece)
         return NULL;
     struct block *block = xcalloc(1, sizeof *block);
@@ -187,7 +188,7 @@ static int refuse(const struct memory *memory, int kind, size_t bytes, const cha
     if (memory->source.check && memory->source.check(memory->ctx, err) < 0)
         return error_wrap(err, "memory for %s", what);
     if (memory->reserve) {
-        const struct reserve_use use = reserve_use(memory->reserve);
+        const struct memory_pool_use use = memory_pool_use(memory->reserve);
         snprintf(reserved, sizeof reserved,
                  "; of %zu reserved %zu are free, %zu of them in one piece", use.bytes,
                  use.free_bytes, use.largest_hole);
@@ -233,7 +234,7 @@ void memory_free(struct memory *memory, void *address)
     *link = block->next;
     count_bytes(&memory->use, block->kind, -(int64_t)block->bytes);
     if (block->piece) {
-        reserve_give_back(memory->reserve, block->piece);
+        memory_pool_free(memory->reserve, block->piece);
         free(block);
         return;
     }
@@ -260,11 +261,11 @@ void memory_set_limit(struct memory *memory, int64_t bytes)
     memory->limit_bytes = bytes;
 }
 
-void memory_widen(const struct memory *memory, const void **piece, size_t *bytes)
+void memory_whole_block(const struct memory *memory, const void **piece, size_t *bytes)
 {
     if (!memory->reserve)
         return;
-    const struct reserve_use use = reserve_use(memory->reserve);
+    const struct memory_pool_use use = memory_pool_use(memory->reserve);
     const char *begin = use.memory, *at = *piece;
     if (at < begin || at >= begin + use.bytes)
         return;

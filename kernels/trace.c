@@ -15,12 +15,12 @@ struct trace {
     _Atomic int64_t taken;
     struct trace_clock clock; /* of stamps, unless the device has the host's */
     bool memory;
-    int64_t told_bytes[MEMORY_KINDS + 1]; /* the last is the total */
+    int64_t traced_bytes[MEMORY_KINDS + 1]; /* the last is the total */
 };
 
 /* ---- events ---- */
 
-struct trace_event *trace_take(struct trace *trace, enum trace_kind kind, const char *stream)
+struct trace_event *trace_add_event(struct trace *trace, enum trace_kind kind, const char *stream)
 {
     /* Any thread may take one, without a lock; what is beyond the end is only counted. */
     int64_t i = atomic_fetch_add(&trace->taken, 1);
@@ -37,7 +37,7 @@ void trace_range_begin(struct stream *s, enum trace_kind kind, const struct stre
     int depth = s->open_ranges++;
     if (depth >= STREAM_MAX_RANGES)
         return;
-    struct trace_event *event = s->ranges[depth] = trace_take(s->device->trace, kind, s->name);
+    struct trace_event *event = s->ranges[depth] = trace_add_event(s->device->trace, kind, s->name);
     if (!event)
         return;
     event->range = *range;
@@ -53,12 +53,12 @@ void trace_range_end(struct stream *s)
         stream_timestamp(s, &s->ranges[depth]->end_ns);
 }
 
-static void tell_bytes(struct trace *trace, int which, const char *what, int64_t bytes)
+static void trace_bytes(struct trace *trace, int which, const char *what, int64_t bytes)
 {
-    if (trace->told_bytes[which] == bytes)
+    if (trace->traced_bytes[which] == bytes)
         return;
-    trace->told_bytes[which] = bytes;
-    struct trace_event *event = trace_take(trace, TRACE_MEMORY, "");
+    trace->traced_bytes[which] = bytes;
+    struct trace_event *event = trace_add_event(trace, TRACE_MEMORY, "");
     if (!event)
         return;
     event->begin_ns = event->end_ns = clock_monotonic_ns();
@@ -71,15 +71,15 @@ void trace_memory(struct device *device)
     if (!device->trace->memory)
         return;
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        tell_bytes(device->trace, kind, memory_kind_name((enum memory_kind)kind),
-                   use->current_bytes[kind]);
-    tell_bytes(device->trace, MEMORY_KINDS, "total", use->current_total_bytes);
+        trace_bytes(device->trace, kind, memory_kind_name((enum memory_kind)kind),
+                    use->current_bytes[kind]);
+    trace_bytes(device->trace, MEMORY_KINDS, "total", use->current_total_bytes);
 }
 
 /* ---- clocks ---- */
 
 /* The stream is idle, so its stamp is taken while we look. */
-static bool look_at_stamp(void *stream, int64_t *ret_ns)
+static bool read_stamp(void *stream, int64_t *ret_ns)
 {
     struct error ignored; /* a failed stream has no times to map */
     stream_timestamp(stream, ret_ns);
@@ -88,7 +88,7 @@ static bool look_at_stamp(void *stream, int64_t *ret_ns)
 
 static void compare_clocks(const struct device *device, int which)
 {
-    trace_clock_compare(&device->trace->clock, which, look_at_stamp, device->streams);
+    trace_clock_compare(&device->trace->clock, which, read_stamp, device->streams);
 }
 
 static bool has_other_clock(const struct device *device)
@@ -112,7 +112,7 @@ bool device_trace_begin(struct device *device, int64_t most, bool memory, struct
     trace->events = xcalloc((size_t)most, sizeof *trace->events);
     trace->most = most;
     trace->memory = memory;
-    memset(trace->told_bytes, -1, sizeof trace->told_bytes);
+    memset(trace->traced_bytes, -1, sizeof trace->traced_bytes);
     sync_streams(device);
     for (struct stream *s = device->streams; s; s = s->next)
         s->open_ranges = 0;
@@ -134,8 +134,8 @@ static int compare(const void *left, const void *right)
     return a < b ? -1 : a > b; /* what was queued first is outside */
 }
 
-static void tell(const struct trace *trace, int64_t count,
-                 void (*each)(void *ctx, const struct trace_event *event), void *ctx)
+static void emit_events(const struct trace *trace, int64_t count,
+                        void (*each)(void *ctx, const struct trace_event *event), void *ctx)
 {
     auto_free struct trace_event **order = xcalloc((size_t)count + 1, sizeof *order);
     int64_t whole = 0;
@@ -169,7 +169,7 @@ static void map_stamps(const struct device *device)
 
 static void add(void *ctx, const struct trace_event *event)
 {
-    struct trace_event *room = trace_take(ctx, event->kind, event->stream);
+    struct trace_event *room = trace_add_event(ctx, event->kind, event->stream);
     if (room)
         *room = *event;
 }
@@ -185,7 +185,7 @@ int64_t device_trace_end(struct device *device,
         device->backend->trace_end(device, add, trace);
     device->trace = NULL;
     if (each)
-        tell(trace, count_events(trace), each, ctx);
+        emit_events(trace, count_events(trace), each, ctx);
     int64_t taken = atomic_load(&trace->taken), most = trace->most;
     free(trace->events);
     free(trace);

@@ -41,7 +41,7 @@ static inline int64_t trace_clock_map(const struct trace_clock *c, int64_t their
 
 /* Room for one more event, of that stream ("": none), all else 0; NULL: there is none any more.
  * From any thread. An event whose end_ns stays 0 is none. */
-struct trace_event *trace_take(struct trace *trace, enum trace_kind kind, const char *stream);
+struct trace_event *trace_add_event(struct trace *trace, enum trace_kind kind, const char *stream);
 
 /* For device.c. */
 void trace_range_begin(struct stream *s, enum trace_kind kind, const struct stream_range *range);

@@ -23,8 +23,8 @@ cli:(base|operator|agent|cli)/.*|kernels/(device|dtype|ops|random).h
 # file : project headers it may include, where a file is held tighter than its room
 pure='
 base/library.[ch]:base/(contract|error|library).h
-kernels/product.[ch]:kernels/(ops|product).h
-kernels/reserve.[ch]:base/mem.h|kernels/reserve.h
+kernels/matmul.[ch]:kernels/(ops|matmul).h
+kernels/memory_pool.[ch]:base/mem.h|kernels/memory_pool.h
 kernels/trace.h:base/error.h
 kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/[^/]*:base/.*|operator/[^/]*|operator/(job|reconcile|manifest|kube|leader|apply|cache)/.*
@@ -34,12 +34,12 @@ operator/kube/(command|kubeconfig_file).[ch]:base/.*|operator/kube/(command|kube
 operator/kube/watch.[ch]:base/.*|operator/kube/watch.h
 operator/leader/lease.[ch]:base/(backoff|clock).h|operator/leader/lease.h
 operator/manifest/pod.[ch]:base/(contract|mem|str).h|operator/job/.*|operator/(reconcile/restart|manifest/pod).h
-operator/apply/(expect|steps).[ch]:base/(error|mem).h|operator/job/.*|operator/(reconcile/plan|apply/(expect|steps)).h
+operator/apply/(expectations|steps).[ch]:base/(error|mem).h|operator/job/.*|operator/(reconcile/plan|apply/(expectations|steps)).h
 operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(types|names)).h
-kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|memory|ops|product|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
@@ -73,7 +73,7 @@ agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_so
 agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
 agent/compat/(shim.*|command_stubs|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|command_stubs|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
-agent/dataset/ascending.[ch]:agent/dataset/offset_search.h
+agent/dataset/offset_search.[ch]:agent/dataset/offset_search.h
 agent/dataset/(masking|sampler).[ch]:kernels/random.h|agent/dataset/(masking|sampler).h
 agent/dataset/example_batch.[ch]:base/error.h|agent/dataset/(example_batch|examples|masking|token_source).h
 agent/text/.*:base/.*|agent/text/.*

@@ -81,7 +81,7 @@ void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int re
 static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
 {
     if (c->shared->buffers)
-        device_memory_widen(c->shared->device, &memory, &bytes);
+        device_memory_whole_block(c->shared->device, &memory, &bytes);
     return settle(c, nccl_buffers_register(c->shared->buffers, c->nccl, memory, bytes));
 }
 

@@ -40,7 +40,7 @@ struct tensor *nn_rope(struct tape *tape, struct tensor *qkv, const struct nn_he
                        const float *cos, const float *sin)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, qkv);
+        tape_release(tape, qkv);
         return NULL;
     }
     assert(qkv->dims == 3 && qkv->shape[2] == packed_width(heads) && qkv->readers == 1);
@@ -90,7 +90,7 @@ static float *dbias_alloc(struct tape *tape, struct tensor *bias)
     return tape_alloc(tape, (size_t)bias->count * sizeof(float), "gradient of the position bias");
 }
 
-static void dbias_give(struct tape *tape, struct tensor *bias, float *dbias)
+static void dbias_accumulate(struct tape *tape, struct tensor *bias, float *dbias)
 {
     if (!bias)
         return;
@@ -102,7 +102,7 @@ static void dbias_give(struct tape *tape, struct tensor *bias, float *dbias)
                                bias->count);
         device_free(stream_device(tape_stream(tape)), dbias);
     }
-    tape_give_gradient(tape, bias, gradient);
+    tape_accumulate_gradient(tape, bias, gradient);
 }
 
 static void attention_backward(struct tape *tape, struct tape_op *op)
@@ -119,10 +119,10 @@ static void attention_backward(struct tape *tape, struct tape_op *op)
         nn_ops(tape)->attention_backward(tape_stream(tape), x->dtype, d.q, d.k, d.v, dbias,
                                          y->gradient, y->data, op->memory, in.q, in.k, in.v, &s);
     }
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
     if (kv)
-        tape_give_gradient(tape, kv, dkv);
-    dbias_give(tape, bias, dbias);
+        tape_accumulate_gradient(tape, kv, dkv);
+    dbias_accumulate(tape, bias, dbias);
 }
 
 /* Everything but the bias's address, which may be another one in backward. */
@@ -179,8 +179,8 @@ struct tensor *nn_attention(struct tape *tape, struct tensor *qkv, struct tensor
                             const struct nn_heads *heads, const struct nn_attention_how *how)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, qkv);
-        tape_drop(tape, bias);
+        tape_release(tape, qkv);
+        tape_release(tape, bias);
         return NULL;
     }
     assert(qkv->dims == 3 && qkv->shape[2] == packed_width(heads));
@@ -195,8 +195,8 @@ struct tensor *nn_cross_attention(struct tape *tape, struct tensor *q, struct te
                                   const struct nn_heads *heads, const struct nn_attention_how *how)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, q);
-        tape_drop(tape, kv);
+        tape_release(tape, q);
+        tape_release(tape, kv);
         return NULL;
     }
     assert(q->dims == 3 && q->shape[2] == heads->heads * heads->hd);

@@ -35,14 +35,14 @@ static void conv2d_backward(struct tape *tape, struct tape_op *op)
     if (dx)
         nn_ops(tape)->conv2d_backward_data(tape_stream(tape), x->dtype, dx, dy,
                                            params[NN_WEIGHT]->value, &shape);
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 struct tensor *nn_conv2d(struct tape *tape, struct module *m, struct tensor *x, bool relu)
 {
     tape_enter(tape, m);
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     const int64_t *w = m->params[NN_WEIGHT]->shape;
@@ -82,13 +82,13 @@ static void max_pool2d_backward(struct tape *tape, struct tape_op *op)
         nn_ops(tape)->max_pool2d_backward(tape_stream(tape), x->dtype, dx, op->memory,
                                           op->output->gradient, x->shape[0], x->shape[1],
                                           x->shape[2], x->shape[3]);
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 struct tensor *nn_max_pool2d(struct tape *tape, struct tensor *x)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     assert(x->dims == 4);
@@ -112,13 +112,13 @@ static void flatten_backward(struct tape *tape, struct tape_op *op)
     if (dx)
         nn_ops(tape)->channels_last(tape_stream(tape), x->dtype, dx, op->output->gradient,
                                     x->shape[0], x->shape[1], x->shape[2], x->shape[3]);
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 struct tensor *nn_flatten(struct tape *tape, struct tensor *x)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     assert(x->dims == 4);

@@ -32,9 +32,9 @@ static void dropout_backward(struct tape *tape, struct tape_op *op)
     struct dropout_args a;
     NN_GET_ARGS(op, a);
     /* The mask is not kept: the same key gives it again. */
-    void *gradient = tape_take_gradient(op->output);
+    void *gradient = tape_steal_gradient(op->output);
     dropout_queue(tape, op->module->dropout, &a, gradient, gradient);
-    tape_give_gradient(tape, op->inputs[0], gradient);
+    tape_accumulate_gradient(tape, op->inputs[0], gradient);
 }
 
 struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x, uint64_t layer)

@@ -138,7 +138,7 @@ static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct t
 {
     tape_enter(tape, m);
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     struct tensor *y = nn_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
@@ -162,8 +162,8 @@ struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor
 {
     tape_enter(tape, m);
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
-        tape_drop(tape, y);
+        tape_release(tape, x);
+        tape_release(tape, y);
         return NULL;
     }
     apply(tape, m, x, y, false, &(struct linear_args){.column = column});

@@ -25,14 +25,14 @@ static void cross_entropy_backward(struct tape *tape, struct tape_op *op)
                                                a.scale, x->shape[0], x->shape[1]);
     if (gradient == op->memory)
         op->memory = NULL;
-    tape_give_gradient(tape, x, gradient);
+    tape_accumulate_gradient(tape, x, gradient);
 }
 
 void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
                       double *sums)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return;
     }
     assert(x->dims == 2);
@@ -118,7 +118,7 @@ static void language_backward(struct tape *tape, struct tape_op *op)
                                            a.weight->value, &shape, false);
     }
     chunk_free(tape, &chunk);
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 static void evaluate(struct tape *tape, const struct language_args *a, const struct tensor *x)
@@ -140,7 +140,7 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
 {
     tape_enter(tape, head);
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return;
     }
     assert(chunk_rows > 0 && x->shape[x->dims - 1] == weight->shape[1]);
@@ -165,6 +165,6 @@ void nn_language_logits(struct tape *tape, struct module *head, struct param *we
         nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, DTYPE_F32, logits, x->data,
                                      weight->value, bias ? bias->value : NULL, false, &shape);
     }
-    tape_drop(tape, x);
+    tape_release(tape, x);
     tape_leave(tape, head);
 }

@@ -78,7 +78,7 @@ static void norm_backward(struct tape *tape, struct tape_op *op)
     struct param *const *params = op->module->params;
     const void *w = params[NN_WEIGHT]->value;
     bool add_dx = x->gradient != NULL, add;
-    void *dy = y->gradient, *dx = add_dx ? x->gradient : tape_take_gradient(y);
+    void *dy = y->gradient, *dx = add_dx ? x->gradient : tape_steal_gradient(y);
     float *dw = tape_param_gradient(params[NN_WEIGHT], &add);
     if (a.root_mean_square) {
         nn_ops(tape)->rms_norm_backward(tape_stream(tape), x->dtype, dx, add_dx, dw, dy, x->data, w,
@@ -89,7 +89,7 @@ static void norm_backward(struct tape *tape, struct tape_op *op)
                                           x->data, w, op->memory, a.rows, a.D, add);
     }
     if (!add_dx)
-        tape_give_gradient(tape, x, dx);
+        tape_accumulate_gradient(tape, x, dx);
 }
 
 /* The norm of x; or, where there is a y, of x + y, in y's place: one op forward,
@@ -124,7 +124,7 @@ static struct tensor *norm_alone(struct tape *tape, struct module *m, struct ten
     struct tensor *output = NULL;
     tape_enter(tape, m);
     if (tape_failed(tape))
-        tape_drop(tape, x);
+        tape_release(tape, x);
     else
         output = norm(tape, m, x, NULL, eps, root_mean_square);
     tape_leave(tape, m);
@@ -138,12 +138,12 @@ static struct tensor *norm_of_sum(struct tape *tape, struct module *m, struct te
     struct tensor *output = NULL;
     tape_enter(tape, m);
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
-        tape_drop(tape, y);
+        tape_release(tape, x);
+        tape_release(tape, y);
         y = NULL;
     } else {
         assert(x->count == y->count && y->readers == 1);
-        output = norm(tape, m, x, ret_sum ? tape_keep(y) : y, eps, root_mean_square);
+        output = norm(tape, m, x, ret_sum ? tape_retain(y) : y, eps, root_mean_square);
     }
     if (ret_sum)
         *ret_sum = y;

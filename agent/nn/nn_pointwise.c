@@ -27,8 +27,8 @@ void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y)
 struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
-        tape_drop(tape, y);
+        tape_release(tape, x);
+        tape_release(tape, y);
         return NULL;
     }
     assert(x->count == y->count && y->readers == 1);
@@ -65,13 +65,13 @@ static void gated_backward(struct tape *tape, struct tape_op *op)
     if (dx)
         (a.gelu ? ops->geglu_backward : ops->swiglu_backward)(
             tape_stream(tape), x->dtype, dx, y->gradient, x->data, y->count / I, I);
-    tape_give_gradient(tape, x, dx);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 static struct tensor *gated(struct tape *tape, struct tensor *x, bool gelu, const char *what)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     struct gated_args a = {gelu};
@@ -120,16 +120,16 @@ static void gelu_backward(struct tape *tape, struct tape_op *op)
     struct gelu_args a;
     NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0];
-    void *gradient = tape_take_gradient(op->output);
+    void *gradient = tape_steal_gradient(op->output);
     nn_ops(tape)->gelu_backward(tape_stream(tape), x->dtype, gradient, gradient, x->data, x->count,
                                 a.tanh);
-    tape_give_gradient(tape, x, gradient);
+    tape_accumulate_gradient(tape, x, gradient);
 }
 
 struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     struct gelu_args a = {tanh};
@@ -150,15 +150,15 @@ struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
 static void tanh_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *y = op->output;
-    void *gradient = tape_take_gradient(y);
+    void *gradient = tape_steal_gradient(y);
     nn_ops(tape)->tanh_backward(tape_stream(tape), y->dtype, gradient, gradient, y->data, y->count);
-    tape_give_gradient(tape, op->inputs[0], gradient);
+    tape_accumulate_gradient(tape, op->inputs[0], gradient);
 }
 
 struct tensor *nn_tanh(struct tape *tape, struct tensor *x)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     struct tensor *y = tape_tensor(tape, x->dims, x->shape, "tanh");
@@ -187,7 +187,7 @@ static void scale_backward(struct tape *tape, struct tape_op *op)
 struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     assert(x->readers == 1);
@@ -224,7 +224,7 @@ static void first_token_backward(struct tape *tape, struct tape_op *op)
 struct tensor *nn_first_token(struct tape *tape, struct tensor *x)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     int64_t B = x->shape[0], D = x->shape[2], row = x->shape[1] * D;

@@ -137,7 +137,7 @@ static void consume(struct tape *tape, const struct tape_op *op, struct tensor *
     if (op->reads_inputs)
         input->recorded++;
     if (!op->reads_inputs) {
-        tape_drop_reader(tape, input);
+        tape_release_reader(tape, input);
     } else if (input->maker && input->readers == input->recorded) {
         device_free(tape->device, input->data);
         input->data = NULL;
@@ -148,7 +148,7 @@ void tape_record(struct tape *tape, const struct tape_op *op)
 {
     if (!tape->recording || tape->failed) {
         for (int i = 0; i < TAPE_MAX_INPUTS; i++)
-            tape_drop(tape, op->inputs[i]);
+            tape_release(tape, op->inputs[i]);
         device_free(tape->device, op->memory);
         return;
     }
@@ -169,7 +169,7 @@ void tape_record(struct tape *tape, const struct tape_op *op)
 static void release_reader(struct tape *tape, struct tensor *t)
 {
     t->recorded--;
-    tape_drop_reader(tape, t);
+    tape_release_reader(tape, t);
 }
 
 static void release(struct tape *tape, struct tape_op *op)
@@ -178,12 +178,12 @@ static void release(struct tape *tape, struct tape_op *op)
         if (op->inputs[i] && op->reads_inputs)
             release_reader(tape, op->inputs[i]);
         if (op->inputs[i])
-            tape_drop_reference(tape, op->inputs[i]);
+            tape_release_reference(tape, op->inputs[i]);
     }
     if (op->output && op->reads_output)
         release_reader(tape, op->output);
     if (op->output)
-        tape_drop_reference(tape, op->output);
+        tape_release_reference(tape, op->output);
     device_free(tape->device, op->memory);
 }
 

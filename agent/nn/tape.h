@@ -3,7 +3,7 @@
  * gradients in hooks at the modules' borders.
  *
  * Lifetime rule, for the least memory: an op consumes its input tensors. To use a tensor twice,
- * tape_keep() it first. The tape keeps what backward reads, and frees it as backward passes.
+ * tape_retain() it first. The tape keeps what backward reads, and frees it as backward passes.
  *
  * Failure rule, so that models read like the paper: the tape remembers its first failure (device
  * memory, a hook). Ops on a failed tape do nothing and return NULL, and ops accept NULL.
@@ -99,9 +99,9 @@ struct tensor *tape_input(struct tape *tape, void *data, int dims, const int64_t
  * pass. NULL if the tape has failed. */
 struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, const char *what);
 /* One more use of the tensor. Returns it. NULL-safe. */
-struct tensor *tape_keep(struct tensor *t);
+struct tensor *tape_retain(struct tensor *t);
 /* One use less. NULL-safe. */
-void tape_drop(struct tape *tape, struct tensor *t);
+void tape_release(struct tape *tape, struct tensor *t);
 
 /* Device memory for an op to hand to tape_record() (saved indices, ...). NULL if the tape has
  * failed. */
@@ -131,8 +131,8 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
 /* An op that was queued forward, to be run backwards. */
 struct tape_op {
     /* Queues the op's backward: takes output's gradient, gives the inputs' (tape_gradient,
-     * tape_give_gradient) and the parameters' (tape_param_gradient). Not called if nothing gave the
-     * output a gradient. */
+     * tape_accumulate_gradient) and the parameters' (tape_param_gradient). Not called if nothing
+     * gave the output a gradient. */
     void (*backward)(struct tape *tape, struct tape_op *op);
     /* NULL, or queues the forward again: writes output's value (fresh memory) and `memory`, with
      * the same bits. For cheap ops that read their inputs. */
@@ -151,10 +151,10 @@ void tape_record(struct tape *tape, const struct tape_op *op);
 /* Memory for an op to write one gradient of `t` to. NULL if t needs none or the tape has failed. */
 void *tape_gradient(struct tape *tape, struct tensor *t);
 /* The memory, which the op has written, becomes t's gradient or is added to it. */
-void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient);
+void tape_accumulate_gradient(struct tape *tape, struct tensor *t, void *gradient);
 /* Takes t's gradient from it, so that the op can overwrite the memory and give it to an input. NULL
  * if t has none. */
-void *tape_take_gradient(struct tensor *t);
+void *tape_steal_gradient(struct tensor *t);
 /* For ops that can accumulate in place: t's gradient (*ret_accumulate is true), or fresh memory,
  * which is t's gradient from now on and which the op writes. NULL as tape_gradient. */
 void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);

@@ -59,8 +59,8 @@ void tape_run_backward(struct tape *tape, int base);
 
 /* One reader of the value less. The value is freed at 0, and also when all readers left are ops
  * that can recompute it. */
-void tape_drop_reader(struct tape *tape, struct tensor *t);
-void tape_drop_reference(struct tape *tape, struct tensor *t);
+void tape_release_reader(struct tape *tape, struct tensor *t);
+void tape_release_reference(struct tape *tape, struct tensor *t);
 /* Memory for t's value or gradient; NULL if the tape has failed. */
 void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *what);
 

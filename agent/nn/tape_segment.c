@@ -13,19 +13,19 @@ struct segment {
 _Static_assert(sizeof(struct segment) <= sizeof((struct tape_op *)0)->args, "a segment is an op");
 
 /* The segment as one op whose backward records it and runs the record backwards. */
-static void run_again(struct tape *tape, struct tape_op *op)
+static void rerun_forward(struct tape *tape, struct tape_op *op)
 {
     struct segment segment;
     memcpy(&segment, op->args, sizeof segment);
     int base = tape->count;
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
-        tape_keep(op->inputs[i]);
+        tape_retain(op->inputs[i]);
     tape->recording = tape->recomputing = true;
     struct tensor *y = segment.run(tape, segment.args, op->inputs);
     tape->recording = tape->recomputing = false;
     if (y) {
-        y->gradient = tape_take_gradient(op->output);
-        tape_drop(tape, y);
+        y->gradient = tape_steal_gradient(op->output);
+        tape_release(tape, y);
     }
     tape_run_backward(tape, base);
 }
@@ -33,9 +33,9 @@ static void run_again(struct tape *tape, struct tape_op *op)
 static struct tensor *run_unrecorded(struct tape *tape, const struct segment *segment,
                                      struct tensor *const inputs[TAPE_MAX_INPUTS])
 {
-    struct tape_op op = {.backward = run_again, .reads_inputs = true};
+    struct tape_op op = {.backward = rerun_forward, .reads_inputs = true};
     for (int i = 0; i < TAPE_MAX_INPUTS; i++)
-        op.inputs[i] = tape_keep(inputs[i]);
+        op.inputs[i] = tape_retain(inputs[i]);
     tape->recording = false;
     struct tensor *y = op.output = segment->run(tape, segment->args, inputs);
     tape->recording = true;

@@ -83,7 +83,7 @@ struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, co
     return NULL;
 }
 
-void tape_drop_reference(struct tape *tape, struct tensor *t)
+void tape_release_reference(struct tape *tape, struct tensor *t)
 {
     assert(t->references > 0);
     if (--t->references > 0)
@@ -92,7 +92,7 @@ void tape_drop_reference(struct tape *tape, struct tensor *t)
     free(t);
 }
 
-void tape_drop_reader(struct tape *tape, struct tensor *t)
+void tape_release_reader(struct tape *tape, struct tensor *t)
 {
     assert(t->readers > 0);
     t->readers--;
@@ -107,7 +107,7 @@ void tape_drop_reader(struct tape *tape, struct tensor *t)
     }
 }
 
-struct tensor *tape_keep(struct tensor *t)
+struct tensor *tape_retain(struct tensor *t)
 {
     if (t) {
         t->readers++;
@@ -116,12 +116,12 @@ struct tensor *tape_keep(struct tensor *t)
     return t;
 }
 
-void tape_drop(struct tape *tape, struct tensor *t)
+void tape_release(struct tape *tape, struct tensor *t)
 {
     if (!t)
         return;
-    tape_drop_reader(tape, t);
-    tape_drop_reference(tape, t);
+    tape_release_reader(tape, t);
+    tape_release_reference(tape, t);
 }
 
 /* ---- gradients ---- */
@@ -141,7 +141,7 @@ void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accu
     return t->gradient;
 }
 
-void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
+void tape_accumulate_gradient(struct tape *tape, struct tensor *t, void *gradient)
 {
     /* The first gradient becomes the tensor's, without a copy; others are added to it. */
     if (!t->gradient && !t->is_input) {
@@ -154,7 +154,7 @@ void tape_give_gradient(struct tape *tape, struct tensor *t, void *gradient)
     device_free(tape->device, gradient);
 }
 
-void *tape_take_gradient(struct tensor *t)
+void *tape_steal_gradient(struct tensor *t)
 {
     void *gradient = t->gradient;
     t->gradient = NULL;

@@ -47,7 +47,7 @@ static int64_t sequence_tokens(const struct agent_config *c, const struct model 
 }
 
 /* Unasked it is ours so far: attention_table.c has no rows. */
-static bool asks_cudnn(void)
+static bool tries_cudnn(void)
 {
     const char *asked = getenv(ENV_ATTENTION);
     return asked && strcmp(asked, "cudnn") == 0;
@@ -76,7 +76,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .V = l->V,
         .gated = l->gated,
         .bias = model->task == MODEL_TRANSLATION,
-        .cudnn = asks_cudnn(),
+        .cudnn = tries_cudnn(),
         .chunk_rows = language_chunk_rows(0, l->V),
         .checkpointing = trainer_checkpointing(c),
         .offload = c->memory.offload_activations,

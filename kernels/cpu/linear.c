@@ -1,5 +1,5 @@
 /* Linear layers: three matrix products. */
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/strip.h"
 
 /* Those of the op that is run. */
@@ -34,8 +34,8 @@ static void relu_rows(const struct linear_args *a)
 static void forward_run(void *args)
 {
     const struct linear_args *a = args;
-    const struct product product = product_forward(&a->shape, a->t_y);
-    product_run(a->s, a->t, &product, a->x, a->w, a->bias, a->y);
+    const struct matmul matmul = matmul_forward(&a->shape, a->t_y);
+    matmul_run(a->s, a->t, &matmul, a->x, a->w, a->bias, a->y);
     if (a->relu)
         relu_rows(a);
 }
@@ -53,8 +53,8 @@ static void backward_data_run(void *args)
 {
     const struct linear_args *a = args;
     /* dx = dy W. */
-    const struct product product = product_backward_data(&a->shape, a->t, a->accumulate);
-    product_run(a->s, a->t, &product, a->dy, a->w, NULL, a->dx);
+    const struct matmul matmul = matmul_backward_data(&a->shape, a->t, a->accumulate);
+    matmul_run(a->s, a->t, &matmul, a->dy, a->w, NULL, a->dx);
 }
 
 void cpu_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
@@ -68,11 +68,11 @@ static void backward_weights_run(void *args)
 {
     const struct linear_args *a = args;
     const struct linear_shape *z = &a->shape;
-    const struct product product = product_backward_weights(z, a->accumulate);
+    const struct matmul matmul = matmul_backward_weights(z, a->accumulate);
     /* dW = dy^T x, [out, in] as torch.nn.Linear has it; transposed (in_out), as GPT-2's Conv1D has
      * it, dW = x^T dy. */
-    product_run(a->s, a->t, &product, z->in_out ? a->x : a->dy, z->in_out ? a->dy : a->x, NULL,
-                a->dw);
+    matmul_run(a->s, a->t, &matmul, z->in_out ? a->x : a->dy, z->in_out ? a->dy : a->x, NULL,
+               a->dw);
     if (a->dbias)
         cpu_sum_rows(a->dbias, a->t, a->dy, z->rows, z->out, z->y_stride, a->accumulate);
 }

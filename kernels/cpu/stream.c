@@ -5,7 +5,7 @@
 #include "kernels/cpu/stream.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/trace_log.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct cpu_stream {
     pthread_t worker;
     void *scratch; /* the worker's own */
     size_t scratch_bytes;
-    struct product_cache *products; /* too; NULL before the first */
+    struct matmul_cache *products; /* too; NULL before the first */
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t work;  /* queued or closing changed: the worker waits for it */
@@ -64,7 +64,7 @@ static void unreference(struct cpu_stream *s)
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->moved);
     free(s->scratch);
-    product_cache_close(s->products);
+    matmul_cache_close(s->products);
     free(s);
 }
 
@@ -108,7 +108,7 @@ static void note_closure(struct cpu_stream *s, struct closure *c)
     if (c->wait_for ? end_ns - begin_ns < SHORT_WAIT_NS : !c->name)
         return;
     struct trace_event *event =
-        trace_take(s->base.device->trace, c->wait_for ? TRACE_WAIT : TRACE_OP, s->base.name);
+        trace_add_event(s->base.device->trace, c->wait_for ? TRACE_WAIT : TRACE_OP, s->base.name);
     if (!event)
         return;
     event->begin_ns = begin_ns;
@@ -211,11 +211,11 @@ void *cpu_scratch(struct stream *stream, size_t bytes)
     return s->scratch;
 }
 
-struct product_cache *cpu_product_cache(struct stream *stream)
+struct matmul_cache *cpu_matmul_cache(struct stream *stream)
 {
     struct cpu_stream *s = (struct cpu_stream *)stream;
     if (!s->products)
-        s->products = product_cache_open();
+        s->products = matmul_cache_open();
     return s->products;
 }
 

@@ -54,8 +54,9 @@ static const struct attention_measured *find_row(const struct attention_choice *
     return found;
 }
 
-bool attention_asks_cudnn(const struct attention_choice *choice, enum attention_direction direction,
-                          enum dtype t, const struct attention_shape *z)
+bool attention_tries_cudnn(const struct attention_choice *choice,
+                           enum attention_direction direction, enum dtype t,
+                           const struct attention_shape *z)
 {
     if (choice->mode == ATTENTION_OURS || !is_possible(t, z))
         return false;

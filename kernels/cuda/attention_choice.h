@@ -62,8 +62,9 @@ bool attention_is_measured(const struct attention_choice *choice);
 /* Whether to try cuDNN. False for calls that it never gets: another dtype than bf16, a bias,
  * dropout, padding, heads that are neither 64 nor 128 wide, strides that are no multiples of 16
  * bytes. */
-bool attention_asks_cudnn(const struct attention_choice *choice, enum attention_direction direction,
-                          enum dtype t, const struct attention_shape *shape);
+bool attention_tries_cudnn(const struct attention_choice *choice,
+                           enum attention_direction direction, enum dtype t,
+                           const struct attention_shape *shape);
 
 #ifdef __cplusplus
 }

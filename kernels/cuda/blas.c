@@ -63,7 +63,7 @@ static const struct library_symbol symbols[] = {
 /* cuBLASLt's matrices are column-major: our c is its transpose, so that its A is our b and its B
  * our a, and a row stride is a leading dimension. */
 struct plan {
-    struct product product; /* what it is for */
+    struct matmul matmul; /* what it is for */
     enum dtype t;
     bool with_bias;
     uint32_t alignment; /* of all operands, bytes */
@@ -135,7 +135,7 @@ static bool succeeded(struct stream *s, const struct functions *lt, cublasStatus
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return true;
-    const struct product *p = &plan->product;
+    const struct matmul *p = &plan->matmul;
     char text[256];
     snprintf(text, sizeof text,
              "%s of a %s product (m %lld, n %lld, k %lld, strides %lld %lld %lld): %s", what,
@@ -160,7 +160,7 @@ static cublasStatus_t describe(const struct functions *lt, cublasLtMatrixLayout_
 
 static cublasStatus_t make_desc(const struct functions *lt, struct plan *plan, const void *bias)
 {
-    const struct product *p = &plan->product;
+    const struct matmul *p = &plan->matmul;
     cublasOperation_t transpose = CUBLAS_OP_T;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     cublasStatus_t status = lt->desc_create(&plan->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
@@ -180,7 +180,7 @@ static cublasStatus_t make_desc(const struct functions *lt, struct plan *plan, c
 
 static cublasStatus_t make_layouts(const struct functions *lt, struct plan *plan)
 {
-    const struct product *p = &plan->product;
+    const struct matmul *p = &plan->matmul;
     cublasStatus_t status = describe(lt, &plan->a, plan->t, p->trans_b ? p->n : p->k,
                                      p->trans_b ? p->k : p->n, p->b_stride);
     if (!status)
@@ -238,7 +238,7 @@ static struct plan *plan_find(struct stream *s, const struct plan *want, const v
     for (int i = 0; i < PLANS; i++) {
         struct plan *plan = &blas->plans[i];
         if (plan->used_at && plan->t == want->t && plan->with_bias == want->with_bias &&
-            plan->alignment == want->alignment && product_equal(&plan->product, &want->product)) {
+            plan->alignment == want->alignment && matmul_equal(&plan->matmul, &want->matmul)) {
             plan->used_at = blas->uses;
             return plan;
         }
@@ -266,13 +266,13 @@ static uint32_t alignment_of(const void *a, const void *b, const void *bias, con
     return (uint32_t)(bits & -bits);
 }
 
-bool blas_product(struct stream *s, enum dtype t, const struct product *p, const void *a,
-                  const void *b, const void *bias, void *c)
+bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                 const void *b, const void *bias, void *c)
 {
     assert(p->m >= 1 && p->n >= 1 && p->k >= 1 && !(bias && p->accumulate));
     const struct blas *blas = cuda_blas(s);
     const struct plan want = {
-        .product = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
+        .matmul = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
     struct plan *plan = plan_find(s, &want, bias);
     if (!plan)
         return true;

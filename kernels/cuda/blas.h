@@ -6,7 +6,7 @@
 #define SHOAL_KERNELS_CUDA_BLAS_H
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/product.h"
+#include "kernels/matmul.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,8 +22,8 @@ void blas_close(struct blas *blas); /* NULL-safe; what is queued is done */
 /* Queues c = op(a) op(b) ..., m, n and k at least 1. bias is of c's dtype. Returns false, with
  * nothing queued, if cuBLASLt has no algorithm for it. A failure of the library fails the
  * stream. */
-bool blas_product(struct stream *s, enum dtype t, const struct product *p, const void *a,
-                  const void *b, const void *bias, void *c);
+bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                 const void *b, const void *bias, void *c);
 
 /* That of the stream's device (stream.c). */
 struct blas *cuda_blas(struct stream *s);

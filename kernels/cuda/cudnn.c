@@ -32,7 +32,7 @@ struct cudnn {
     struct attention_choice choice;
     bool was_opened, is_usable;
     struct error failure; /* why it is not */
-    bool told[2];         /* forward, backward: that it is not cuDNN */
+    bool logged[2];       /* forward, backward: that it is not cuDNN */
     struct cudnn_api api;
     cudnn_handle handle;
     struct cudnn_graph properties; /* holds `device` */
@@ -68,11 +68,11 @@ void cudnn_close(struct cudnn *c)
     free(c);
 }
 
-static void tell(struct cudnn *c, bool backward, const char *what, const char *why)
+static void log_fallback(struct cudnn *c, bool backward, const char *what, const char *why)
 {
-    if (c->told[backward])
+    if (c->logged[backward])
         return;
-    c->told[backward] = true;
+    c->logged[backward] = true;
     log_write(LOG_WARNING, "attention: %s is done by our own kernels, not by cuDNN: %s%s%s",
               backward ? "backward" : "forward", what, *what && *why ? ": " : "", why);
 }
@@ -109,7 +109,7 @@ static bool is_usable(struct cudnn *c, struct stream *s, bool backward)
         c->is_usable = start(c, &c->failure);
     }
     if (!c->is_usable)
-        tell(c, backward, "", c->failure.msg);
+        log_fallback(c, backward, "", c->failure.msg);
     return c->is_usable;
 }
 
@@ -207,7 +207,7 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         return false;
     struct cudnn_attention *a = find_plan(s, shape, backward);
     if (!a->plan) {
-        tell(c, backward, a->graph.failed, a->graph.reason);
+        log_fallback(c, backward, a->graph.failed, a->graph.reason);
         return false;
     }
     const size_t delta_at = (size_t)(a->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
@@ -228,7 +228,7 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         return true;
     a->plan = NULL; /* never again */
     a->graph.failed = "its plan does not run";
-    tell(c, backward, a->graph.failed, c->api.status_text(status));
+    log_fallback(c, backward, a->graph.failed, c->api.status_text(status));
     return false;
 }
 
@@ -238,7 +238,7 @@ bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse
     const struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return attention_asks_cudnn(&c->choice, ATTENTION_FORWARD, t, shape) &&
+    return attention_tries_cudnn(&c->choice, ATTENTION_FORWARD, t, shape) &&
            attend(s, false, shape, pointers);
 }
 
@@ -250,6 +250,6 @@ bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return attention_asks_cudnn(&c->choice, ATTENTION_BACKWARD, t, shape) &&
+    return attention_tries_cudnn(&c->choice, ATTENTION_BACKWARD, t, shape) &&
            attend(s, true, shape, pointers);
 }

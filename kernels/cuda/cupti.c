@@ -136,7 +136,7 @@ static int load(struct error *err)
     return has_started ? 0 : -1;
 }
 
-static bool look_at_clock(void *ctx, int64_t *ret_ns)
+static bool read_clock(void *ctx, int64_t *ret_ns)
 {
     (void)ctx;
     uint64_t now_ns;
@@ -204,7 +204,7 @@ int cuda_trace_begin(struct device *device, struct error *ret_why)
     is_loaded = true;
     api.flush_all(CUPTI_FLUSH_FORCED); /* records that came too late for the trace before */
     free_buffers(take_buffers());
-    trace_clock_compare(&clocks, 0, look_at_clock, NULL);
+    trace_clock_compare(&clocks, 0, read_clock, NULL);
     if (enable_all(ret_why) == 0)
         return 0;
     give_up();
@@ -293,7 +293,7 @@ void cuda_trace_end(struct device *device, trace_add *add, void *ctx)
     cuda_use((struct cuda_device *)device);
     disable_all(); /* first: what comes after a flush would be the next trace's */
     api.flush_all(CUPTI_FLUSH_FORCED);
-    trace_clock_compare(&clocks, 1, look_at_clock, NULL);
+    trace_clock_compare(&clocks, 1, read_clock, NULL);
     struct names names = read_names(device);
     struct buffer *all = take_buffers();
     for (struct buffer *buffer = all; buffer; buffer = buffer->next) {

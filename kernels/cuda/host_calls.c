@@ -119,8 +119,8 @@ void host_calls_close(struct host_calls *h)
     free(h);
 }
 
-cudaError_t host_calls_put(struct host_calls *h, cudaStream_t stream, void (*run)(void *arg),
-                           void *arg)
+cudaError_t host_calls_launch(struct host_calls *h, cudaStream_t stream, void (*run)(void *arg),
+                              void *arg)
 {
     struct call *call = xcalloc(1, sizeof *call);
     pthread_mutex_lock(&h->lock);

@@ -15,6 +15,6 @@ cudaError_t host_calls_open(struct host_calls **ret_calls);
 void host_calls_close(struct host_calls *calls);
 
 /* Queues run(arg) on the stream; arg is from malloc and is freed after it. */
-cudaError_t host_calls_put(struct host_calls *calls, cudaStream_t stream, void (*run)(void *arg),
-                           void *arg);
+cudaError_t host_calls_launch(struct host_calls *calls, cudaStream_t stream, void (*run)(void *arg),
+                              void *arg);
 #endif

@@ -10,7 +10,7 @@ enum { TILE = 16 };
 
 /* The product for which cuBLASLt has no algorithm, in tiles; c's columns go with blockIdx.y. */
 template <class T, class C>
-static __global__ void product_kernel(struct product p, const T *a, const T *b, const C *bias, C *c)
+static __global__ void product_kernel(struct matmul p, const T *a, const T *b, const C *bias, C *c)
 {
     /* One column more than needed: threads that read a column then meet different banks of shared
      * memory. */
@@ -43,7 +43,7 @@ static __global__ void product_kernel(struct product p, const T *a, const T *b, 
 }
 
 template <class T, class C>
-static void own_product(struct stream *s, const struct product *p, const void *a, const void *b,
+static void own_product(struct stream *s, const struct matmul *p, const void *a, const void *b,
                         const void *bias, void *c)
 {
     const dim3 grid((unsigned)((p->m + TILE - 1) / TILE), (unsigned)((p->n + TILE - 1) / TILE));
@@ -52,7 +52,7 @@ static void own_product(struct stream *s, const struct product *p, const void *a
 }
 
 /* bias: of c's dtype. */
-static void product(struct stream *s, enum dtype t, const struct product *p, const void *a,
+static void product(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
                     const void *b, const void *bias, void *c)
 {
     if (p->m == 0 || (p->k == 0 && p->accumulate))
@@ -64,7 +64,7 @@ static void product(struct stream *s, enum dtype t, const struct product *p, con
                    "linear: no rows");
         return;
     }
-    if (blas_product(s, t, p, a, b, bias, c))
+    if (blas_matmul(s, t, p, a, b, bias, c))
         return;
     if (t == DTYPE_F32)
         own_product<float, float>(s, p, a, b, bias, c);
@@ -122,7 +122,7 @@ void cuda_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y
                          const struct linear_shape *shape)
 {
     assert(t_y == t || t_y == DTYPE_F32);
-    const struct product p = product_forward(shape, t_y);
+    const struct matmul p = matmul_forward(shape, t_y);
     const void *in_product = t == t_y ? bias : NULL; /* its bias is of y's dtype */
     const void *left = t == t_y ? NULL : bias;
     product(s, t, &p, x, w, in_product, y);
@@ -139,7 +139,7 @@ void cuda_linear_forward(struct stream *s, enum dtype t, enum dtype t_y, void *y
 void cuda_linear_backward_data(struct stream *s, enum dtype t, void *dx, const void *dy,
                                const void *w, const struct linear_shape *shape, bool accumulate)
 {
-    const struct product p = product_backward_data(shape, t, accumulate);
+    const struct matmul p = matmul_backward_data(shape, t, accumulate);
     product(s, t, &p, dy, w, NULL, dx);
 }
 
@@ -147,7 +147,7 @@ void cuda_linear_backward_weights(struct stream *s, enum dtype t, float *dw, flo
                                   const void *x, const void *dy, const struct linear_shape *shape,
                                   bool accumulate)
 {
-    const struct product p = product_backward_weights(shape, accumulate);
+    const struct matmul p = matmul_backward_weights(shape, accumulate);
     product(s, t, &p, shape->in_out ? x : dy, shape->in_out ? dy : x, NULL, dw);
     if (dbias)
         cuda_sum_rows(s, dbias, t, dy, shape->rows, shape->out, shape->y_stride, accumulate);

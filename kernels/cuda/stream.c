@@ -3,8 +3,8 @@
 #include "kernels/cuda/stream.h"
 #include "base/mem.h"
 #include "kernels/cuda/host_calls.h"
-#include "kernels/cuda/progress.h"
-#include "kernels/cuda/stamps.h"
+#include "kernels/cuda/stream_progress.h"
+#include "kernels/cuda/timestamps.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@ struct cuda_stream {
     void *scratch;
     size_t scratch_bytes;
     struct host_calls *calls; /* NULL before the first */
-    struct progress *progress;
-    struct stamps stamps;
+    struct stream_progress *progress;
+    struct timestamps stamps;
 };
 
 struct cuda_event {
     struct event base;
     cudaEvent_t handle;
-    struct progress *source; /* last recorded; a reference; NULL before */
+    struct stream_progress *source; /* last recorded; a reference; NULL before */
     uint64_t point;
 };
 
@@ -105,7 +105,7 @@ void cuda_check(struct stream *stream, cudaError_t status, const char *what)
     if (status == cudaSuccess)
         return;
     cuda_error(&err, status, what);
-    progress_fail(s->progress, progress_step(s->progress), &err);
+    stream_progress_fail(s->progress, stream_progress_step(s->progress), &err);
 }
 
 void *cuda_scratch(struct stream *stream, size_t bytes)
@@ -123,7 +123,7 @@ void *cuda_scratch(struct stream *stream, size_t bytes)
     s->scratch = NULL;
     s->scratch_bytes = 0;
     if (device->scratch_alloc(device, bytes, &s->scratch, &err) < 0)
-        progress_fail(s->progress, progress_step(s->progress), &err);
+        stream_progress_fail(s->progress, stream_progress_step(s->progress), &err);
     else
         s->scratch_bytes = bytes;
     return s->scratch;
@@ -148,7 +148,7 @@ int cuda_stream_open(struct device *device, const char *name, bool high_priority
         return error_wrap(err, "stream %s", name);
     }
     nvtxNameCudaStreamA(s->handle, name);
-    s->progress = progress_open();
+    s->progress = stream_progress_open();
     *ret_stream = &s->base;
     return 0;
 }
@@ -158,8 +158,8 @@ void cuda_stream_close(struct stream *stream)
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cudaStreamSynchronize(cuda_uncaptured(stream));
     host_calls_close(s->calls);
-    progress_close(s->progress);
-    stamps_close(&s->stamps);
+    stream_progress_close(s->progress);
+    timestamps_close(&s->stamps);
     stream->device->scratch_free(stream->device, s->scratch);
     cudaStreamDestroy(s->handle);
     free(s);
@@ -174,8 +174,8 @@ int cuda_stream_sync(struct stream *stream, struct error *err)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "wait for its work");
-    bool failed = progress_end(s->progress, err);
-    cudaError_t status = stamps_take(&s->stamps, device_of(stream), !failed);
+    bool failed = stream_progress_end(s->progress, err);
+    cudaError_t status = timestamps_collect(&s->stamps, device_of(stream), !failed);
     if (status != cudaSuccess)
         return cuda_error(err, status, "read its clock");
     return failed ? -1 : 0;
@@ -198,9 +198,9 @@ static void run_call(void *arg)
 {
     struct call *call = arg;
     struct error err = {0};
-    if (!progress_has_failed(call->s->progress, call->point) &&
+    if (!stream_progress_has_failed(call->s->progress, call->point) &&
         call->function(call->args, &err) < 0)
-        progress_fail(call->s->progress, call->point, &err);
+        stream_progress_fail(call->s->progress, call->point, &err);
 }
 
 void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct error *err),
@@ -209,14 +209,14 @@ void cuda_stream_call(struct stream *stream, int (*function)(void *args, struct 
     struct cuda_stream *s = (struct cuda_stream *)stream;
     struct call *call = xcalloc(1, sizeof *call);
     call->s = s;
-    call->point = progress_step(s->progress);
+    call->point = stream_progress_step(s->progress);
     call->function = function;
     if (bytes)
         memcpy(call->args, args, bytes);
     cudaStream_t handle = cuda_uncaptured(stream);
     cudaError_t status = s->calls ? cudaSuccess : host_calls_open(&s->calls);
     if (status == cudaSuccess)
-        status = host_calls_put(s->calls, handle, run_call, call);
+        status = host_calls_launch(s->calls, handle, run_call, call);
     else
         free(call);
     cuda_check(stream, status, "queue a host function");
@@ -233,7 +233,8 @@ void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t 
 void cuda_stream_timestamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, stamps_put(&s->stamps, cuda_uncaptured(stream), ret_ns), "take the time");
+    cuda_check(stream, timestamps_record(&s->stamps, cuda_uncaptured(stream), ret_ns),
+               "take the time");
 }
 
 /* ---- events ---- */
@@ -257,7 +258,7 @@ void cuda_event_close(struct event *event)
     struct cuda_event *e = (struct cuda_event *)event;
     cuda_use((struct cuda_device *)event->device);
     cudaEventDestroy(e->handle);
-    progress_unreference(e->source);
+    stream_progress_unreference(e->source);
     free(e);
 }
 
@@ -266,9 +267,9 @@ void cuda_event_record(struct event *event, struct stream *stream)
     struct cuda_event *e = (struct cuda_event *)event;
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, cudaEventRecord(e->handle, cuda_uncaptured(stream)), "record an event");
-    progress_unreference(e->source);
-    e->source = progress_reference(s->progress);
-    e->point = progress_step(s->progress);
+    stream_progress_unreference(e->source);
+    e->source = stream_progress_reference(s->progress);
+    e->point = stream_progress_step(s->progress);
 }
 
 /* A GPU in a fault passes nothing any more. From any thread: one that has chosen no device would
@@ -292,5 +293,5 @@ void cuda_stream_wait(struct stream *stream, struct event *event)
         return; /* a stream is in order with itself */
     cuda_check(stream, cudaStreamWaitEvent(cuda_uncaptured(stream), e->handle, 0),
                "wait for an event");
-    progress_wait(s->progress, e->source, e->point);
+    stream_progress_wait(s->progress, e->source, e->point);
 }

@@ -93,7 +93,7 @@ static struct tensor *layer_norm(struct net *net, struct tensor *x)
 static struct tensor *residual_rms_norm(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
-    struct tensor *sum, *y = nn_gelu(tape, tape_keep(x), true);
+    struct tensor *sum, *y = nn_gelu(tape, tape_retain(x), true);
     y = nn_add_rms_norm(tape, net->layer, x, y, &sum, 1e-2f);
     return nn_add(tape, sum, y);
 }
@@ -101,7 +101,7 @@ static struct tensor *residual_rms_norm(struct net *net, struct tensor *x)
 static struct tensor *residual_layer_norm(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
-    struct tensor *y = nn_gelu(tape, tape_keep(x), true);
+    struct tensor *y = nn_gelu(tape, tape_retain(x), true);
     return nn_add_layer_norm(tape, net->layer, x, y, NULL, 1e-2f);
 }
 
@@ -115,7 +115,7 @@ static struct tensor *linear_into(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
     struct tensor *y = nn_columns(tape, x, 12, "y");
-    y = nn_linear_into(tape, net->layer, tape_keep(x), y, 0);
+    y = nn_linear_into(tape, net->layer, tape_retain(x), y, 0);
     return nn_linear_into(tape, net->layer, x, y, 6);
 }
 
@@ -138,7 +138,7 @@ static struct tensor *gelu_tanh(struct net *net, struct tensor *x)
 static struct tensor *residual(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
-    tape_keep(x);
+    tape_retain(x);
     return nn_add(tape, x, nn_gelu(tape, x, true));
 }
 
@@ -179,8 +179,8 @@ static struct tensor *biased_attention(struct net *net, struct tensor *x)
     struct tape *tape = net->f->tape;
     struct nn_attention_how how = {.scale = 1};
     struct tensor *bias = nn_embedding(tape, net->layer, distances, 1, 5);
-    tape_keep(x);
-    struct tensor *y = nn_attention(tape, x, tape_keep(bias), &shared_heads, &how);
+    tape_retain(x);
+    struct tensor *y = nn_attention(tape, x, tape_retain(bias), &shared_heads, &how);
     how.key_counts = key_counts;
     x = nn_attention(tape, x, bias, &shared_heads, &how);
     return nn_add(tape, y, nn_gelu(tape, x, false));
@@ -191,7 +191,7 @@ static struct tensor *cross_attention(struct net *net, struct tensor *x)
 {
     static const int32_t key_counts[] = {1, 3};
     struct nn_attention_how how = {.scale = 0.5f, .key_counts = key_counts};
-    struct tensor *q = linear(net, tape_keep(x));
+    struct tensor *q = linear(net, tape_retain(x));
     return nn_cross_attention(net->f->tape, q, x, &shared_heads, &how);
 }
 
@@ -218,7 +218,7 @@ static struct tensor *first_token(struct net *net, struct tensor *x)
 /* Twice: the second gradient is added to the first. */
 static struct tensor *first_tokens(struct net *net, struct tensor *x)
 {
-    struct tensor *y = nn_first_token(net->f->tape, tape_keep(x));
+    struct tensor *y = nn_first_token(net->f->tape, tape_retain(x));
     return nn_add(net->f->tape, y, first_token(net, x));
 }
 

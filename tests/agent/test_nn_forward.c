@@ -17,7 +17,7 @@ static void flatten_is_channel_major(void **state)
     assert_int_equal(y->dims, 2);
     assert_int_equal(y->shape[1], 12);
     stream_copy(f->stream, flat, y->data, sizeof flat);
-    tape_drop(f->tape, y);
+    tape_release(f->tape, y);
     assert_ok(tape_finish(f->tape, &err), &err);
     assert_ok(stream_sync(f->stream, &err), &err);
     for (int i = 0; i < 12; i++)
@@ -38,7 +38,7 @@ static void survivors(struct taped *f, const struct tape_pass *pass, uint64_t la
     struct tensor *x = tape_input(f->tape, ones, 2, (int64_t[]){rows, 4});
     struct tensor *y = nn_dropout(f->tape, m, x, layer);
     stream_copy(f->stream, ret, y->data, (size_t)rows * 4 * sizeof(float));
-    tape_drop(f->tape, y);
+    tape_release(f->tape, y);
     assert_ok(tape_finish(f->tape, &err), &err);
     assert_ok(stream_sync(f->stream, &err), &err);
 }

@@ -83,16 +83,16 @@ static int teardown(void **state)
 
 static void twice_backward(struct tape *tape, struct tape_op *op)
 {
-    float *gradient = tape_take_gradient(op->output);
+    float *gradient = tape_steal_gradient(op->output);
     const struct ops *ops = device_ops(stream_device(tape_stream(tape)));
     ops->scale(tape_stream(tape), DTYPE_F32, gradient, 2, op->output->count);
-    tape_give_gradient(tape, op->inputs[0], gradient);
+    tape_accumulate_gradient(tape, op->inputs[0], gradient);
 }
 
 static struct tensor *twice(struct tape *tape, struct tensor *x, bool reads_inputs)
 {
     if (tape_failed(tape)) {
-        tape_drop(tape, x);
+        tape_release(tape, x);
         return NULL;
     }
     struct tensor *y = tape_tensor(tape, x->dims, x->shape, "twice");
@@ -137,7 +137,7 @@ static void loss_backward(struct tape *tape, struct tape_op *op)
     float *gradient = tape_gradient(tape, op->inputs[0]);
     if (gradient)
         device_ops(stream_device(tape_stream(tape)))->fill(tape_stream(tape), gradient, 1, 4);
-    tape_give_gradient(tape, op->inputs[0], gradient);
+    tape_accumulate_gradient(tape, op->inputs[0], gradient);
 }
 
 static void loss(struct tape *tape, struct tensor *x)
@@ -154,9 +154,9 @@ static void gradients_of_all_uses_add_up(void **state)
     float gradient[4] = {0};
     tape_begin(f->tape, &(struct tape_pass){.training = true});
     struct tensor *x = source(f->tape, gradient);
-    loss(f->tape, twice(f->tape, twice(f->tape, tape_keep(x), false), true)); /* 4 */
-    loss(f->tape, tape_keep(x));                                              /* 1 */
-    loss(f->tape, twice(f->tape, x, true));                                   /* 2 */
+    loss(f->tape, twice(f->tape, twice(f->tape, tape_retain(x), false), true)); /* 4 */
+    loss(f->tape, tape_retain(x));                                              /* 1 */
+    loss(f->tape, twice(f->tape, x, true));                                     /* 2 */
     assert_ok(tape_backward(f->tape, &err), &err);
     assert_ok(stream_sync(f->stream, &err), &err);
     for (int i = 0; i < 4; i++)
@@ -169,7 +169,7 @@ static void what_no_loss_depends_on_gets_no_gradient(void **state)
     struct error err;
     float gradient[4] = {-1, -1, -1, -1}, input[4] = {0};
     tape_begin(f->tape, &(struct tape_pass){.training = true});
-    tape_drop(f->tape, twice(f->tape, source(f->tape, gradient), true));
+    tape_release(f->tape, twice(f->tape, source(f->tape, gradient), true));
     loss(f->tape, twice(f->tape, tape_input(f->tape, input, 1, (int64_t[]){4}), true));
     assert_ok(tape_backward(f->tape, &err), &err);
     assert_ok(stream_sync(f->stream, &err), &err);
@@ -192,7 +192,7 @@ static void values_live_as_long_as_they_are_read(void **state)
         for (int k = 0; k < 3; k++)
             x = twice(f->tape, x, rows[i].reads_inputs);
         assert_int_equal(bytes_in_use(f), rows[i].bytes);
-        tape_drop(f->tape, x);
+        tape_release(f->tape, x);
         assert_ok(tape_finish(f->tape, &err), &err);
         assert_int_equal(bytes_in_use(f), 0);
     }

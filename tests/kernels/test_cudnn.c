@@ -54,9 +54,9 @@ static void test_choice(void **state)
     const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 80);
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct attention_shape *shape = &rows[i].shape;
-        assert_false(attention_asks_cudnn(&ours, ATTENTION_FORWARD, DTYPE_BF16, shape));
-        assert_false(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_F32, shape));
-        assert_int_equal(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, shape),
+        assert_false(attention_tries_cudnn(&ours, ATTENTION_FORWARD, DTYPE_BF16, shape));
+        assert_false(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_F32, shape));
+        assert_int_equal(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, shape),
                          rows[i].possible);
     }
 }
@@ -90,7 +90,7 @@ static void test_measured(void **state)
         struct attention_shape shape = {PACKED(1, rows[i].T, 2, 2, rows[i].hd)};
         const struct attention_choice at = choice(ATTENTION_AUTO, rows[i].architecture);
         shape.causal = rows[i].causal;
-        if (attention_asks_cudnn(&at, rows[i].direction, DTYPE_BF16, &shape) != rows[i].is_cudnns)
+        if (attention_tries_cudnn(&at, rows[i].direction, DTYPE_BF16, &shape) != rows[i].is_cudnns)
             fail_msg("%s", rows[i].name);
         assert_int_equal(attention_is_measured(&at), rows[i].architecture != 89);
     }
@@ -122,7 +122,7 @@ static void test_never(void **state)
     shapes[2].key_counts = &some_counts;
     shapes[3].k_stride = 516;
     for (size_t i = 0; i < array_length(shapes); i++)
-        assert_false(attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &shapes[i]));
+        assert_false(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &shapes[i]));
 }
 
 static void test_mode(void **state)
@@ -181,7 +181,7 @@ static bool is_for_cudnn(const struct attention_row *row)
 {
     const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 90);
     return !row->bias && !row->key_counts[0] && row->shape.B > 0 &&
-           attention_asks_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &row->shape);
+           attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &row->shape);
 }
 
 /* Shapes that the other rows have not. */

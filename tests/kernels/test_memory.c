@@ -221,8 +221,8 @@ static void test_reserve(void **state)
     char *e = alloc(memory, MEMORY_UNIT, 0);
     const void *wide = c, *apart = before;
     size_t wide_bytes = 1, apart_bytes = 100;
-    memory_widen(memory, &wide, &wide_bytes);
-    memory_widen(memory, &apart, &apart_bytes);
+    memory_whole_block(memory, &wide, &wide_bytes);
+    memory_whole_block(memory, &apart, &apart_bytes);
     assert_true(wide == a && wide_bytes == 8192 && apart == before && apart_bytes == 100);
     assert_true(b == a + 1024 && c == b + 2048 && d == c + 256 && e == d + 1024);
     memory_free(memory, b);

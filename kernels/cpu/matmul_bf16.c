@@ -1,7 +1,7 @@
 /* Products of bf16 matrices by oneDNN's matmul primitives. Making one costs a millisecond, so each
  * shape's is kept: a training step asks for the same few again and again. */
 #include "base/mem.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/matmul.h"
 
 #include <dnnl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 enum { PLANS = 64 }; /* a model has about ten shapes; the one used longest ago makes room */
 
 struct plan {
-    struct product product; /* what the primitive is made for */
+    struct matmul matmul; /* what the primitive is made for */
     bool with_bias;
     uint64_t used_at; /* 0: free */
     dnnl_primitive_t primitive;
@@ -18,7 +18,7 @@ struct plan {
     size_t scratchpad_bytes;
 };
 
-struct product_cache {
+struct matmul_cache {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     uint64_t uses;
@@ -31,9 +31,9 @@ static void must(dnnl_status_t status)
     (void)status;
 }
 
-struct product_cache *product_cache_open(void)
+struct matmul_cache *matmul_cache_open(void)
 {
-    struct product_cache *cache = xcalloc(1, sizeof *cache);
+    struct matmul_cache *cache = xcalloc(1, sizeof *cache);
     must(dnnl_engine_create(&cache->engine, dnnl_cpu, 0));
     must(dnnl_stream_create(&cache->stream, cache->engine, dnnl_stream_default_flags));
     return cache;
@@ -53,7 +53,7 @@ static void plan_clear(struct plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
-void product_cache_close(struct product_cache *cache)
+void matmul_cache_close(struct matmul_cache *cache)
 {
     if (!cache)
         return;
@@ -78,16 +78,16 @@ static dnnl_memory_desc_t describe(int64_t rows, int64_t cols, int64_t stride, b
     return matrix;
 }
 
-static dnnl_memory_t hold(const struct product_cache *cache, const dnnl_memory_desc_t *matrix)
+static dnnl_memory_t hold(const struct matmul_cache *cache, const dnnl_memory_desc_t *matrix)
 {
     dnnl_memory_t memory;
     must(dnnl_memory_create(&memory, matrix, cache->engine, DNNL_MEMORY_NONE));
     return memory;
 }
 
-static void plan_make(const struct product_cache *cache, struct plan *plan)
+static void plan_make(const struct matmul_cache *cache, struct plan *plan)
 {
-    const struct product *p = &plan->product;
+    const struct matmul *p = &plan->matmul;
     dnnl_memory_desc_t a = describe(p->m, p->k, p->a_stride, p->trans_a, DTYPE_BF16);
     dnnl_memory_desc_t b = describe(p->k, p->n, p->b_stride, p->trans_b, DTYPE_BF16);
     dnnl_memory_desc_t c = describe(p->m, p->n, p->c_stride, false, p->t_c);
@@ -120,20 +120,20 @@ static void plan_make(const struct product_cache *cache, struct plan *plan)
     must(dnnl_primitive_desc_destroy(descriptor));
 }
 
-static struct plan *plan_find(struct product_cache *cache, const struct product *p, bool with_bias)
+static struct plan *plan_find(struct matmul_cache *cache, const struct matmul *p, bool with_bias)
 {
     struct plan *oldest = &cache->plans[0];
     cache->uses++;
     for (int i = 0; i < PLANS; i++) {
         struct plan *plan = &cache->plans[i];
-        if (plan->used_at && plan->with_bias == with_bias && product_equal(&plan->product, p)) {
+        if (plan->used_at && plan->with_bias == with_bias && matmul_equal(&plan->matmul, p)) {
             plan->used_at = cache->uses;
             return plan;
         }
         oldest = plan->used_at < oldest->used_at ? plan : oldest;
     }
     plan_clear(oldest);
-    oldest->product = *p;
+    oldest->matmul = *p;
     oldest->with_bias = with_bias;
     oldest->used_at = cache->uses;
     plan_make(cache, oldest);
@@ -145,15 +145,15 @@ static void set(dnnl_memory_t memory, const void *data)
     must(dnnl_memory_set_data_handle(memory, (void *)data));
 }
 
-bool product_native_bf16(struct stream *s, const struct product *p, const void *a, const void *b,
-                         const void *bias, void *c)
+bool matmul_native_bf16(struct stream *s, const struct matmul *p, const void *a, const void *b,
+                        const void *bias, void *c)
 {
     int isa = (int)dnnl_get_effective_cpu_isa(), needed = dnnl_cpu_isa_avx512_core_bf16;
     /* Without these instructions oneDNN would not be faster than fp32's sgemm, which product.c
      * takes then. */
     if ((isa & needed) != needed)
         return false;
-    struct product_cache *cache = cpu_product_cache(s);
+    struct matmul_cache *cache = cpu_matmul_cache(s);
     struct plan *plan = plan_find(cache, p, bias != NULL);
     /* The primitive knows shapes and strides alone; the pointers are those of this call. */
     set(plan->a, a);

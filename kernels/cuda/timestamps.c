@@ -1,16 +1,16 @@
-#include "kernels/cuda/stamps.h"
+#include "kernels/cuda/timestamps.h"
 
 #include "base/mem.h"
 
 #include <stdlib.h>
 
-cudaError_t stamps_put(struct stamps *stamps, cudaStream_t stream, int64_t *ret_ns)
+cudaError_t timestamps_record(struct timestamps *stamps, cudaStream_t stream, int64_t *ret_ns)
 {
     if (stamps->count == stamps->room) {
         stamps->room = stamps->room ? 2 * stamps->room : 16;
         stamps->all = xrealloc(stamps->all, stamps->room * sizeof *stamps->all);
     }
-    struct stamp *stamp = &stamps->all[stamps->count];
+    struct timestamp *stamp = &stamps->all[stamps->count];
     cudaError_t status = cudaSuccess;
     if (stamps->count == stamps->made) {
         status = cudaEventCreateWithFlags(&stamp->event, cudaEventDefault);
@@ -25,11 +25,12 @@ cudaError_t stamps_put(struct stamps *stamps, cudaStream_t stream, int64_t *ret_
     return cudaSuccess;
 }
 
-cudaError_t stamps_take(struct stamps *stamps, struct cuda_device *device, bool are_passed)
+cudaError_t timestamps_collect(struct timestamps *stamps, struct cuda_device *device,
+                               bool are_passed)
 {
     cudaError_t status = cudaSuccess;
     for (size_t i = 0; i < stamps->count && are_passed && status == cudaSuccess; i++) {
-        struct stamp *stamp = &stamps->all[i];
+        struct timestamp *stamp = &stamps->all[i];
         float ms = 0;
         status = cudaEventElapsedTime(&ms, device->tick, stamp->event);
         *stamp->ns = device->tick_ns + (int64_t)((double)ms * 1e6);
@@ -46,7 +47,7 @@ cudaError_t stamps_take(struct stamps *stamps, struct cuda_device *device, bool 
     return status;
 }
 
-void stamps_close(struct stamps *stamps)
+void timestamps_close(struct timestamps *stamps)
 {
     for (size_t i = 0; i < stamps->made; i++)
         cudaEventDestroy(stamps->all[i].event);

@@ -1,7 +1,7 @@
 /* A linear layer as matrix products: which operands are transposed, and how far apart their rows
  * lie. Pure; backends do the products. */
-#ifndef SHOAL_KERNELS_PRODUCT_H
-#define SHOAL_KERNELS_PRODUCT_H
+#ifndef SHOAL_KERNELS_MATMUL_H
+#define SHOAL_KERNELS_MATMUL_H
 
 #include "kernels/ops.h"
 
@@ -12,7 +12,7 @@ extern "C" {
 /* c = op(a) op(b) + bias, or c + op(a) op(b) if accumulate; op(a): [m, k], op(b): [k, n], op is the
  * transpose if trans. Row-major, rows `stride` elements apart. Summed in fp32. bias: [n] or NULL;
  * not with accumulate. */
-struct product {
+struct matmul {
     bool trans_a, trans_b;
     int64_t m, n, k;
     int64_t a_stride, b_stride, c_stride;
@@ -21,17 +21,16 @@ struct product {
 };
 
 /* Whether the two are the same work: the key that plans are cached by. */
-bool product_equal(const struct product *p, const struct product *q);
+bool matmul_equal(const struct matmul *p, const struct matmul *q);
 
 /* y = x op(w): a is x, b is w. */
-struct product product_forward(const struct linear_shape *shape, enum dtype t_y);
+struct matmul matmul_forward(const struct linear_shape *shape, enum dtype t_y);
 
 /* dx = dy op(w): a is dy, b is w. t: the layer's dtype. */
-struct product product_backward_data(const struct linear_shape *shape, enum dtype t,
-                                     bool accumulate);
+struct matmul matmul_backward_data(const struct linear_shape *shape, enum dtype t, bool accumulate);
 
 /* dw, fp32: a is dy and b is x, or a is x and b is dy if shape->in_out. */
-struct product product_backward_weights(const struct linear_shape *shape, bool accumulate);
+struct matmul matmul_backward_weights(const struct linear_shape *shape, bool accumulate);
 
 #ifdef __cplusplus
 }

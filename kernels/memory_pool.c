@@ -1,4 +1,4 @@
-#include "kernels/reserve.h"
+#include "kernels/memory_pool.h"
 
 #include "base/mem.h"
 
@@ -8,19 +8,19 @@
 
 /* All of the reserve, in the order of addresses; never two holes side by side. */
 struct part {
-    struct piece piece; /* first: a piece leads to its part */
+    struct memory_pool_block piece; /* first: a piece leads to its part */
     bool is_hole;
     struct part *before, *after;
     struct part *next_hole, *previous_hole;
 };
 
-struct reserve {
+struct memory_pool {
     struct part *first;
     struct part *holes; /* in no order: they are few */
-    struct reserve_use use;
+    struct memory_pool_use use;
 };
 
-static void add_hole(struct reserve *r, struct part *part)
+static void add_hole(struct memory_pool *r, struct part *part)
 {
     part->is_hole = true;
     part->previous_hole = NULL;
@@ -30,7 +30,7 @@ static void add_hole(struct reserve *r, struct part *part)
     r->holes = part;
 }
 
-static void remove_hole(struct reserve *r, struct part *part)
+static void remove_hole(struct memory_pool *r, struct part *part)
 {
     part->is_hole = false;
     if (part->previous_hole)
@@ -41,17 +41,17 @@ static void remove_hole(struct reserve *r, struct part *part)
         part->next_hole->previous_hole = part->previous_hole;
 }
 
-struct reserve *reserve_open(void *memory, size_t bytes)
+struct memory_pool *memory_pool_open(void *memory, size_t bytes)
 {
-    struct reserve *r = xcalloc(1, sizeof *r);
-    r->use = (struct reserve_use){.memory = memory, .bytes = bytes, .free_bytes = bytes};
+    struct memory_pool *r = xcalloc(1, sizeof *r);
+    r->use = (struct memory_pool_use){.memory = memory, .bytes = bytes, .free_bytes = bytes};
     r->first = xcalloc(1, sizeof *r->first);
-    r->first->piece = (struct piece){memory, bytes};
+    r->first->piece = (struct memory_pool_block){memory, bytes};
     add_hole(r, r->first);
     return r;
 }
 
-void reserve_close(struct reserve *r)
+void memory_pool_close(struct memory_pool *r)
 {
     if (!r)
         return;
@@ -64,7 +64,7 @@ void reserve_close(struct reserve *r)
 
 /* The smallest that has room, of several the first in memory: the same requests in the same order
  * then find the same places. */
-static struct part *find_hole(const struct reserve *r, size_t bytes)
+static struct part *find_hole(const struct memory_pool *r, size_t bytes)
 {
     struct part *best = NULL;
     for (struct part *hole = r->holes; hole; hole = hole->next_hole) {
@@ -78,10 +78,11 @@ static struct part *find_hole(const struct reserve *r, size_t bytes)
 }
 
 /* Leaves `bytes` in the part; the rest becomes a hole behind it. */
-static void split(struct reserve *r, struct part *part, size_t bytes)
+static void split(struct memory_pool *r, struct part *part, size_t bytes)
 {
     struct part *rest = xcalloc(1, sizeof *rest);
-    rest->piece = (struct piece){(char *)part->piece.memory + bytes, part->piece.bytes - bytes};
+    rest->piece =
+        (struct memory_pool_block){(char *)part->piece.memory + bytes, part->piece.bytes - bytes};
     rest->before = part;
     rest->after = part->after;
     if (rest->after)
@@ -91,12 +92,12 @@ static void split(struct reserve *r, struct part *part, size_t bytes)
     add_hole(r, rest);
 }
 
-const struct piece *reserve_cut(struct reserve *r, size_t bytes)
+const struct memory_pool_block *memory_pool_alloc(struct memory_pool *r, size_t bytes)
 {
     if (bytes > r->use.free_bytes)
         return NULL;
-    size_t whole = (bytes + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
-    whole = whole ? whole : RESERVE_ALIGN;
+    size_t whole = (bytes + MEMORY_POOL_ALIGN - 1) / MEMORY_POOL_ALIGN * MEMORY_POOL_ALIGN;
+    whole = whole ? whole : MEMORY_POOL_ALIGN;
     struct part *part = find_hole(r, whole);
     if (!part)
         return NULL;
@@ -117,7 +118,7 @@ static void swallow(struct part *part, struct part *after)
     free(after);
 }
 
-void reserve_give_back(struct reserve *r, const struct piece *piece)
+void memory_pool_free(struct memory_pool *r, const struct memory_pool_block *piece)
 {
     struct part *part = (struct part *)piece;
     assert(!part->is_hole);
@@ -132,9 +133,9 @@ void reserve_give_back(struct reserve *r, const struct piece *piece)
         add_hole(r, part);
 }
 
-struct reserve_use reserve_use(const struct reserve *r)
+struct memory_pool_use memory_pool_use(const struct memory_pool *r)
 {
-    struct reserve_use use = r->use;
+    struct memory_pool_use use = r->use;
     for (const struct part *hole = r->holes; hole; hole = hole->next_hole)
         if (use.largest_hole < hole->piece.bytes)
             use.largest_hole = hole->piece.bytes;

@@ -1,5 +1,5 @@
 /* Matrix products: which way they go, and the ways through oneDNN's sgemm. */
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/strip.h"
 
@@ -32,7 +32,7 @@ static void copy_strip(float *strip, const float *x, int64_t rows, int64_t width
  * do, fight for the same few lines of the cache, and rows of a vocabulary's length lie on a page
  * each. Read in place they take up to twice the time. A deep sum is made in steps, for the cache's
  * sake too. */
-static void fp32_in_strips(struct stream *s, const struct product *p, bool of_a, const float *a,
+static void fp32_in_strips(struct stream *s, const struct matmul *p, bool of_a, const float *a,
                            const float *b, float *c)
 {
     int64_t count = of_a ? p->m : p->n, step = strip_width(count),
@@ -59,7 +59,7 @@ static void fp32_in_strips(struct stream *s, const struct product *p, bool of_a,
     }
 }
 
-static void add_bias(const struct product *p, const float *bias, float *c)
+static void add_bias(const struct matmul *p, const float *bias, float *c)
 {
 #pragma omp parallel for schedule(static) if (p->m * p->n > CPU_GRAIN)
     for (int64_t r = 0; r < p->m; r++)
@@ -67,7 +67,7 @@ static void add_bias(const struct product *p, const float *bias, float *c)
             c[r * p->c_stride + i] += bias[i];
 }
 
-static void run_fp32(struct stream *s, const struct product *p, const float *a, const float *b,
+static void run_fp32(struct stream *s, const struct matmul *p, const float *a, const float *b,
                      const float *bias, float *c)
 {
     enum { NARROW = 96 }; /* too many threads for strips: sgemm shares the rows too */
@@ -110,7 +110,7 @@ static void narrow(enum dtype t, void *y, const float *dense, int64_t rows, int6
 enum { ROWS = 256 }; /* of c that are computed at once */
 
 /* Where bf16 is no number of the machine's: rows of c at a time, all of b. */
-static void bf16_as_fp32(const struct product *p, const bf16 *a, const bf16 *b, const bf16 *bias,
+static void bf16_as_fp32(const struct matmul *p, const bf16 *a, const bf16 *b, const bf16 *bias,
                          void *c, float *room)
 {
     int64_t b_rows = p->trans_b ? p->n : p->k, b_cols = p->trans_b ? p->k : p->n;
@@ -121,7 +121,7 @@ static void bf16_as_fp32(const struct product *p, const bf16 *a, const bf16 *b, 
         widen(wide_bias, DTYPE_BF16, bias, 1, p->n, p->n);
     for (int64_t m = 0, rows; m < p->m; m += rows) {
         rows = smaller(p->m - m, ROWS);
-        struct product part = *p;
+        struct matmul part = *p;
         part.m = rows;
         part.c_stride = p->n;
         widen(wide_a, DTYPE_BF16, a + (p->trans_a ? m : m * p->a_stride), p->trans_a ? p->k : rows,
@@ -137,25 +137,25 @@ static void bf16_as_fp32(const struct product *p, const bf16 *a, const bf16 *b, 
     }
 }
 
-static void run_bf16(struct stream *s, const struct product *p, const void *a, const void *b,
+static void run_bf16(struct stream *s, const struct matmul *p, const void *a, const void *b,
                      const void *bias, void *c)
 {
-    if (product_native_bf16(s, p, a, b, bias, c))
+    if (matmul_native_bf16(s, p, a, b, bias, c))
         return;
     int64_t room = p->k * p->n + ROWS * (p->k + p->n) + p->n;
     bf16_as_fp32(p, a, b, bias, c, cpu_scratch(s, (size_t)room * sizeof(float)));
 }
 
 /* A sum of no terms. */
-static void clear(const struct product *p, void *c)
+static void clear(const struct matmul *p, void *c)
 {
     size_t element = dtype_bytes(p->t_c);
     for (int64_t r = 0; r < p->m; r++)
         memset((char *)c + (size_t)(r * p->c_stride) * element, 0, (size_t)p->n * element);
 }
 
-void product_run(struct stream *s, enum dtype t, const struct product *p, const void *a,
-                 const void *b, const void *bias, void *c)
+void matmul_run(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                const void *b, const void *bias, void *c)
 {
     assert(t == DTYPE_BF16 || p->t_c == t);
     assert(!(bias && (p->accumulate || p->k == 0)));

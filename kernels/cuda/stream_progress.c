@@ -1,4 +1,4 @@
-#include "kernels/cuda/progress.h"
+#include "kernels/cuda/stream_progress.h"
 
 #include "base/mem.h"
 
@@ -7,12 +7,12 @@
 
 /* If `source` fails up to its `point`, we fail at `at`. */
 struct wait {
-    struct progress *source; /* a reference */
+    struct stream_progress *source; /* a reference */
     uint64_t point, at;
 };
 
-struct progress {
-    struct progress *next; /* of those whose stream is there */
+struct stream_progress {
+    struct stream_progress *next; /* of those whose stream is there */
     int references;
     uint64_t points;    /* so far */
     uint64_t passed;    /* up to here all went well */
@@ -24,23 +24,23 @@ struct progress {
 
 /* Guards all there is. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct progress *first;
+static struct stream_progress *first;
 
 /* ---- with the lock held ---- */
 
-static void unreference(struct progress *p)
+static void unreference(struct stream_progress *p)
 {
     if (p && !--p->references)
         free(p);
 }
 
-static bool has_failed(const struct progress *p, uint64_t point)
+static bool has_failed(const struct stream_progress *p, uint64_t point)
 {
     return p->failed_at && p->failed_at <= point;
 }
 
 /* Fails p where it waited for what has failed. Whether that is news. */
-static bool follow_source(struct progress *p, const struct wait *w)
+static bool follow_source(struct stream_progress *p, const struct wait *w)
 {
     if (!has_failed(w->source, w->point) || has_failed(p, w->at))
         return false;
@@ -49,7 +49,7 @@ static bool follow_source(struct progress *p, const struct wait *w)
     return true;
 }
 
-static bool follow_sources(struct progress *p)
+static bool follow_sources(struct stream_progress *p)
 {
     bool news = false;
     for (size_t i = 0; i < p->wait_count; i++)
@@ -58,7 +58,7 @@ static bool follow_sources(struct progress *p)
 }
 
 /* Forgets what has passed. */
-static void drop_passed(struct progress *p)
+static void drop_passed(struct stream_progress *p)
 {
     size_t kept = 0;
     for (size_t i = 0; i < p->wait_count; i++) {
@@ -70,7 +70,7 @@ static void drop_passed(struct progress *p)
     p->wait_count = kept;
 }
 
-static void drop_waits(struct progress *p)
+static void drop_waits(struct stream_progress *p)
 {
     for (size_t i = 0; i < p->wait_count; i++)
         unreference(p->waits[i].source);
@@ -79,7 +79,7 @@ static void drop_waits(struct progress *p)
 
 /* Some streams are never waited for themselves, but those they wait for are. Half of the room is
  * free then, so the waits are looked through once for as many new ones. */
-static void make_room(struct progress *p)
+static void make_room(struct stream_progress *p)
 {
     if (p->wait_count < p->wait_room)
         return;
@@ -92,9 +92,9 @@ static void make_room(struct progress *p)
 
 /* ---- the doors ---- */
 
-struct progress *progress_open(void)
+struct stream_progress *stream_progress_open(void)
 {
-    struct progress *p = xcalloc(1, sizeof *p);
+    struct stream_progress *p = xcalloc(1, sizeof *p);
     p->references = 1;
     pthread_mutex_lock(&lock);
     p->next = first;
@@ -103,10 +103,10 @@ struct progress *progress_open(void)
     return p;
 }
 
-void progress_close(struct progress *p)
+void stream_progress_close(struct stream_progress *p)
 {
     pthread_mutex_lock(&lock);
-    struct progress **link = &first;
+    struct stream_progress **link = &first;
     while (*link != p)
         link = &(*link)->next;
     *link = p->next;
@@ -117,7 +117,7 @@ void progress_close(struct progress *p)
     pthread_mutex_unlock(&lock);
 }
 
-struct progress *progress_reference(struct progress *p)
+struct stream_progress *stream_progress_reference(struct stream_progress *p)
 {
     pthread_mutex_lock(&lock);
     p->references++;
@@ -125,14 +125,14 @@ struct progress *progress_reference(struct progress *p)
     return p;
 }
 
-void progress_unreference(struct progress *p)
+void stream_progress_unreference(struct stream_progress *p)
 {
     pthread_mutex_lock(&lock);
     unreference(p);
     pthread_mutex_unlock(&lock);
 }
 
-uint64_t progress_step(struct progress *p)
+uint64_t stream_progress_step(struct stream_progress *p)
 {
     pthread_mutex_lock(&lock);
     uint64_t point = ++p->points;
@@ -140,7 +140,7 @@ uint64_t progress_step(struct progress *p)
     return point;
 }
 
-void progress_wait(struct progress *p, struct progress *source, uint64_t point)
+void stream_progress_wait(struct stream_progress *p, struct stream_progress *source, uint64_t point)
 {
     pthread_mutex_lock(&lock);
     make_room(p);
@@ -151,7 +151,7 @@ void progress_wait(struct progress *p, struct progress *source, uint64_t point)
     pthread_mutex_unlock(&lock);
 }
 
-void progress_fail(struct progress *p, uint64_t at, const struct error *err)
+void stream_progress_fail(struct stream_progress *p, uint64_t at, const struct error *err)
 {
     pthread_mutex_lock(&lock);
     if (!has_failed(p, at)) {
@@ -159,14 +159,14 @@ void progress_fail(struct progress *p, uint64_t at, const struct error *err)
         p->failure = *err;
         for (bool news = true; news;) {
             news = false;
-            for (struct progress *each = first; each; each = each->next)
+            for (struct stream_progress *each = first; each; each = each->next)
                 news |= follow_sources(each);
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-bool progress_has_failed(struct progress *p, uint64_t point)
+bool stream_progress_has_failed(struct stream_progress *p, uint64_t point)
 {
     pthread_mutex_lock(&lock);
     bool result = has_failed(p, point);
@@ -174,7 +174,7 @@ bool progress_has_failed(struct progress *p, uint64_t point)
     return result;
 }
 
-bool progress_end(struct progress *p, struct error *ret_failure)
+bool stream_progress_end(struct stream_progress *p, struct error *ret_failure)
 {
     pthread_mutex_lock(&lock);
     bool failed = p->failed_at != 0;
