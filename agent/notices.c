@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-static void tell(void *ctx, const char *line)
+static void log_line(void *ctx, const char *line)
 {
     (void)ctx;
     log_warning("%s", line);
@@ -22,5 +22,5 @@ void notices_log(const struct config *config)
 {
     if (config->script_notice[0])
         log_info("%s", config->script_notice);
-    config_notices(config, tell, NULL);
+    config_notices(config, log_line, NULL);
 }

@@ -50,7 +50,7 @@ struct httpd {
 struct exchange {
     struct httpd_page *page; /* NULL: none */
     size_t sent;
-    struct httpd_seat *seat; /* NULL: not a WebSocket */
+    struct httpd_client *seat; /* NULL: not a WebSocket */
 };
 
 /* ---- answering ---- */
@@ -63,7 +63,7 @@ static struct httpd *httpd_of(struct lws *wsi)
 static void end_exchange(struct lws *wsi, struct exchange *x)
 {
     if (x)
-        httpd_pages_give_back(httpd_of(wsi)->pages, take(x->page));
+        httpd_pages_release(httpd_of(wsi)->pages, take(x->page));
 }
 
 static int send_head(struct lws *wsi, int status, const char *content_type, size_t bytes)
@@ -139,11 +139,11 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
         return refuse(wsi, HTTP_STATUS_FORBIDDEN, foreign_host, is_head);
     bool is_late;
     struct httpd_page *page =
-        httpd_pages_take(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
+        httpd_pages_acquire(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
     if (!page)
         return refuse(wsi, HTTP_STATUS_NOT_FOUND, "not found", is_head);
     if (is_late) {
-        httpd_pages_give_back(httpd_of(wsi)->pages, page);
+        httpd_pages_release(httpd_of(wsi)->pages, page);
         return refuse(wsi, HTTP_STATUS_SERVICE_UNAVAILABLE, "not published in time", is_head);
     }
     *x = (struct exchange){.page = page};
@@ -183,7 +183,7 @@ static int on_writable(struct lws *wsi, struct exchange *x)
  * reads freed memory. What is neither it has answered already, headers gone. 0: let it be one. */
 static int on_upgrade(struct lws *wsi)
 {
-    if (!httpd_names_asks_for_websocket(wsi))
+    if (!httpd_names_is_websocket_upgrade(wsi))
         return -1;
     if (!is_host_welcome(wsi) || !httpd_names_origin_is_own(wsi)) {
         send_line(wsi, HTTP_STATUS_FORBIDDEN, is_host_welcome(wsi) ? foreign_origin : foreign_host,
@@ -245,7 +245,7 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
 }
 
 /* No file is left for the connection: it is closed at once, or it would be reported for ever. */
-static void turn_away(struct httpd *httpd, int listener)
+static void refuse_connection(struct httpd *httpd, int listener)
 {
     mem_cleanup_close(&httpd->spare);
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -258,7 +258,7 @@ static void turn_away(struct httpd *httpd, int listener)
 
 /* Who holds all connections would keep out the probes that decide whether this process lives, and
  * who asks for a page needs a moment only. A WebSocket is for long, and has a cap of its own. */
-static bool may_go(struct lws *wsi)
+static bool may_close(struct lws *wsi)
 {
     const struct exchange *x = lws_wsi_user(wsi);
     return !x || !x->seat;
@@ -266,7 +266,7 @@ static bool may_go(struct lws *wsi)
 
 static void adopt(struct httpd *httpd, struct lws_vhost *vhost, int fd)
 {
-    bool has_room = httpd_connections_make_room(&httpd->connections, may_go);
+    bool has_room = httpd_connections_make_room(&httpd->connections, may_close);
     if (!has_room || httpd->sockets > HTTPD_CONNECTIONS_MAX + LEAVING_MAX) {
         close(fd);
         return;
@@ -285,7 +285,7 @@ static int on_listener(struct lws *wsi, enum lws_callback_reasons reason, void *
     int fd = accept4(lws_get_socket_fd(wsi), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            turn_away(httpd_of(wsi), lws_get_socket_fd(wsi));
+            refuse_connection(httpd_of(wsi), lws_get_socket_fd(wsi));
         return 0;
     }
     httpd_connections_tune(fd);

@@ -70,7 +70,7 @@ static bool is_over_loopback(struct lws *wsi)
     return IN6_IS_ADDR_V4MAPPED(v6) ? v6->s6_addr[12] == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(v6);
 }
 
-bool httpd_names_asks_for_websocket(struct lws *wsi)
+bool httpd_names_is_websocket_upgrade(struct lws *wsi)
 {
     char upgrade[NAME_BYTES];
     return header(wsi, WSI_TOKEN_UPGRADE, upgrade) && strcasecmp(upgrade, "websocket") == 0;

@@ -8,9 +8,9 @@
 struct lws;
 
 /* Of the request that a connection has just received. */
-bool httpd_names_asks_for_websocket(struct lws *wsi); /* and not for HTTP/2 (h2c) */
-bool httpd_names_host_is_local(struct lws *wsi);      /* or it came from another machine */
-bool httpd_names_origin_is_own(struct lws *wsi);      /* or no web page asks */
+bool httpd_names_is_websocket_upgrade(struct lws *wsi); /* and not for HTTP/2 (h2c) */
+bool httpd_names_host_is_local(struct lws *wsi);        /* or it came from another machine */
+bool httpd_names_origin_is_own(struct lws *wsi);        /* or no web page asks */
 
 /* The rules of these, without a connection. */
 

@@ -93,8 +93,8 @@ void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t wit
     pthread_mutex_unlock(&pages->mutex);
 }
 
-struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path, int64_t now_ms,
-                                    bool *ret_is_late)
+struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *path, int64_t now_ms,
+                                       bool *ret_is_late)
 {
     pthread_mutex_lock(&pages->mutex);
     size_t i = find(pages, path);
@@ -107,7 +107,7 @@ struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path,
     return page;
 }
 
-void httpd_pages_give_back(struct httpd_pages *pages, struct httpd_page *page)
+void httpd_pages_release(struct httpd_pages *pages, struct httpd_page *page)
 {
     pthread_mutex_lock(&pages->mutex);
     let_go(page);

@@ -28,7 +28,7 @@ void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t wit
                         int64_t now_ms);
 
 /* NULL: no such path. *ret_is_late: it was not published as often as is expected. */
-struct httpd_page *httpd_pages_take(struct httpd_pages *pages, const char *path, int64_t now_ms,
-                                    bool *ret_is_late);
-void httpd_pages_give_back(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */
+struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *path, int64_t now_ms,
+                                       bool *ret_is_late);
+void httpd_pages_release(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */
 #endif

@@ -22,7 +22,7 @@ struct stream {
     int clients;
 };
 
-struct httpd_seat {
+struct httpd_client {
     struct lws *wsi; /* NULL: free */
     struct stream *stream;
     int64_t next; /* message to send */
@@ -32,7 +32,7 @@ struct httpd_streams {
     pthread_mutex_t mutex; /* guards the streams; the seats are the server's thread's */
     struct stream streams[HTTPD_STREAMS_MAX];
     int count;
-    struct httpd_seat seats[HTTPD_STREAM_CLIENTS_MAX];
+    struct httpd_client seats[HTTPD_STREAM_CLIENTS_MAX];
 };
 
 struct httpd_streams *httpd_streams_open(void)
@@ -96,7 +96,7 @@ int httpd_streams_clients(struct httpd_streams *s, const char *path)
 
 /* ---- clients ---- */
 
-static struct httpd_seat *free_seat(struct httpd_streams *s)
+static struct httpd_client *free_client(struct httpd_streams *s)
 {
     for (int i = 0; i < HTTPD_STREAM_CLIENTS_MAX; i++)
         if (!s->seats[i].wsi)
@@ -116,7 +116,7 @@ static struct stream *stream_of(struct httpd_streams *s, struct lws *wsi)
 bool httpd_streams_admit(struct httpd_streams *s, struct lws *wsi)
 {
     /* lws takes a subprotocol for a name of its own table */
-    if (lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0 || !free_seat(s))
+    if (lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0 || !free_client(s))
         return false;
     pthread_mutex_lock(&s->mutex);
     bool is_stream = stream_of(s, wsi);
@@ -124,9 +124,9 @@ bool httpd_streams_admit(struct httpd_streams *s, struct lws *wsi)
     return is_stream;
 }
 
-struct httpd_seat *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)
+struct httpd_client *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)
 {
-    struct httpd_seat *seat = free_seat(s);
+    struct httpd_client *seat = free_client(s);
     if (!seat)
         return NULL;
     pthread_mutex_lock(&s->mutex);
@@ -135,7 +135,7 @@ struct httpd_seat *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)
         stream->clients++;
         /* A new listener gets the last message at once: it would else show nothing until the next
          * one. */
-        *seat = (struct httpd_seat){
+        *seat = (struct httpd_client){
             .wsi = wsi, .stream = stream, .next = stream->pushed > 0 ? stream->pushed - 1 : 0};
     }
     pthread_mutex_unlock(&s->mutex);
@@ -145,23 +145,23 @@ struct httpd_seat *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)
     return seat;
 }
 
-void httpd_streams_leave(struct httpd_streams *s, struct httpd_seat *seat)
+void httpd_streams_leave(struct httpd_streams *s, struct httpd_client *seat)
 {
     if (!seat)
         return;
     pthread_mutex_lock(&s->mutex);
     seat->stream->clients--;
     pthread_mutex_unlock(&s->mutex);
-    *seat = (struct httpd_seat){0};
+    *seat = (struct httpd_client){0};
 }
 
 /* How many messages wait for the client. With the mutex held. */
-static int64_t waiting(const struct httpd_seat *seat)
+static int64_t waiting(const struct httpd_client *seat)
 {
     return seat->stream->pushed - seat->next;
 }
 
-int httpd_streams_write(struct httpd_streams *s, struct httpd_seat *seat)
+int httpd_streams_write(struct httpd_streams *s, struct httpd_client *seat)
 {
     /* Copied out under the lock: the socket may take its time, and a push may free the message
      * meanwhile. lws puts its frame header into the LWS_PRE bytes before the text. */
@@ -191,7 +191,7 @@ int httpd_streams_write(struct httpd_streams *s, struct httpd_seat *seat)
 void httpd_streams_wake(struct httpd_streams *s)
 {
     for (int i = 0; i < HTTPD_STREAM_CLIENTS_MAX; i++) {
-        struct httpd_seat *seat = &s->seats[i];
+        struct httpd_client *seat = &s->seats[i];
         if (!seat->wsi)
             continue;
         pthread_mutex_lock(&s->mutex);

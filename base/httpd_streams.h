@@ -12,7 +12,7 @@
 
 struct lws;
 struct httpd_streams;
-struct httpd_seat; /* a client's; NULL in a connection that is none */
+struct httpd_client; /* a client's; NULL in a connection that is none */
 
 struct httpd_streams *httpd_streams_open(void);
 void httpd_streams_close(struct httpd_streams *streams); /* all clients have left */
@@ -26,11 +26,11 @@ int httpd_streams_clients(struct httpd_streams *streams, const char *path);
  * seat is free. */
 bool httpd_streams_admit(struct httpd_streams *streams, struct lws *wsi);
 /* It has one now. NULL: the last seat was taken since. */
-struct httpd_seat *httpd_streams_join(struct httpd_streams *streams, struct lws *wsi);
-void httpd_streams_leave(struct httpd_streams *streams, struct httpd_seat *seat); /* NULL-safe */
+struct httpd_client *httpd_streams_join(struct httpd_streams *streams, struct lws *wsi);
+void httpd_streams_leave(struct httpd_streams *streams, struct httpd_client *seat); /* NULL-safe */
 
 /* Sends the next message, for the connection can be written to. Negative: close it. */
-int httpd_streams_write(struct httpd_streams *streams, struct httpd_seat *seat);
+int httpd_streams_write(struct httpd_streams *streams, struct httpd_client *seat);
 /* Something was pushed: asks to write to whoever waits, and drops who has lost messages. */
 void httpd_streams_wake(struct httpd_streams *streams);
 #endif

@@ -15,7 +15,7 @@
 /* The start of a list that is left out, as Go writes it. */
 #define LEFT_OUT "\"managedFields\":["
 
-struct mending {
+struct sanitizer {
     char *out; /* NULL: only look */
     size_t bytes, changes;
     int depth;
@@ -23,7 +23,7 @@ struct mending {
     bool in_text, escaped;
 };
 
-static void write(struct mending *m, const char *bytes, size_t count)
+static void write(struct sanitizer *m, const char *bytes, size_t count)
 {
     if (m->out)
         memcpy(m->out + m->bytes, bytes, count);
@@ -31,7 +31,7 @@ static void write(struct mending *m, const char *bytes, size_t count)
 }
 
 /* Takes the next character of a text, or the five of an escaped NUL; returns how many. */
-static size_t take_in_text(struct mending *m, const char *at, size_t left)
+static size_t take_in_text(struct sanitizer *m, const char *at, size_t left)
 {
     bool nul = m->escaped && left >= NUL_BYTES && memcmp(at, NUL, NUL_BYTES) == 0;
     size_t count = nul ? NUL_BYTES : 1;
@@ -45,7 +45,7 @@ static size_t take_in_text(struct mending *m, const char *at, size_t left)
     return count;
 }
 
-static void take_between_texts(struct mending *m, const char *at, size_t left)
+static void take_between_texts(struct sanitizer *m, const char *at, size_t left)
 {
     if (left >= strlen(LEFT_OUT) && memcmp(at, LEFT_OUT, strlen(LEFT_OUT)) == 0 &&
         m->depth < m->most)
@@ -66,9 +66,9 @@ static void take_between_texts(struct mending *m, const char *at, size_t left)
 
 /* Writes the text without what is left out to `out` (NULL: only counts) and returns how much was
  * changed; *ret_bytes is its length then. */
-static size_t mend(const char *text, size_t bytes, char *out, size_t *ret_bytes)
+static size_t sanitize(const char *text, size_t bytes, char *out, size_t *ret_bytes)
 {
-    struct mending m = {.out = out, .most = JSON_LENIENT_MAX_DEPTH};
+    struct sanitizer m = {.out = out, .most = JSON_LENIENT_MAX_DEPTH};
     for (size_t i = 0; i < bytes;) {
         if (m.in_text) {
             i += take_in_text(&m, text + i, bytes - i);
@@ -85,9 +85,9 @@ struct json *json_parse_lenient(const char *text, size_t bytes, struct error *er
 {
     size_t mended_bytes;
     auto_free char *mended = NULL;
-    if (mend(text, bytes, NULL, &mended_bytes) > 0) {
+    if (sanitize(text, bytes, NULL, &mended_bytes) > 0) {
         mended = xmalloc(mended_bytes);
-        mend(text, bytes, mended, &mended_bytes);
+        sanitize(text, bytes, mended, &mended_bytes);
         text = mended;
         bytes = mended_bytes;
     }

@@ -274,8 +274,8 @@ static const char *nearest_field(const struct json_field *fields, const char *na
     return nearest;
 }
 
-static void tell_unknown(struct json_reader *reader, const struct json_field *fields,
-                         const char *name)
+static void report_unknown(struct json_reader *reader, const struct json_field *fields,
+                           const char *name)
 {
     if (!reader->notes && !reader->misspelt_fails)
         return;
@@ -306,7 +306,7 @@ void json_read(struct json_reader *reader, const struct json *object,
         if (field)
             read_field(reader, value, field, out);
         else
-            tell_unknown(reader, fields, name);
+            report_unknown(reader, fields, name);
         json_leave(reader, depth);
     }
 }

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 /* A container ended and what that means for the replica. */
-static void tell_end(const struct local_replica *before, const struct local_replica *after,
-                     const struct changes_job *job, struct str *out)
+static void print_end(const struct local_replica *before, const struct local_replica *after,
+                      const struct changes_job *job, struct str *out)
 {
     bool failed = after->failures > before->failures;
     str_printf(out, "%s: %s -> %s (exit code %" PRId32 ")", after->name,
@@ -19,8 +19,8 @@ static void tell_end(const struct local_replica *before, const struct local_repl
     str_add(out, "\n");
 }
 
-void changes_tell(const struct local_replica *before, const struct local_replica *after,
-                  const struct changes_job *job, bool quiet, struct str *out)
+void changes_print(const struct local_replica *before, const struct local_replica *after,
+                   const struct changes_job *job, bool quiet, struct str *out)
 {
     enum local_state from = before->state;
     bool failed = after->failures > before->failures;
@@ -28,7 +28,7 @@ void changes_tell(const struct local_replica *before, const struct local_replica
         str_printf(out, "%s: a container failed (exit code %" PRId32 "), its pod runs on\n",
                    after->name, after->failure_code);
     } else if (failed || after->repeats > before->repeats) {
-        tell_end(before, after, job, out);
+        print_end(before, after, job, out);
         enum local_state end = failed ? LOCAL_FAILED : LOCAL_SUCCEEDED;
         from = job->finished || after->state == end ? end : LOCAL_RESTARTING;
     }

@@ -15,6 +15,6 @@ struct changes_job {
 /* Adds the lines for a replica that was `before` and is `after`, e.g.
  * "mnist-worker-1: Running -> Failed (exit code 138), restart 1 of 6". `quiet`: only failures and
  * what else counts as a restart. */
-void changes_tell(const struct local_replica *before, const struct local_replica *after,
-                  const struct changes_job *job, bool quiet, struct str *out);
+void changes_print(const struct local_replica *before, const struct local_replica *after,
+                   const struct changes_job *job, bool quiet, struct str *out);
 #endif

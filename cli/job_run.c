@@ -116,7 +116,7 @@ static void take_signals(struct run *run)
         }
         run->stop_signal = number;
         local_stop(run->local, run->now_ms);
-        if (!local_idle(run->local))
+        if (!local_is_idle(run->local))
             terminal_line(&run->view.terminal, "shoal: stopping %s; once more to kill it",
                           run->job->name);
     }
@@ -188,7 +188,7 @@ static void pass(struct run *run)
 static void show(struct run *run)
 {
     bool ending = run->stop_signal || run->broken;
-    job_view_tell(&run->view, status_of(run), ending);
+    job_view_print_changes(&run->view, status_of(run), ending);
     bool erased = run->view.terminal.view.length == 0;
     if (erased || run->now_ms >= job_view_due(&run->view, run->changed)) {
         job_view_draw(&run->view, run->now_ms);
@@ -199,7 +199,7 @@ static void show(struct run *run)
 static bool is_over(struct run *run)
 {
     bool ending = run->stop_signal || run->broken || condition_finished(status_of(run));
-    return ending && local_idle(run->local);
+    return ending && local_is_idle(run->local);
 }
 
 static void loop(struct run *run)

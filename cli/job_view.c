@@ -28,7 +28,7 @@ static void print(struct job_view *view, const struct str *text)
         terminal_line(&view->terminal, "%.*s", (int)text->length - 1, str_text(text));
 }
 
-void job_view_tell(struct job_view *view, const struct job_status *status, bool ending)
+void job_view_print_changes(struct job_view *view, const struct job_status *status, bool ending)
 {
     const struct optional *limit = &view->job->run_policy.backoff_limit;
     struct changes_job job = {
@@ -42,8 +42,8 @@ void job_view_tell(struct job_view *view, const struct job_status *status, bool 
     const struct local_replica *replicas = local_replicas(view->local, &count);
     for (size_t i = 0; i < count; i++) {
         struct local_replica fresh = {.name = replicas[i].name};
-        changes_tell(i < view->replica_count ? &view->replicas[i] : &fresh, &replicas[i], &job,
-                     view->terminal.live, &lines);
+        changes_print(i < view->replica_count ? &view->replicas[i] : &fresh, &replicas[i], &job,
+                      view->terminal.live, &lines);
         view->replicas[i] = replicas[i];
     }
     view->replica_count = count;

@@ -20,7 +20,7 @@ struct job_view {
 };
 
 /* Says what has changed since it was last called. `ending`: no restarts follow any more. */
-void job_view_tell(struct job_view *view, const struct job_status *status, bool ending);
+void job_view_print_changes(struct job_view *view, const struct job_status *status, bool ending);
 
 void job_view_draw(struct job_view *view, int64_t now_ms);
 

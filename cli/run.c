@@ -14,7 +14,7 @@
 #include "base/yaml.h"
 #include "cli/job_run.h"
 #include "cli/kustomize.h"
-#include "cli/launcher_note.h"
+#include "cli/launcher_hint.h"
 #include "cli/run_options.h"
 #include "operator/decode/decode.h"
 
@@ -105,11 +105,11 @@ static int check_job(const struct work *work, size_t index, struct error *err)
     return 0;
 }
 
-static void print_launcher_note(const struct job *job)
+static void print_launcher_hint(const struct job *job)
 {
     auto_str struct str note;
     str_init(&note, 4096);
-    launcher_note(job, getenv("PATH"), &note);
+    launcher_hint(job, getenv("PATH"), &note);
     if (note.length)
         fprintf(stderr, "shoal: note: %s\n", str_text(&note));
 }
@@ -124,7 +124,7 @@ static int run_jobs(const struct work *work, const struct run_options *options, 
         for (size_t j = 0; j < work->manifests[i]->notes.count; j++)
             fprintf(stderr, "shoal: note: %s\n", work->manifests[i]->notes.items[j]);
     for (size_t i = 0; i < work->job_count; i++)
-        print_launcher_note(work->jobs[i].job);
+        print_launcher_hint(work->jobs[i].job);
     uint64_t number; /* of this start: what it runs is no run of before */
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return error_errno(err, errno, "getrandom");

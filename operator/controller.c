@@ -18,8 +18,8 @@
 enum {
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 60 * 1000,
-    PARALLEL_MAX = 32,       /* requests of one plan */
-    PASSES_A_TURN_MAX = 100, /* of each lane; then what is heard meanwhile has its turn */
+    PARALLEL_MAX = 32,        /* requests of one plan */
+    PASSES_PER_RUN_MAX = 100, /* of each lane; then what is heard meanwhile has its turn */
 };
 
 /* Plans under way at once. Jobs that are finished are patient: after a start, or a change of
@@ -32,7 +32,7 @@ static const size_t plans_max[QUEUE_LANES] = {
 #define HELD_BYTES_MAX ((size_t)4 << 20)
 
 /* A plan under way holds its job. */
-struct hold {
+struct active_plan {
     struct cached_job *job;
     const struct job_status *status; /* before the plan */
     char *key;
@@ -50,8 +50,8 @@ struct controller {
     const char *autoscaling; /* version as of the last turn; NULL: none */
     bool leading;            /* as of the last turn */
     bool list_forbidden;     /* likewise: children cannot be seen */
-    struct hold holds[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
-    size_t hold_count, holds_of[QUEUE_LANES], held_bytes;
+    struct active_plan active_plans[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
+    size_t active_plan_count, active_plans_of[QUEUE_LANES], held_bytes;
     uint64_t passes, failed_passes;
 };
 
@@ -77,25 +77,25 @@ static void on_warn(void *context, const char *message)
 
 /* ---- one pass over one job ---- */
 
-static void forget_hold(struct controller *c, const char *key)
+static void forget_active_plan(struct controller *c, const char *key)
 {
-    for (size_t i = 0; i < c->hold_count; i++) {
-        if (strcmp(c->holds[i].key, key) != 0)
+    for (size_t i = 0; i < c->active_plan_count; i++) {
+        if (strcmp(c->active_plans[i].key, key) != 0)
             continue;
-        c->held_bytes -= c->holds[i].job->bytes;
-        cache_release_job(c->holds[i].job);
-        free(c->holds[i].key);
-        c->holds_of[c->holds[i].lane]--;
-        c->holds[i] = c->holds[--c->hold_count];
+        c->held_bytes -= c->active_plans[i].job->bytes;
+        cache_release_job(c->active_plans[i].job);
+        free(c->active_plans[i].key);
+        c->active_plans_of[c->active_plans[i].lane]--;
+        c->active_plans[i] = c->active_plans[--c->active_plan_count];
         return;
     }
 }
 
-static const struct hold *find_hold(const struct controller *c, const char *key)
+static const struct active_plan *find_active_plan(const struct controller *c, const char *key)
 {
-    for (size_t i = 0; i < c->hold_count; i++)
-        if (!strcmp(c->holds[i].key, key))
-            return &c->holds[i];
+    for (size_t i = 0; i < c->active_plan_count; i++)
+        if (!strcmp(c->active_plans[i].key, key))
+            return &c->active_plans[i];
     return NULL;
 }
 
@@ -139,11 +139,11 @@ static void on_written(struct controller *c, const char *key, const struct job *
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
 {
     struct controller *c = context;
-    const struct hold *hold = find_hold(c, key);
-    const struct job *job = hold->job->job;
-    const struct job_status *status = outcome->written ? outcome->written : hold->status;
+    const struct active_plan *active = find_active_plan(c, key);
+    const struct job *job = active->job->job;
+    const struct job_status *status = outcome->written ? outcome->written : active->status;
     if (outcome->written)
-        on_written(c, key, job, hold->status, outcome->written);
+        on_written(c, key, job, active->status, outcome->written);
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
@@ -158,15 +158,16 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     } else {
         queue_succeeded(c->queue, key);
     }
-    forget_hold(c, key);
+    forget_active_plan(c, key);
 }
 
-static bool on_unseen_change(void *context, enum expect_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t since_ms)
 {
-    static const enum cache_kind kinds[EXPECT_KINDS] = {[EXPECT_JOB] = CACHE_JOBS,
-                                                        [EXPECT_POD] = CACHE_PODS,
-                                                        [EXPECT_SERVICE] = CACHE_SERVICES,
-                                                        [EXPECT_POD_GROUP] = CACHE_POD_GROUPS};
+    static const enum cache_kind kinds[EXPECTATION_KINDS] = {[EXPECTATION_JOB] = CACHE_JOBS,
+                                                             [EXPECTATION_POD] = CACHE_PODS,
+                                                             [EXPECTATION_SERVICE] = CACHE_SERVICES,
+                                                             [EXPECTATION_POD_GROUP] =
+                                                                 CACHE_POD_GROUPS};
     const struct controller *c = context;
     return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
 }
@@ -222,11 +223,12 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
         cache_release_job(job);
         return;
     }
-    struct hold *hold = &c->holds[c->hold_count++];
-    *hold = (struct hold){.job = job, .status = snapshot.status, .key = xstrdup(key), .lane = lane};
-    c->holds_of[lane]++;
+    struct active_plan *active = &c->active_plans[c->active_plan_count++];
+    *active = (struct active_plan){
+        .job = job, .status = snapshot.status, .key = xstrdup(key), .lane = lane};
+    c->active_plans_of[lane]++;
     c->held_bytes += job->bytes;
-    executor_start(c->executor, hold->key, job->job, job->object, snapshot.status, plan);
+    executor_start(c->executor, active->key, job->job, job->object, snapshot.status, plan);
 }
 
 /* ---- life cycle ---- */
@@ -262,11 +264,11 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
 /* Plans under way are left where they are: the next pass, ours or another replica's, sees. */
 static void drop_plans(struct controller *c)
 {
-    while (c->hold_count > 0) {
-        const char *key = c->holds[0].key;
-        executor_drop(c->executor, key);
+    while (c->active_plan_count > 0) {
+        const char *key = c->active_plans[0].key;
+        executor_cancel(c->executor, key);
         queue_done(c->queue, key);
-        forget_hold(c, key);
+        forget_active_plan(c, key);
     }
 }
 
@@ -322,21 +324,21 @@ static void follow_leading(struct controller *c, bool leading)
         return;
     }
     drop_plans(c);
-    executor_drop_histories(c->executor);
+    executor_prune_histories(c->executor);
     queue_close(c->queue);
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
 }
 
 static bool has_room(const struct controller *c, enum queue_lane lane)
 {
-    return c->holds_of[lane] < plans_max[lane] && c->held_bytes < HELD_BYTES_MAX;
+    return c->active_plans_of[lane] < plans_max[lane] && c->held_bytes < HELD_BYTES_MAX;
 }
 
 static void reconcile_due(struct controller *c, enum queue_lane lane, int64_t now_ms)
 {
     const char *key;
     for (int i = 0;
-         i < PASSES_A_TURN_MAX && has_room(c, lane) && (key = queue_pop(c->queue, lane, now_ms));
+         i < PASSES_PER_RUN_MAX && has_room(c, lane) && (key = queue_pop(c->queue, lane, now_ms));
          i++)
         reconcile_job(c, key, lane);
 }

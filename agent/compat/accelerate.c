@@ -85,7 +85,7 @@ static int configure(struct place *p, char *const *words, struct error *err)
 
 /* ---- accelerate env ---- */
 
-static int tell_environment(struct place *p, char *const *words, struct error *err)
+static int warn_environment(struct place *p, char *const *words, struct error *err)
 {
     if (*words)
         return error_set(err, ERR_CONFIG, "'%s': it takes no arguments", *words);
@@ -173,7 +173,7 @@ bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *re
     static const struct {
         const char *name;
         int (*run)(struct place *p, char *const *words, struct error *err);
-    } commands[] = {{"config", configure}, {"env", tell_environment}, {"merge-weights", merge}};
+    } commands[] = {{"config", configure}, {"env", warn_environment}, {"merge-weights", merge}};
     /* The name is the program's own, by a link, or the word behind it: "shoal-agent accelerate
      * config". */
     for (int i = 0; i < 2 && argv[i]; i++) {

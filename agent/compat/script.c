@@ -67,7 +67,8 @@ static size_t applied(const struct config *config)
 
 /* ---- what it asks for, and the configuration does not ---- */
 
-static void tell(struct config *config, struct arena *arena, const char *what, const char *flags)
+static void warn_unread(struct config *config, struct arena *arena, const char *what,
+                        const char *flags)
 {
     const char *name = str_after_last(config->value.runtime.script, '/');
     config_add_headline(config, arena, "%s has %.*s, which is not read: say %s", name, MAX_VALUE,
@@ -116,7 +117,7 @@ static const char *meaning(const struct fsdp_keyword *row, const char *value)
 }
 
 /* An argument that cannot be known without running the script. */
-static void tell_unknown(struct config *config, struct arena *arena, const char *argument, int line,
+static void warn_unknown(struct config *config, struct arena *arena, const char *argument, int line,
                          const char *flags)
 {
     if (scripts[applied(config)].by_flags)
@@ -152,14 +153,14 @@ static void compare_keyword(struct config *config, const struct fsdp_keyword *ro
     const char *means = meaning(row, value);
     const char *argument = arena_printf(arena, "%s=%s", row->name, value);
     if (!means && !is_given)
-        tell_unknown(config, arena, argument, line, row->flag);
+        warn_unknown(config, arena, argument, line, row->flag);
     if (!means || !differs(config, key, means, arena))
         return;
     bool is_off = strcmp(means, "false") == 0;
     if (strcmp(means, "true") == 0)
-        tell(config, arena, argument, row->flag);
+        warn_unread(config, arena, argument, row->flag);
     else if (!is_off || !is_given) /* who turned it on by a flag knows */
-        tell(config, arena, argument, arena_printf(arena, "%s %s", row->flag, means));
+        warn_unread(config, arena, argument, arena_printf(arena, "%s %s", row->flag, means));
 }
 
 static void compare_precision(struct config *config, const char *value, int line,
@@ -168,9 +169,9 @@ static void compare_precision(struct config *config, const char *value, int line
     const char *argument = arena_printf(arena, "mixed_precision=%s", value);
     if (!str_starts_with(value, "MixedPrecision(")) {
         if (!config_is_given(config, &config->value.precision.mixed))
-            tell_unknown(config, arena, argument, line, "--mixed_precision");
+            warn_unknown(config, arena, argument, line, "--mixed_precision");
     } else if (config->value.precision.mixed == PRECISION_FP32) {
-        tell(config, arena, argument, "--mixed_precision bf16");
+        warn_unread(config, arena, argument, "--mixed_precision bf16");
     }
 }
 
@@ -206,8 +207,8 @@ static void compare_call(struct config *config, const char *code, const char *ca
         value = script_text_keyword(call, policies[i], &at, arena);
         if (value[0] && strcmp(value, "None") != 0 &&
             config->value.parallel.wrap_policy == WRAP_NONE)
-            tell(config, arena, arena_printf(arena, "%s=%s", policies[i], value),
-                 wrap_flags(code, arena));
+            warn_unread(config, arena, arena_printf(arena, "%s=%s", policies[i], value),
+                        wrap_flags(code, arena));
     }
     for (size_t i = 0; i < array_length(rows); i++) {
         value = value_of(code, call, rows[i].name, &line, arena);
@@ -219,7 +220,7 @@ static void compare_call(struct config *config, const char *code, const char *ca
         compare_precision(config, value, line, arena);
     value = value_of(code, call, "**", &line, arena);
     if (value[0])
-        tell_unknown(config, arena, arena_printf(arena, "FSDP(**%s)", value), line,
+        warn_unknown(config, arena, arena_printf(arena, "FSDP(**%s)", value), line,
                      "by flags what it passes (--sharding_strategy, --auto_wrap_policy, "
                      "--cpu_offload, --mixed_precision)");
 }
@@ -236,8 +237,8 @@ static void compare_default(struct config *config, const char *name, const char 
     const struct config_key *key = config_key(index);
     bool is_number = key->type == TYPE_INT || key->type == TYPE_FLOAT;
     if (is_number && config->source[index] <= SOURCE_PRESET && differs(config, key, number, arena))
-        tell(config, arena, arena_printf(arena, "%s as the default of --%s", number, name),
-             arena_printf(arena, "--%s %s", name, number));
+        warn_unread(config, arena, arena_printf(arena, "%s as the default of --%s", number, name),
+                    arena_printf(arena, "--%s %s", name, number));
 }
 
 /* The script's own text, but for lines that are comments, which are blank. */
@@ -303,7 +304,8 @@ static int check_class(struct config *config, const char *name, int line, struct
             "of its format; to train that, say --preset %s in place of the script",
             script, name, line, preset, preset);
     if (!config_is_given(config, &config->value.data.root))
-        tell(config, arena, name, arena_printf(arena, "--data.root DIR/%s/raw, its files", name));
+        warn_unread(config, arena, name,
+                    arena_printf(arena, "--data.root DIR/%s/raw, its files", name));
     return 0;
 }
 

@@ -107,7 +107,7 @@ static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char 
 
 /* A launcher's own --help is the agent's: one text tells of both. PyTorch's torchrun has no
  * --version, so that a script can tell by it who answers to the name. NULL: it asks for neither. */
-static const char *asks_for(const char *word)
+static const char *requests(const char *word)
 {
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return "--help";
@@ -206,7 +206,7 @@ static int read_python(struct rewriter *r, char *const **words, bool *ret_is_mod
 static int read_launcher(struct rewriter *r, char *const **words, struct error *err)
 {
     bool is_module = false;
-    const char *asked = **words ? asks_for(**words) : NULL;
+    const char *asked = **words ? requests(**words) : NULL;
     if (asked) {
         ++*words;
         return shim_add_word(&r->w, asked, err);

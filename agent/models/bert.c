@@ -100,8 +100,8 @@ static struct tensor *self_attention(struct tape *tape, const struct bert_layer 
 
     tape_enter(tape, layer->self);
     struct tensor *qkv = nn_columns(tape, x, 3 * D, "queries, keys and values");
-    qkv = nn_linear_into(tape, layer->query, tape_keep(x), qkv, 0);
-    qkv = nn_linear_into(tape, layer->key, tape_keep(x), qkv, D);
+    qkv = nn_linear_into(tape, layer->query, tape_retain(x), qkv, 0);
+    qkv = nn_linear_into(tape, layer->key, tape_retain(x), qkv, D);
     qkv = nn_linear_into(tape, layer->value, x, qkv, 2 * D);
     x = nn_attention(tape, qkv, NULL, &net->heads, &how);
     tape_leave(tape, layer->self);
@@ -118,11 +118,11 @@ static struct tensor *run_layer(struct tape *tape, const void *args,
 
     tape_enter(tape, layer->module);
     tape_enter(tape, layer->attention);
-    struct tensor *y = self_attention(tape, layer, tape_keep(x));
+    struct tensor *y = self_attention(tape, layer, tape_retain(x));
     x = add_output(tape, net, &layer->attention_output, x, y, layer->number + 1);
     tape_leave(tape, layer->attention);
     tape_enter(tape, layer->intermediate);
-    y = nn_linear(tape, layer->intermediate_dense, tape_keep(x), false);
+    y = nn_linear(tape, layer->intermediate_dense, tape_retain(x), false);
     y = nn_gelu(tape, y, net->config.gelu_tanh);
     tape_leave(tape, layer->intermediate);
     x = add_output(tape, net, &layer->output, x, y, layer->number + 2);
@@ -171,7 +171,7 @@ static void predict_both(struct tape *tape, const struct bert *net, struct tenso
                          double *sums)
 {
     if (batch->logits && !batch->label_logits)
-        tape_drop(tape, pooled);
+        tape_release(tape, pooled);
     else
         predict_labels(tape, net, pooled, batch, batch->label_logits, batch->label_scale, sums + 3);
     predict_words(tape, net, x, batch, loss_scale, sums);
@@ -198,7 +198,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     tape_leave(tape, net->encoder);
     if (head == BERT_PRETRAINING)
         /* x has a second reader, the words' head, and an op consumes its inputs. */
-        pooled = pool(tape, net, tape_keep(x));
+        pooled = pool(tape, net, tape_retain(x));
     else if (head == BERT_CLASSIFICATION)
         x = pool(tape, net, x);
     tape_leave(tape, net->inner);

@@ -105,7 +105,7 @@ static struct tensor *gpt2_block(struct tape *tape, const void *args,
     float eps = (float)block->gpt2->config.layer_norm_epsilon;
 
     tape_enter(tape, block->module);
-    struct tensor *y = nn_layer_norm(tape, block->ln_1, tape_keep(x), eps);
+    struct tensor *y = nn_layer_norm(tape, block->ln_1, tape_retain(x), eps);
     y = attention(tape, block, y);
     /* x + y and its norm in one op: one pass over the memory less. It puts the sum into y's place,
      * which is the residual stream then. */

@@ -97,8 +97,8 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
      * any copy. */
     struct tensor *qkv =
         nn_columns(tape, x, values + h->kv_heads * h->hd, "queries, keys and values");
-    qkv = nn_linear_into(tape, layer->q, tape_keep(x), qkv, 0);
-    qkv = nn_linear_into(tape, layer->k, tape_keep(x), qkv, keys);
+    qkv = nn_linear_into(tape, layer->q, tape_retain(x), qkv, 0);
+    qkv = nn_linear_into(tape, layer->k, tape_retain(x), qkv, keys);
     qkv = nn_linear_into(tape, layer->v, x, qkv, values);
     qkv = nn_rope(tape, qkv, h, net->cos, net->sin);
     struct nn_attention_how how = nn_attention_causal(h);
@@ -116,7 +116,7 @@ static struct tensor *mlp(struct tape *tape, const struct layer *layer, struct t
 
     tape_enter(tape, layer->mlp);
     struct tensor *gate_up = nn_columns(tape, x, 2 * I, "gate and up");
-    gate_up = nn_linear_into(tape, layer->gate, tape_keep(x), gate_up, 0);
+    gate_up = nn_linear_into(tape, layer->gate, tape_retain(x), gate_up, 0);
     gate_up = nn_linear_into(tape, layer->up, x, gate_up, I);
     x = nn_swiglu(tape, gate_up);
     x = nn_linear(tape, layer->down, x, false);
@@ -133,7 +133,7 @@ static struct tensor *decoder_layer(struct tape *tape, const void *args,
     float eps = (float)layer->llama->config.rms_norm_eps;
 
     tape_enter(tape, layer->block);
-    struct tensor *y = nn_rms_norm(tape, layer->input_norm, tape_keep(x), eps);
+    struct tensor *y = nn_rms_norm(tape, layer->input_norm, tape_retain(x), eps);
     y = attention(tape, layer, y);
     y = nn_add_rms_norm(tape, layer->post_attention_norm, x, y, &x, eps);
     x = nn_add(tape, x, mlp(tape, layer, y));

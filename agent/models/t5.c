@@ -86,7 +86,7 @@ static struct tensor *enter_sublayer(struct tape *tape, const struct t5 *net,
     float eps = (float)net->config.layer_norm_epsilon;
     tape_enter(tape, layer->module);
     return y ? nn_add_rms_norm(tape, layer->norm, *x, y, x, eps)
-             : nn_rms_norm(tape, layer->norm, tape_keep(*x), eps);
+             : nn_rms_norm(tape, layer->norm, tape_retain(*x), eps);
 }
 
 static struct tensor *leave_sublayer(struct tape *tape, const struct t5_sublayer *layer,
@@ -118,8 +118,8 @@ static struct tensor *self_attention(struct tape *tape, const struct t5_block *b
     struct tensor *y = enter_sublayer(tape, net, &a->layer, x, NULL);
     tape_enter(tape, a->module);
     struct tensor *qkv = nn_columns(tape, y, 3 * width, "queries, keys and values");
-    qkv = nn_linear_into(tape, a->q, tape_keep(y), qkv, 0);
-    qkv = nn_linear_into(tape, a->k, tape_keep(y), qkv, width);
+    qkv = nn_linear_into(tape, a->q, tape_retain(y), qkv, 0);
+    qkv = nn_linear_into(tape, a->k, tape_retain(y), qkv, width);
     qkv = nn_linear_into(tape, a->v, y, qkv, 2 * width);
     y = nn_attention(tape, qkv, bias, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
@@ -140,7 +140,7 @@ static struct tensor *cross_attention(struct tape *tape, const struct t5_block *
     tape_enter(tape, a->module);
     struct tensor *q = nn_linear(tape, a->q, y, false);
     struct tensor *kv = nn_columns(tape, memory, 2 * width, "keys and values");
-    kv = nn_linear_into(tape, a->k, tape_keep(memory), kv, 0);
+    kv = nn_linear_into(tape, a->k, tape_retain(memory), kv, 0);
     kv = nn_linear_into(tape, a->v, memory, kv, width);
     y = nn_cross_attention(tape, q, kv, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
@@ -162,7 +162,7 @@ static struct tensor *feed_forward(struct tape *tape, const struct t5_block *blo
         y = nn_linear(tape, f->wi, y, true);
     } else {
         struct tensor *gate_up = nn_columns(tape, y, 2 * I, "gate and up");
-        gate_up = nn_linear_into(tape, f->wi, tape_keep(y), gate_up, 0);
+        gate_up = nn_linear_into(tape, f->wi, tape_retain(y), gate_up, 0);
         gate_up = nn_linear_into(tape, f->wi_1, y, gate_up, I);
         y = kind == T5_GATED_GELU ? nn_geglu(tape, gate_up) : nn_swiglu(tape, gate_up);
     }
@@ -204,8 +204,8 @@ static struct tensor *run_stack(struct t5 *net, struct tape *tape, struct t5_sta
         if (i == 0)
             bias = nn_embedding(tape, stack->bias, buckets, 1, 2 * T - 1);
         if (i + 1 < stack->L) {
-            tape_keep(bias);
-            tape_keep(memory);
+            tape_retain(bias);
+            tape_retain(memory);
         }
         x = tape_segment(tape, run_block, &block, sizeof block,
                          (struct tensor *[TAPE_MAX_INPUTS]){x, bias, memory});

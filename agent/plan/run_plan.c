@@ -10,16 +10,16 @@ static int64_t max(int64_t a, int64_t b)
 /* ---- units ---- */
 
 /* Elements, as a group of S ranks pads them. */
-struct amounts {
+struct unit_sizes {
     int64_t all;                 /* P */
     int64_t root, other;         /* K, E */
     int64_t block, second_block; /* U, U' */
 };
 
-static struct amounts measure(const struct run_plan_facts *f, int group_size)
+static struct unit_sizes measure(const struct run_plan_facts *f, int group_size)
 {
     const int64_t multiple = (int64_t)LAYOUT_ALIGN * group_size;
-    struct amounts a = {0};
+    struct unit_sizes a = {0};
     for (int i = 0; i < f->unit_count; i++) {
         int64_t count = (f->units[i].flat_count + multiple - 1) / multiple * multiple;
         a.all += count;
@@ -41,7 +41,7 @@ static struct amounts measure(const struct run_plan_facts *f, int group_size)
 
 /* ---- strategies ---- */
 
-static bool drops_after_forward(enum shard_strategy s)
+static bool reshards_after_forward(enum shard_strategy s)
 {
     return s == FULL_SHARD || s == HYBRID_SHARD;
 }
@@ -59,7 +59,7 @@ static int group_size_of(const struct run_plan_facts *f, enum shard_strategy s)
     }
 }
 
-static void add_persistent(const struct run_plan_facts *f, const struct amounts *a,
+static void add_persistent(const struct run_plan_facts *f, const struct unit_sizes *a,
                            struct run_plan_strategy *s)
 {
     int64_t slice = a->all / s->group_size;
@@ -70,13 +70,13 @@ static void add_persistent(const struct run_plan_facts *f, const struct amounts 
     s->persistent = s->values + s->masters + s->states + s->gradients;
 }
 
-static void add_transient(const struct run_plan_facts *f, const struct amounts *a,
+static void add_transient(const struct run_plan_facts *f, const struct unit_sizes *a,
                           struct run_plan_strategy *s)
 {
     if (s->group_size == 1 && !f->cpu_offload) /* used and reduced in place */
         return;
     int64_t v = f->bytes.value, g = f->bytes.gradient, blocks = a->block + a->second_block;
-    if (drops_after_forward(s->strategy)) {
+    if (reshards_after_forward(s->strategy)) {
         /* either two blocks are at work, or another unit and a block that was gathered ahead */
         int64_t beside = a->other > 0 ? a->other + a->block : 0;
         s->gathered = v * (a->root + max(blocks, beside));
@@ -95,7 +95,7 @@ static void add_transient(const struct run_plan_facts *f, const struct amounts *
 
 /* What is reduced in bf16 is packed first, a unit whole; what goes to the host is unpacked, a slice
  * in fp32. */
-static void add_packing(const struct run_plan_facts *f, const struct amounts *a,
+static void add_packing(const struct run_plan_facts *f, const struct unit_sizes *a,
                         struct run_plan_strategy *s)
 {
     enum { PACKED = 2, UNPACKED = 4 };
@@ -115,12 +115,12 @@ static int64_t ring(int n, int64_t bytes)
 
 /* What is dropped after forward is gathered twice; the root never is. To accumulate whole
  * gradients is to reduce once. */
-static void add_traffic(const struct run_plan_facts *f, const struct amounts *a,
+static void add_traffic(const struct run_plan_facts *f, const struct unit_sizes *a,
                         struct run_plan_strategy *s)
 {
     int groups = f->world_size / s->group_size;
     int64_t gathered = a->all; /* what is kept is kept between micro-batches too */
-    if (drops_after_forward(s->strategy))
+    if (reshards_after_forward(s->strategy))
         gathered = (2 * a->all - a->root) * f->micro_batches;
     int64_t reduced = a->all * (f->accumulate_sharded ? f->micro_batches : 1);
     s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) +
@@ -246,7 +246,7 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         struct run_plan_strategy *s = &ret_plan->strategies[i];
         s->strategy = (enum shard_strategy)(FULL_SHARD + i);
         s->group_size = group_size_of(f, s->strategy);
-        const struct amounts a = measure(f, s->group_size);
+        const struct unit_sizes a = measure(f, s->group_size);
         add_persistent(f, &a, s);
         add_transient(f, &a, s);
         add_packing(f, &a, s);

@@ -86,7 +86,7 @@ static const struct wandb_setting *wandb_setting_of(const struct report_setting 
 }
 
 /* By more than a preset. */
-static bool is_asked_for(const struct report_setting *s, const void *field)
+static bool is_set_by_user(const struct report_setting *s, const void *field)
 {
     return config_source_of(s->config, field) > SOURCE_PRESET;
 }
@@ -109,8 +109,9 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
         .jsonl = c->logging.jsonl,
         .tensorboard_dir = c->logging.tensorboard_dir,
         .wandb = wandb_setting_of(s, arena),
-        .needs_tensorboard = is_asked_for(s, &c->logging.tensorboard_dir),
-        .needs_wandb = is_asked_for(s, &c->logging.wandb) || is_asked_for(s, &c->logging.wandb_dir),
+        .needs_tensorboard = is_set_by_user(s, &c->logging.tensorboard_dir),
+        .needs_wandb =
+            is_set_by_user(s, &c->logging.wandb) || is_set_by_user(s, &c->logging.wandb_dir),
         .http_host = serving_host(&serving, c->logging.http_addr),
         .http_port = (int)c->logging.http_port,
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,

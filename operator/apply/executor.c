@@ -56,7 +56,7 @@ static void finish(struct run *run)
         .is_new = job_memory_set_failure(run->memory, failure ? failure->msg : NULL),
         .written = run->written,
         .job_deleted = run->job_deleted,
-        .expects_changes = !expect_is_empty(run->memory->expect),
+        .expects_changes = !expectations_is_empty(run->memory->expect),
         .requeue_ms = requeue_ms,
     };
     end_run(run);
@@ -114,7 +114,7 @@ static void check_history_kept(struct run *run, const struct job_status *written
 static void record_result(struct run *run, const struct action *action, const struct json *answer,
                           const struct error *err)
 {
-    struct expect *expect = run->memory->expect;
+    struct expectations *expect = run->memory->expect;
     const char *before = text_at(run->object, "resourceVersion");
     const char *after = text_at(answer, "resourceVersion");
     if (action->kind == ACTION_SET_STATUS) {
@@ -122,12 +122,12 @@ static void record_result(struct run *run, const struct action *action, const st
         job_memory_drop_unconfirmed(run->memory);
         check_history_kept(run, action->status, answer);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
-            expect_newer(expect, before);
+            expectations_newer(expect, before);
     }
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
     bool is_changed = err->code == ERR_CONFLICT && action->kind == ACTION_FORCE_DELETE_POD;
     if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
-        expect_done(expect, action, text_at(answer, "uid"));
+        expectations_done(expect, action, text_at(answer, "uid"));
 }
 
 /* A conflict may be with an earlier try of this write, whose answer was lost. No pass over this
@@ -138,7 +138,7 @@ static void record_unconfirmed(struct run *run, const struct action *action, enu
         job_memory_add_unconfirmed(run->memory, run->status, action->status);
     run->invalid = code == ERR_INPUT;
     if (run->invalid || code == ERR_CONFLICT)
-        expect_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
+        expectations_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
 }
 
 static void on_done(void *context, const struct json *answer, const struct error *err);
@@ -161,7 +161,7 @@ static void advance(struct run *run)
         }
         inflight_send(run, action, on_done);
     }
-    if (steps_over(run->steps))
+    if (steps_are_finished(run->steps))
         finish(run);
 }
 
@@ -209,11 +209,11 @@ static bool relist_unseen(const struct executor *executor, struct job_memory *me
     /* When the plan was over: a watch that has said anything since then is alive, and is not listed
      * again. */
     int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
-    bool missing[EXPECT_KINDS], again = false;
+    bool missing[EXPECTATION_KINDS], again = false;
     if (memory->relisted || !options->unseen_change)
         return false;
-    expect_missing(memory->expect, snapshot, version, missing);
-    for (int kind = 0; kind < EXPECT_KINDS; kind++)
+    expectations_missing(memory->expect, snapshot, version, missing);
+    for (int kind = 0; kind < EXPECTATION_KINDS; kind++)
         again |= missing[kind] && options->unseen_change(options->context, kind, since_ms);
     memory->relisted = again;
     return again;
@@ -227,13 +227,13 @@ int64_t executor_wait_ms(struct executor *executor, const char *key,
         return 0;
     const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
     int64_t now_ms = executor->options.clocks->steady_ms();
-    bool met = expect_is_met(memory->expect, snapshot, version);
+    bool met = expectations_is_met(memory->expect, snapshot, version);
     if (!met && now_ms >= memory->expect_until_ms &&
         relist_unseen(executor, memory, snapshot, version))
         memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
     if (!met && now_ms < memory->expect_until_ms)
         return memory->expect_until_ms - now_ms;
-    expect_close(memory->expect);
+    expectations_close(memory->expect);
     memory->expect = NULL;
     return 0;
 }
@@ -257,9 +257,9 @@ const struct job_status *executor_restore_history(struct executor *executor, con
     return memory ? job_memory_restore_history(memory, seen) : seen;
 }
 
-void executor_drop_histories(struct executor *executor)
+void executor_prune_histories(struct executor *executor)
 {
-    job_memory_drop_histories(&executor->memories);
+    job_memory_prune_histories(&executor->memories);
     executor->history_pruned = false;
 }
 
@@ -324,8 +324,8 @@ void executor_start(struct executor *executor, const char *key, const struct job
     run->entry.key = run->key;
     run->executor = executor;
     run->memory = job_memory_take(&executor->memories, key, job->uid);
-    expect_close(run->memory->expect);
-    run->memory->expect = expect_open();
+    expectations_close(run->memory->expect);
+    run->memory->expect = expectations_open();
     run->job = job;
     run->object = object;
     run->status = status;
@@ -334,7 +334,7 @@ void executor_start(struct executor *executor, const char *key, const struct job
     advance(run);
 }
 
-void executor_drop(struct executor *executor, const char *key)
+void executor_cancel(struct executor *executor, const char *key)
 {
     struct table_entry *entry = table_find(&executor->runs, key);
     if (entry)

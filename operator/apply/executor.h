@@ -9,7 +9,7 @@
 #define SHOAL_OPERATOR_APPLY_EXECUTOR_H
 
 #include "base/clock.h"
-#include "operator/apply/expect.h"
+#include "operator/apply/expectations.h"
 #include "operator/kube/kube.h"
 #include "operator/manifest/pod.h"
 #include "operator/reconcile/plan.h"
@@ -55,7 +55,7 @@ struct executor_options {
     /* The plan was over at since_ms (steady clock), and EXPECT_MAX_MS later the cache still does
      * not show its changes to objects of this kind. Returns whether the caller lists them again:
      * the executor then waits once more. NULL: the caller never does. */
-    bool (*unseen_change)(void *context, enum expect_kind kind, int64_t since_ms);
+    bool (*unseen_change)(void *context, enum expectation_kind kind, int64_t since_ms);
     void *context;
 };
 
@@ -75,7 +75,7 @@ void executor_start(struct executor *executor, const char *key, const struct job
                     const struct json *object, const struct job_status *status,
                     const struct plan *plan);
 /* Cancels the plan of this job; `over` is not called. */
-void executor_drop(struct executor *executor, const char *key);
+void executor_cancel(struct executor *executor, const char *key);
 size_t executor_running(const struct executor *executor); /* plans in progress */
 
 /* How many milliseconds the caller must wait before it reconciles this snapshot: the snapshot does
@@ -96,7 +96,7 @@ bool executor_clear_refusal(struct executor *executor, const char *key, const ch
 const struct job_status *executor_restore_history(struct executor *executor, const char *key,
                                                   const char *uid, const struct job_status *seen);
 /* Another operator leads and writes statuses: the histories remembered here are outdated. */
-void executor_drop_histories(struct executor *executor);
+void executor_prune_histories(struct executor *executor);
 /* Whether the API server pruned the history of the last status that was written. */
 bool executor_history_is_pruned(const struct executor *executor);
 /* Call it with each snapshot before reconciling. Returns true, once, if a status write whose answer

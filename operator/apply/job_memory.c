@@ -8,7 +8,7 @@
 
 static void free_memory(struct job_memory *memory)
 {
-    expect_close(memory->expect);
+    expectations_close(memory->expect);
     job_memory_drop_unconfirmed(memory);
     arena_close(memory->kept_arena);
     arena_close(memory->restored_arena);
@@ -132,7 +132,7 @@ bool job_memory_confirm_write(struct job_memory *memory, const struct job_status
     return done != NULL;
 }
 
-static void drop_history(void *context, struct table_entry *entry)
+static void prune_history(void *context, struct table_entry *entry)
 {
     (void)context;
     struct job_memory *memory = (struct job_memory *)entry;
@@ -141,16 +141,16 @@ static void drop_history(void *context, struct table_entry *entry)
     memory->kept = NULL;
 }
 
-void job_memory_drop_histories(struct table *memories)
+void job_memory_prune_histories(struct table *memories)
 {
-    table_each(memories, drop_history, NULL);
+    table_each(memories, prune_history, NULL);
 }
 
 bool job_memory_set_history_kept(struct job_memory *memory, const struct job_status *written,
                                  bool came_back)
 {
     bool is_first = !memory->kept && !came_back;
-    drop_history(NULL, &memory->entry);
+    prune_history(NULL, &memory->entry);
     if (came_back)
         return false;
     memory->kept_arena = arena_open();

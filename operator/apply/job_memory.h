@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 #include "operator/apply/event_budget.h"
-#include "operator/apply/expect.h"
+#include "operator/apply/expectations.h"
 #include "operator/job/types.h"
 
 enum { UNCONFIRMED_MAX = 4 };
@@ -24,8 +24,8 @@ struct job_memory {
     char *key;
     char *uid; /* of the job: another job may have taken its name */
     struct event_budget budget;
-    struct expect *expect;   /* NULL: the cache shows all changes */
-    int64_t expect_until_ms; /* steady clock; valid once the plan is over */
+    struct expectations *expect; /* NULL: the cache shows all changes */
+    int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
     bool relisted;    /* the missing objects were listed again (executor_options.unseen_change) */
     char *refused;    /* see executor_refused */
     uint64_t failure; /* hash of the last plan's error message; 0: it did not fail */
@@ -63,7 +63,7 @@ bool job_memory_confirm_write(struct job_memory *memory, const struct job_status
 bool job_memory_set_history_kept(struct job_memory *memory, const struct job_status *written,
                                  bool came_back);
 /* Another operator may have counted: no history is restored any more. */
-void job_memory_drop_histories(struct table *memories);
+void job_memory_prune_histories(struct table *memories);
 /* `seen`, with its history restored if the API server pruned it. Lives until the next call. */
 const struct job_status *job_memory_restore_history(struct job_memory *memory,
                                                     const struct job_status *seen);

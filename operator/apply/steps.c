@@ -14,12 +14,12 @@ enum effect { CHANGES, CREATES, DELETES };
  * tools know from the peer operator. The stages are barriers. The status is stored first: were a
  * pod deleted before its restart is counted, a crash of the operator would lose the count. Services
  * come before pods, which look each other's names up as soon as they run. */
-static const struct deed {
+static const struct action_traits {
     int stage;
     enum effect effect;
     const char *reason; /* of its events, behind "Successful" or "Failed"; NULL: nothing is said */
     const char *done; /* the message if it went well; the object's name follows. NULL: none then */
-} deeds[] = {
+} action_traits_of[] = {
     [ACTION_SET_STATUS] = {0, CHANGES, "UpdateStatus", NULL},
     [ACTION_EVENT] = {1, CHANGES, NULL, NULL},
     [ACTION_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
@@ -130,16 +130,16 @@ void steps_close(struct steps *steps)
         arena_close(steps->arena);
 }
 
-static bool may_start(struct steps *steps, const struct deed *deed)
+static bool may_start(struct steps *steps, const struct action_traits *action_traits)
 {
-    if (deed->stage != steps->stage) {
+    if (action_traits->stage != steps->stage) {
         if (steps->in_flight)
             return false;
-        steps->stage = deed->stage;
+        steps->stage = action_traits->stage;
         /* Slow start, as in Kubernetes' Job controller: a quota that refuses pods refuses one, and
          * not a thousand at once. Each success widens the window by one, which doubles it per round
          * trip. */
-        steps->window = deed->effect == CREATES ? 1 : steps->parallel_max;
+        steps->window = action_traits->effect == CREATES ? 1 : steps->parallel_max;
     }
     return steps->in_flight < steps->window;
 }
@@ -151,7 +151,7 @@ const struct action *steps_next(struct steps *steps)
     if (steps->next == steps->count || steps->failure.code)
         return NULL;
     const struct action *action = &steps->actions[steps->next];
-    if (!may_start(steps, &deeds[action->kind]))
+    if (!may_start(steps, &action_traits_of[action->kind]))
         return NULL;
     steps->next++;
     if (action->kind != ACTION_EVENT)
@@ -164,27 +164,27 @@ const struct action *steps_next(struct steps *steps)
 static bool is_reported(const struct action *action, const struct error *failure)
 {
     if (!failure)
-        return deeds[action->kind].done != NULL;
+        return action_traits_of[action->kind].done != NULL;
     return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
            failure->code == ERR_INPUT;
 }
 
 static void report(struct steps *steps, const struct action *action, const struct error *failure)
 {
-    const struct deed *deed = &deeds[action->kind];
+    const struct action_traits *action_traits = &action_traits_of[action->kind];
     if (!is_reported(action, failure))
         return;
     static const char *const failed[] = {
         [CHANGES] = "Error updating", [CREATES] = "Error creating", [DELETES] = "Error deleting"};
     const char *what = action->kind == ACTION_SET_STATUS
                            ? "Error updating status, without which nothing is done for this job"
-                           : failed[deed->effect];
+                           : failed[action_traits->effect];
     steps->reported[steps->reported_count++] = (struct action){
         .kind = ACTION_EVENT,
         .event_type = failure ? EVENT_WARNING : EVENT_NORMAL,
-        .reason =
-            arena_printf(steps->arena, "%s%s", failure ? "Failed" : "Successful", deed->reason),
-        .message = arena_printf(steps->arena, "%s: %s", failure ? what : deed->done,
+        .reason = arena_printf(steps->arena, "%s%s", failure ? "Failed" : "Successful",
+                               action_traits->reason),
+        .message = arena_printf(steps->arena, "%s: %s", failure ? what : action_traits->done,
                                 failure ? failure->msg : action->name),
     };
 }
@@ -194,20 +194,20 @@ static void report(struct steps *steps, const struct action *action, const struc
  * No pod is made for somebody else's group. */
 static bool is_as_good(enum action_kind kind, enum error_code code)
 {
-    enum effect effect = deeds[kind].effect;
+    enum effect effect = action_traits_of[kind].effect;
     return (effect == CREATES && code == ERR_EXISTS && kind != ACTION_CREATE_POD_GROUP) ||
            (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
 }
 
 bool steps_creates(enum action_kind kind)
 {
-    return deeds[kind].effect == CREATES;
+    return action_traits_of[kind].effect == CREATES;
 }
 
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
 {
     assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
-    const struct deed *deed = &deeds[action->kind];
+    const struct action_traits *action_traits = &action_traits_of[action->kind];
     steps->in_flight--;
     if (err->code && !is_as_good(action->kind, err->code)) {
         report(steps, action, err);
@@ -215,14 +215,14 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
             steps->failure = *err;
         return false;
     }
-    if (deed->effect == CREATES && steps->window < steps->parallel_max)
+    if (action_traits->effect == CREATES && steps->window < steps->parallel_max)
         steps->window++;
     if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
         report(steps, action, err->code ? err : NULL);
     return true;
 }
 
-bool steps_over(const struct steps *steps)
+bool steps_are_finished(const struct steps *steps)
 {
     return steps->in_flight == 0 && steps->reported_next == steps->reported_count &&
            (steps->failure.code || steps->next == steps->count);

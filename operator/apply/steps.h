@@ -43,7 +43,7 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
 bool steps_creates(enum action_kind kind);
 
 /* No action is in flight and none will be started. */
-bool steps_over(const struct steps *steps);
+bool steps_are_finished(const struct steps *steps);
 
 /* The first failure, or NULL. */
 const struct error *steps_failure(const struct steps *steps);

@@ -34,7 +34,7 @@ static bool may_take(const struct lease *lease, int64_t now_ms)
 }
 
 /* Candidates that have waited for the same lease shall not come at the same time. */
-static void rest(struct lease *lease, int64_t now_ms)
+static void schedule_retry(struct lease *lease, int64_t now_ms)
 {
     int64_t retry_ms = lease->options.retry_ms;
     lease->is_fresh = false;
@@ -72,7 +72,7 @@ enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
     if (now_ms < lease->due_ms)
         return LEASE_WAIT;
     if (lease->is_fresh && !may_take(lease, now_ms)) {
-        rest(lease, now_ms);
+        schedule_retry(lease, now_ms);
         return LEASE_WAIT;
     }
     lease->sent_ms = now_ms;
@@ -126,7 +126,7 @@ void lease_feed(struct lease *lease, enum lease_outcome outcome, const struct le
     else if (outcome == LEASE_ABSENT && lease->in_flight == LEASE_READ)
         feed_absent(lease, now_ms);
     else
-        rest(lease, now_ms); /* and read what is there */
+        schedule_retry(lease, now_ms); /* and read what is there */
     lease->in_flight = LEASE_WAIT;
 }
 

@@ -75,7 +75,7 @@ void local_close(struct local *local)
     local_kill(local);
     /* Each guard ends after it has reaped its whole tree. What is left after this loop has outlived
      * a guard that somebody killed. */
-    while (!local_idle(local)) {
+    while (!local_is_idle(local)) {
         int status;
         pid_t pid = waitpid(-1, &status, 0);
         for (size_t i = 0; pid > 0 && i < local->runner_count; i++)
@@ -219,7 +219,7 @@ void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_sn
     size_t count = 0;
     for (size_t i = 0; i < local->runner_count; i++)
         if (local_runner_has_pod(&local->runners[i]))
-            local_runner_see(&local->runners[i], &local->pods[count++]);
+            local_runner_get_pod(&local->runners[i], &local->pods[count++]);
     *ret_snapshot = (struct snapshot){
         .job = &local->job,
         .status = &local->status,
@@ -249,7 +249,7 @@ void local_reap(struct local *local, int64_t now_ms)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         reap_one(local, pid, status);
     for (size_t i = 0; i < local->runner_count; i++)
-        local_runner_tidy(&local->runners[i], now_ms);
+        local_runner_clean_up(&local->runners[i], now_ms);
 }
 
 static int make_folder(const char *path, struct error *err)
@@ -351,7 +351,7 @@ void local_kill(struct local *local)
         local_runner_kill(&local->runners[i]);
 }
 
-bool local_idle(const struct local *local)
+bool local_is_idle(const struct local *local)
 {
     for (size_t i = 0; i < local->runner_count; i++)
         if (!local_runner_is_idle(&local->runners[i]))

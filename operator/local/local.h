@@ -94,8 +94,8 @@ void local_read_output(struct local *local);
 
 /* SIGTERM to everything, SIGKILL after the grace period; nothing is started any more. */
 void local_stop(struct local *local, int64_t now_ms);
-void local_kill(struct local *local);       /* SIGKILL to everything, now */
-bool local_idle(const struct local *local); /* no process is left */
+void local_kill(struct local *local);          /* SIGKILL to everything, now */
+bool local_is_idle(const struct local *local); /* no process is left */
 
 /* All replicas that ever had a pod, in order of creation. Valid until anything else is
  * called here. */

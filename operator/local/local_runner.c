@@ -245,7 +245,7 @@ void local_runner_kill(struct local_runner *runner)
 }
 
 /* As the kubelet: SIGTERM, the grace period, SIGKILL. */
-void local_runner_tidy(struct local_runner *runner, int64_t now_ms)
+void local_runner_clean_up(struct local_runner *runner, int64_t now_ms)
 {
     if (!runner->deleted_ms)
         return;
@@ -299,7 +299,7 @@ static struct pod_end last_end(const struct local_runner *runner)
                 : (struct pod_end){.container = NULL};
 }
 
-void local_runner_see(const struct local_runner *runner, struct pod *ret_pod)
+void local_runner_get_pod(const struct local_runner *runner, struct pod *ret_pod)
 {
     const struct local_container *main = &runner->pod.containers[runner->main];
     *ret_pod = (struct pod){

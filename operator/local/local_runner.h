@@ -61,13 +61,13 @@ void local_runner_delete(struct local_runner *runner, int64_t now_ms);
 void local_runner_kill(struct local_runner *runner);
 
 /* Kills what has outstayed its grace period; lets a deleted pod go whose processes are gone. */
-void local_runner_tidy(struct local_runner *runner, int64_t now_ms);
+void local_runner_clean_up(struct local_runner *runner, int64_t now_ms);
 
 bool local_runner_has_pod(const struct local_runner *runner);
 bool local_runner_has_guard(const struct local_runner *runner, pid_t guard);
 bool local_runner_is_idle(const struct local_runner *runner); /* no process runs */
 int64_t local_runner_due(const struct local_runner *runner);
-void local_runner_see(const struct local_runner *runner, struct pod *ret_pod); /* has a pod */
+void local_runner_get_pod(const struct local_runner *runner, struct pod *ret_pod); /* has a pod */
 
 /* Moves what the pipe holds to the log; the chunks of a leader go out as well. */
 void local_runner_read_output(struct local_runner *runner);

@@ -6,7 +6,7 @@
 #include "operator/reconcile/policy_scale_up.h"
 #include "operator/reconcile/restart.h"
 
-bool children_wanted(const struct job *job, const struct child *child)
+bool children_desired(const struct job *job, const struct child *child)
 {
     const struct replica_spec *replica = &job->replicas[child->type];
     return replica->present && child->index < replica->replicas.value && !child->surplus;
@@ -79,8 +79,8 @@ static bool makes_room(const struct job *job, const struct history *history,
 }
 
 /* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
-static bool delete_unwanted(struct plan *plan, const struct job *job, const struct view *view,
-                            const struct history *history)
+static bool delete_undesired(struct plan *plan, const struct job *job, const struct view *view,
+                             const struct history *history)
 {
     bool old_attempt = false;
     for (size_t i = 0; i < view->pods.count; i++) {
@@ -88,12 +88,12 @@ static bool delete_unwanted(struct plan *plan, const struct job *job, const stru
         bool room = makes_room(job, history, child);
         if (room && child->pod->phase == POD_FAILED)
             add_disrupted_event(plan, child->pod);
-        if (room || child->lost || !children_wanted(job, child))
+        if (room || child->lost || !children_desired(job, child))
             children_delete(plan, ACTION_DELETE_POD, child);
         old_attempt |= children_is_old_attempt(job, history, child->pod);
     }
     for (size_t i = 0; i < view->services.count; i++)
-        if (!children_wanted(job, &view->services.items[i]))
+        if (!children_desired(job, &view->services.items[i]))
             children_delete(plan, ACTION_DELETE_SERVICE, &view->services.items[i]);
     return old_attempt;
 }
@@ -159,7 +159,7 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
 void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,
                    const struct history *history, struct blocker *blocker)
 {
-    bool old_attempt = delete_unwanted(plan, snapshot->job, view, history);
+    bool old_attempt = delete_undesired(plan, snapshot->job, view, history);
     if (blocker->reason)
         return;
     /* While a pod of the old attempt lives, no pod of the new one is made: the two would meet in

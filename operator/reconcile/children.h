@@ -8,7 +8,7 @@
 #include "operator/reconcile/view.h"
 
 /* Whether the job, as its spec is now, wants a replica of this type and index. */
-bool children_wanted(const struct job *job, const struct child *child);
+bool children_desired(const struct job *job, const struct child *child);
 
 /* Whether a pod belongs to an earlier attempt. Only with SCOPE_JOB are there attempts. */
 bool children_is_old_attempt(const struct job *job, const struct history *history,

@@ -12,7 +12,7 @@
 
 static bool is_current(const struct reconcile_context *ctx, const struct child *child)
 {
-    return children_wanted(ctx->job, child) &&
+    return children_desired(ctx->job, child) &&
            !children_is_old_attempt(ctx->job, &ctx->status.history, child->pod);
 }
 
@@ -33,7 +33,7 @@ void observe_count(struct reconcile_context *ctx)
     }
     for (size_t i = 0; i < ctx->view.pods.count; i++) {
         const struct child *child = &ctx->view.pods.items[i];
-        if (!children_wanted(ctx->job, child) ||
+        if (!children_desired(ctx->job, child) ||
             history_is_complete(&ctx->status.history, child->type, child->index))
             continue;
         struct replica_status *count = &ctx->status.replicas[child->type];
@@ -48,7 +48,7 @@ void observe_count(struct reconcile_context *ctx)
     }
 }
 
-void observe_rest(struct reconcile_context *ctx)
+void observe_inactive(struct reconcile_context *ctx)
 {
     /* Pods that are cleaned up take their numbers along. So of a finished job a count may grow,
      * when late successes are seen, and does not shrink. */
@@ -170,7 +170,7 @@ const char *observe_leaving(const struct reconcile_context *ctx, enum replica_ty
     const char *how = NULL;
     for (size_t i = 0; i < ctx->view.pods.count; i++) {
         const struct child *child = &ctx->view.pods.items[i];
-        if (child->type != type || !children_wanted(ctx->job, child) || !child->pod ||
+        if (child->type != type || !children_desired(ctx->job, child) || !child->pod ||
             (child->pod->phase != POD_FAILED && child->pod->phase != POD_RUNNING))
             continue;
         if (leaves(ctx, child) && !how)

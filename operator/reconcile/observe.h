@@ -32,5 +32,5 @@ const char *observe_leaving(const struct reconcile_context *ctx, enum replica_ty
  * suspended all pods that have not ended (Kueue frees its quota at 0), after its end those that
  * run. A finished job gets no entry for a replica type that its status lacks: jobs that another
  * operator finished are not changed. */
-void observe_rest(struct reconcile_context *ctx);
+void observe_inactive(struct reconcile_context *ctx);
 #endif

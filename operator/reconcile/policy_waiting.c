@@ -32,7 +32,7 @@ void policy_waiting(const struct job *job, const struct view *view, struct block
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *child = &view->pods.items[i];
         const struct pod *pod = child->pod;
-        if (child->deleting || !pod->waiting_reason || !children_wanted(job, child) ||
+        if (child->deleting || !pod->waiting_reason || !children_desired(job, child) ||
             pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED)
             continue;
         blocker_set(blocker, pod->waiting_reason,

@@ -113,7 +113,7 @@ static void finish(struct reconcile_context *ctx, enum condition_type type, enum
     context_condition(ctx, type, true, reason, message);
     context_event(ctx, event, reason, message);
     ctx->status.completion_ms = ctx->snapshot->now_ms;
-    observe_rest(ctx);
+    observe_inactive(ctx);
     clean_up(ctx);
     context_requeue(ctx, policy_expiry_ms(ctx->job, &ctx->status));
 }
@@ -312,14 +312,14 @@ static void reconcile_suspended(struct reconcile_context *ctx)
     if (context_condition(ctx, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
         context_event(ctx, EVENT_NORMAL, REASON_SUSPENDED, message);
     set_waiting(ctx, &(struct blocker){.reason = NULL}); /* of a resumption that was not seen */
-    observe_rest(ctx);
+    observe_inactive(ctx);
     children_delete_all(ctx->plan, &ctx->view);
     context_requeue(ctx, ctx->view.recheck_ms);
 }
 
 static void reconcile_finished(struct reconcile_context *ctx)
 {
-    observe_rest(ctx);
+    observe_inactive(ctx);
     int64_t expiry_ms = policy_expiry_ms(ctx->job, &ctx->status);
     if (ctx->snapshot->now_ms >= expiry_ms) {
         plan_add(ctx->plan, (struct action){.kind = ACTION_DELETE_JOB,

@@ -6,9 +6,9 @@
 static bool is_late(struct httpd_pages *pages, const char *path, int64_t now_ms)
 {
     bool late;
-    struct httpd_page *page = httpd_pages_take(pages, path, now_ms, &late);
+    struct httpd_page *page = httpd_pages_acquire(pages, path, now_ms, &late);
     assert_non_null(page);
-    httpd_pages_give_back(pages, page);
+    httpd_pages_release(pages, page);
     return late;
 }
 
@@ -35,12 +35,12 @@ static void what_was_taken_stays_as_it_was(void **state)
     bool late;
     struct httpd_pages *pages = httpd_pages_open();
     httpd_pages_put(pages, "/a", 200, "text/plain", "old", 3, 0);
-    struct httpd_page *page = httpd_pages_take(pages, "/a", 0, &late);
+    struct httpd_page *page = httpd_pages_acquire(pages, "/a", 0, &late);
     httpd_pages_put(pages, "/a", 500, "text/html", "new", 3, 0);
     assert_int_equal(page->status, 200);
     assert_memory_equal(page->body, "old", 3);
-    httpd_pages_give_back(pages, page);
-    assert_null(httpd_pages_take(pages, "/b", 0, &late));
+    httpd_pages_release(pages, page);
+    assert_null(httpd_pages_acquire(pages, "/b", 0, &late));
     httpd_pages_close(pages);
 }
 

@@ -235,7 +235,7 @@ static void test_changes(void **state)
         str_init(&out, 4096);
         struct local_replica after = rows[i].after;
         after.name = "w";
-        changes_tell(&rows[i].before, &after, rows[i].job, rows[i].quiet, &out);
+        changes_print(&rows[i].before, &after, rows[i].job, rows[i].quiet, &out);
         assert_string_equal(str_text(&out), rows[i].said);
     }
 }

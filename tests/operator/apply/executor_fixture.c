@@ -27,7 +27,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     f->requeue_ms = outcome->requeue_ms;
 }
 
-static bool on_unseen_change(void *context, enum expect_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t since_ms)
 {
     static const char *const kinds[] = {"job", "pod", "service", "podgroup"};
     struct executor_fixture *f = context;

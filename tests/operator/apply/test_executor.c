@@ -203,8 +203,8 @@ static void a_plan_can_be_dropped(void **state)
         late_api_answer(&f->kube, late_api_find(&f->kube, NULL), ERR_NONE);
     int in_flight = (int)f->kube.count - f->kube.events;
     assert_true(in_flight > 1);
-    executor_drop(f->executor, "ns/j");
-    executor_drop(f->executor, "ns/j");
+    executor_cancel(f->executor, "ns/j");
+    executor_cancel(f->executor, "ns/j");
     assert_int_equal(f->kube.cancelled, in_flight);
     assert_int_equal(f->overs, 0);
     assert_int_equal(executor_running(f->executor), 0);
@@ -338,7 +338,7 @@ static void who_leads_no_more_remembers_no_history(void **state)
     executor_fixture_start_plan(f, "ns/j", plan);
     late_api_answer_all(&f->kube);
     assert_ptr_not_equal(executor_restore_history(f->executor, "ns/j", uid, &seen), &seen);
-    executor_drop_histories(f->executor);
+    executor_prune_histories(f->executor);
     assert_ptr_equal(executor_restore_history(f->executor, "ns/j", uid, &seen), &seen);
     assert_false(executor_history_is_pruned(f->executor));
     executor_fixture_close(f);

@@ -94,7 +94,7 @@ static void run(struct driver *driver)
             finish(driver, 0, ERR_NONE);
         start(driver);
     }
-    assert_true(steps_over(driver->steps));
+    assert_true(steps_are_finished(driver->steps));
 }
 
 static void each_stage_waits_for_the_one_before(void **state)
@@ -141,7 +141,7 @@ static void creates_double_with_each_round(void **state)
         while (driver.count)
             finish(&driver, 0, ERR_NONE);
     }
-    assert_true(steps_over(driver.steps));
+    assert_true(steps_are_finished(driver.steps));
     driver_close(&driver);
 }
 
@@ -159,10 +159,10 @@ static void a_slow_one_does_not_hold_up_the_others(void **state)
         assert_string_equal(driver.in_flight[0]->name, "p1");
     }
     assert_int_equal(driver.count, 1);
-    assert_false(steps_over(driver.steps));
+    assert_false(steps_are_finished(driver.steps));
     finish(&driver, 0, ERR_NONE);
     start(&driver);
-    assert_true(steps_over(driver.steps));
+    assert_true(steps_are_finished(driver.steps));
     driver_close(&driver);
 }
 
@@ -209,7 +209,7 @@ static void what_is_so_already_is_no_failure(void **state)
         assert_int_equal(finish(&driver, 0, rows[i].code), rows[i].fine);
         start(&driver);
         assert_string_equal(str_text(&driver.said), rows[i].said);
-        assert_true(steps_over(driver.steps));
+        assert_true(steps_are_finished(driver.steps));
         const struct error *failure = steps_failure(driver.steps);
         assert_int_equal(failure ? failure->code : ERR_NONE, rows[i].fine ? 0 : rows[i].code);
         driver_close(&driver);
@@ -244,11 +244,11 @@ static void a_failure_at_any_point_stops_it(void **state)
         start(&driver);
         assert_int_equal(driver.count, waited_for);
         while (driver.count) {
-            assert_false(steps_over(driver.steps));
+            assert_false(steps_are_finished(driver.steps));
             finish(&driver, 0, ERR_IO); /* the first one is the failure */
             start(&driver);
         }
-        assert_true(steps_over(driver.steps));
+        assert_true(steps_are_finished(driver.steps));
         assert_int_equal(steps_failure(driver.steps)->code, ERR_LIMIT);
         assert_int_equal(steps_requeue_ms(driver.steps), 55);
         driver_close(&driver);
@@ -283,7 +283,7 @@ static void it_outlives_plan_and_status(void **state)
     status.history.attempt = 3;
     steps = steps_open(plan, &status, 1);
     assert_int_equal(steps_history(steps)->attempt, 3);
-    assert_true(steps_over(steps));
+    assert_true(steps_are_finished(steps));
     assert_null(steps_next(steps));
     steps_close(steps);
 }

@@ -2,7 +2,7 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
-#include "operator/apply/expect.h"
+#include "operator/apply/expectations.h"
 
 static const struct action create_pod = {.kind = ACTION_CREATE_POD, .name = "p"};
 static const struct action create_service = {.kind = ACTION_CREATE_SERVICE, .name = "p"};
@@ -88,11 +88,11 @@ static void what_a_view_must_show(void **state)
         while (snapshot.pod_count < 2 && rows[i].pods[snapshot.pod_count].uid)
             snapshot.pod_count++;
         snapshot.service_count = rows[i].services[0].uid ? 1 : 0;
-        struct expect *expect = expect_open();
-        expect_done(expect, rows[i].action, rows[i].uid);
-        if (expect_is_met(expect, &snapshot, "1") != rows[i].met)
+        struct expectations *expect = expectations_open();
+        expectations_done(expect, rows[i].action, rows[i].uid);
+        if (expectations_is_met(expect, &snapshot, "1") != rows[i].met)
             fail_msg("%s", rows[i].name);
-        expect_close(expect);
+        expectations_close(expect);
     }
 }
 
@@ -102,17 +102,18 @@ static void a_pod_group_that_was_made_must_be_shown(void **state)
     static const struct action create = {.kind = ACTION_CREATE_POD_GROUP, .name = "j"};
     struct pod pod = {.uid = "a", .name = "j"};
     struct pod_group group = {.uid = "a", .name = "j"};
-    bool missing[EXPECT_KINDS];
+    bool missing[EXPECTATION_KINDS];
     for (int known = 0; known < 2; known++) { /* its UID */
         struct snapshot snapshot = {.pods = &pod, .pod_count = 1};
-        struct expect *expect = expect_open();
-        expect_done(expect, &create, known ? "a" : NULL);
-        assert_false(expect_is_met(expect, &snapshot, "1"));
-        expect_missing(expect, &snapshot, "1", missing);
-        assert_true(missing[EXPECT_POD_GROUP] && !missing[EXPECT_POD] && !missing[EXPECT_SERVICE]);
+        struct expectations *expect = expectations_open();
+        expectations_done(expect, &create, known ? "a" : NULL);
+        assert_false(expectations_is_met(expect, &snapshot, "1"));
+        expectations_missing(expect, &snapshot, "1", missing);
+        assert_true(missing[EXPECTATION_POD_GROUP] && !missing[EXPECTATION_POD] &&
+                    !missing[EXPECTATION_SERVICE]);
         snapshot.pod_group = &group;
-        assert_true(expect_is_met(expect, &snapshot, "1"));
-        expect_close(expect);
+        assert_true(expectations_is_met(expect, &snapshot, "1"));
+        expectations_close(expect);
     }
 }
 
@@ -120,33 +121,33 @@ static void what_was_seen_once_need_not_be_seen_again(void **state)
 {
     (void)state;
     enum { MANY = 100 };
-    struct expect *expect = expect_open();
+    struct expectations *expect = expectations_open();
     auto_arena struct arena *arena = arena_open();
     struct pod pods[MANY];
     struct snapshot snapshot = {.pods = pods};
     for (int i = 0; i < MANY; i++) {
         pods[i] = (struct pod){.uid = arena_printf(arena, "u%d", i)};
-        expect_done(expect, &create_pod, pods[i].uid);
+        expectations_done(expect, &create_pod, pods[i].uid);
     }
     snapshot.pod_count = MANY / 2;
-    assert_false(expect_is_met(expect, &snapshot, "1"));
+    assert_false(expectations_is_met(expect, &snapshot, "1"));
     snapshot.pods = pods + MANY / 2; /* the first half has ended and is gone */
-    assert_true(expect_is_met(expect, &snapshot, "1"));
-    expect_done(expect, &create_pod, "more");
-    assert_false(expect_is_met(expect, &snapshot, "1"));
-    expect_close(expect);
+    assert_true(expectations_is_met(expect, &snapshot, "1"));
+    expectations_done(expect, &create_pod, "more");
+    assert_false(expectations_is_met(expect, &snapshot, "1"));
+    expectations_close(expect);
 }
 
 static void a_job_that_was_written_is_newer(void **state)
 {
     (void)state;
     struct snapshot snapshot = {.pod_count = 0};
-    struct expect *expect = expect_open();
-    assert_true(expect_is_met(expect, &snapshot, "7"));
-    expect_newer(expect, "7");
-    assert_false(expect_is_met(expect, &snapshot, "7"));
-    assert_true(expect_is_met(expect, &snapshot, "5")); /* versions have no order */
-    expect_close(expect);
+    struct expectations *expect = expectations_open();
+    assert_true(expectations_is_met(expect, &snapshot, "7"));
+    expectations_newer(expect, "7");
+    assert_false(expectations_is_met(expect, &snapshot, "7"));
+    assert_true(expectations_is_met(expect, &snapshot, "5")); /* versions have no order */
+    expectations_close(expect);
 }
 
 int main(void)

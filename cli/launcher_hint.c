@@ -1,4 +1,4 @@
-#include "cli/launcher_note.h"
+#include "cli/launcher_hint.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ static bool is_on(const char *path, const char *program)
     return false;
 }
 
-void launcher_note(const struct job *job, const char *path, struct str *out)
+void launcher_hint(const struct job *job, const char *path, struct str *out)
 {
     static const char *const launchers[] = {AGENT_LAUNCHERS};
     for (int type = 0; type < REPLICA_TYPES; type++) {

@@ -1,0 +1,150 @@
+#include "operator/apply/expectations.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct expectation {
+    const char *uid;  /* NULL: any object of this name */
+    const char *name; /* with a uid: not needed */
+    enum expectation_kind kind;
+    bool gone;
+    bool force; /* gone: its end is not waited for */
+};
+
+struct expectations {
+    struct arena *arena;
+    struct expectation *items; /* in the order in which they were done: so the view shows them */
+    size_t first, count, size;
+    const char *older_than_view; /* a resourceVersion; NULL: any will do */
+};
+
+struct expectations *expectations_open(void)
+{
+    struct arena *arena = arena_open();
+    struct expectations *expect = arena_new(arena, struct expectations);
+    expect->arena = arena;
+    return expect;
+}
+
+void expectations_close(struct expectations *expect)
+{
+    if (expect)
+        arena_close(expect->arena);
+}
+
+static void await(struct expectations *expect, enum expectation_kind kind,
+                  struct expectation expectation)
+{
+    expectation.kind = kind;
+    if (expect->first + expect->count == expect->size) {
+        /* An arena frees nothing before its end. So what was seen at the front is left behind with
+         * the old array. */
+        expect->size = expect->size ? 2 * expect->size : 16;
+        struct expectation *more = arena_array(expect->arena, struct expectation, expect->size);
+        if (expect->count)
+            memcpy(more, expect->items + expect->first, expect->count * sizeof *more);
+        expect->items = more;
+        expect->first = 0;
+    }
+    expectation.uid = arena_strdup(expect->arena, expectation.uid);
+    expectation.name = arena_strdup(expect->arena, expectation.name);
+    expect->items[expect->first + expect->count++] = expectation;
+}
+
+void expectations_done(struct expectations *expect, const struct action *action, const char *uid)
+{
+    /* Of a create without an answer the UID is not known: it is awaited by its name. */
+    struct expectation made = {.uid = uid, .name = uid ? NULL : action->name};
+    struct expectation deleted = {.uid = action->uid, .gone = true};
+    switch (action->kind) {
+    case ACTION_CREATE_POD:
+        await(expect, EXPECTATION_POD, made);
+        break;
+    case ACTION_CREATE_SERVICE:
+        await(expect, EXPECTATION_SERVICE, made);
+        break;
+    case ACTION_CREATE_POD_GROUP:
+        await(expect, EXPECTATION_POD_GROUP, made);
+        break;
+    case ACTION_FORCE_DELETE_POD:
+        deleted.force = true;
+        await(expect, EXPECTATION_POD, deleted);
+        break;
+    case ACTION_DELETE_POD:
+        await(expect, EXPECTATION_POD, deleted);
+        break;
+    case ACTION_DELETE_SERVICE:
+        await(expect, EXPECTATION_SERVICE, deleted);
+        break;
+    default:
+        break;
+    }
+}
+
+void expectations_newer(struct expectations *expect, const char *resource_version)
+{
+    expect->older_than_view = arena_strdup(expect->arena, resource_version);
+}
+
+/* What is being deleted counts as gone: that is all a delete can bring about at once. */
+static bool is_going(const struct pod *pod, bool force)
+{
+    return pod->deleted_ms && (!force || pod->grace_ms == 0);
+}
+
+static bool is_it(const struct expectation *expectation, const char *uid, const char *name)
+{
+    return expectation->uid ? strcmp(uid, expectation->uid) == 0
+                            : strcmp(name, expectation->name) == 0;
+}
+
+static bool shows(const struct snapshot *snapshot, const struct expectation *expectation)
+{
+    const struct pod_group *group = snapshot->pod_group;
+    /* Deletes of PodGroups are not expected: the next pass deletes one that is still there again,
+     * which does no harm. */
+    if (expectation->kind == EXPECTATION_POD_GROUP)
+        return group && is_it(expectation, group->uid, group->name);
+    for (size_t i = 0; expectation->kind == EXPECTATION_POD && i < snapshot->pod_count; i++)
+        if (is_it(expectation, snapshot->pods[i].uid, snapshot->pods[i].name))
+            return !expectation->gone || is_going(&snapshot->pods[i], expectation->force);
+    for (size_t i = 0; expectation->kind == EXPECTATION_SERVICE && i < snapshot->service_count; i++)
+        if (is_it(expectation, snapshot->services[i].uid, snapshot->services[i].name))
+            return !expectation->gone || snapshot->services[i].deleting;
+    return expectation->gone;
+}
+
+static bool is_newer(const struct expectations *expect, const char *resource_version)
+{
+    return !expect->older_than_view || strcmp(expect->older_than_view, resource_version) != 0;
+}
+
+bool expectations_is_empty(const struct expectations *expect)
+{
+    return expect->count == 0 && !expect->older_than_view;
+}
+
+bool expectations_is_met(struct expectations *expect, const struct snapshot *snapshot,
+                         const char *resource_version)
+{
+    /* Only from the front: what was done first is seen first, so a pass over a thousand pods
+     * compares a few and not all. */
+    while (expect->count && shows(snapshot, &expect->items[expect->first])) {
+        expect->first++;
+        expect->count--;
+    }
+    return expect->count == 0 && is_newer(expect, resource_version);
+}
+
+void expectations_missing(const struct expectations *expect, const struct snapshot *snapshot,
+                          const char *resource_version, bool ret_missing[EXPECTATION_KINDS])
+{
+    ret_missing[EXPECTATION_JOB] = !is_newer(expect, resource_version);
+    ret_missing[EXPECTATION_POD] = ret_missing[EXPECTATION_SERVICE] =
+        ret_missing[EXPECTATION_POD_GROUP] = false;
+    for (size_t i = 0; i < expect->count; i++) {
+        const struct expectation *expectation = &expect->items[expect->first + i];
+        ret_missing[expectation->kind] |= !shows(snapshot, expectation);
+    }
+}
