@@ -3,6 +3,12 @@
 
 #include "agent/dataset/token_source.h"
 
+#define COMMA ,
+#define FORMAT_CHOICE(kind, name, spellings)                                                       \
+    {                                                                                              \
+        spellings, TOKENS_##kind                                                                   \
+    }
+
 static const struct config_key keys[] = {
     KEY_TEXT(
         "data", "dataset", data.dataset, "",
@@ -14,11 +20,7 @@ static const struct config_key keys[] = {
     KEY_TEXT("data", "root", data.root, ".", "data_path",
              "where data sets are looked for; mnist_cnn: the directory with the IDX files",
              .environment = "DATA_PATH", .is_path = true),
-    KEY_CHOICE("data", "format", data.format, "auto",
-               CHOICES({"auto", TOKENS_AUTO}, {"jsonl=json=jsonl.gz", TOKENS_JSONL},
-                       {"text=txt", TOKENS_TEXT}, {"llmc_bin=llmc", TOKENS_LLMC},
-                       {"megatron", TOKENS_MEGATRON}, {"hf_arrow=arrow", TOKENS_ARROW},
-                       {"tsv", TOKENS_TSV}, {"csv", TOKENS_CSV}),
+    KEY_CHOICE("data", "format", data.format, "auto", CHOICES(TOKEN_FORMATS(FORMAT_CHOICE, COMMA)),
                NULL, "auto: by what the files are; tsv and csv begin with a line of column names"),
     KEY_TEXT("data", "text_column", data.text_column, "text", NULL, "the field with a row's text",
              .needs = {NEED_COLUMNS, NEED_NO_IMAGES}),

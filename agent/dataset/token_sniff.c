@@ -2,6 +2,7 @@
 
 #include "agent/dataset/llmc_bin.h"
 #include "agent/dataset/megatron.h"
+#include "base/mem.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,14 +13,16 @@
 enum { SNIFF_BYTES = 4096 };
 
 static const char *const names[] = {
-    [TOKENS_AUTO] = "auto",     [TOKENS_JSONL] = "jsonl",       [TOKENS_TEXT] = "text",
-    [TOKENS_LLMC] = "llmc_bin", [TOKENS_MEGATRON] = "megatron", [TOKENS_ARROW] = "hf_arrow",
-    [TOKENS_TSV] = "tsv",       [TOKENS_CSV] = "csv",
+#define FORMAT_NAME(kind, name, spellings) [TOKENS_##kind] = #name
+#define COMMA                              ,
+    TOKEN_FORMATS(FORMAT_NAME, COMMA)
+#undef COMMA
+#undef FORMAT_NAME
 };
 
 const char *token_format_name(enum token_format format)
 {
-    return names[format];
+    return (size_t)format < array_length(names) ? names[format] : NULL;
 }
 
 static bool begins(const uint8_t *bytes, size_t size, const char *magic)

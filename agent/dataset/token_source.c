@@ -116,7 +116,7 @@ static int check_options(const struct token_options *o, struct error *err)
             return error_set(err, ERR_CONFIG, "%s: %lld; allowed are %lld to %lld", rows[i].key,
                              (long long)rows[i].value, (long long)rows[i].low,
                              (long long)rows[i].high);
-    if (o->format < TOKENS_AUTO || o->format > TOKENS_CSV)
+    if (!token_format_name(o->format))
         return error_set(err, ERR_CONFIG, "data.format: idx has images, not text or token ids");
     return 0;
 }

@@ -37,17 +37,28 @@ enum {
     TOKENS_BAD_LINES_KEPT = 10,   /* are named, the others counted */
 };
 
+/* X(KIND, NAME, SPELLINGS), with AND between two rows. SPELLINGS: what data.format may say, the
+ * first of them NAME. AUTO: by the first bytes. TSV, CSV: rows of columns under a line of names;
+ * examples.h reads these. */
+/* clang-format off */
+#define TOKEN_FORMATS(X, AND) \
+    X(AUTO, auto, "auto") AND \
+    X(JSONL, jsonl, "jsonl=json=jsonl.gz") AND \
+    X(TEXT, text, "text=txt") AND \
+    X(LLMC, llmc_bin, "llmc_bin=llmc") AND \
+    X(MEGATRON, megatron, "megatron") AND \
+    X(ARROW, hf_arrow, "hf_arrow=arrow") AND \
+    X(TSV, tsv, "tsv") AND \
+    X(CSV, csv, "csv")
+/* clang-format on */
 enum token_format {
-    TOKENS_AUTO, /* by the first bytes */
-    TOKENS_JSONL,
-    TOKENS_TEXT,
-    TOKENS_LLMC,
-    TOKENS_MEGATRON,
-    TOKENS_ARROW,
-    TOKENS_TSV, /* rows of columns under a line of names: examples.h reads these */
-    TOKENS_CSV,
+#define TOKENS_COMMA                       ,
+#define TOKENS_KIND(kind, name, spellings) TOKENS_##kind
+    TOKEN_FORMATS(TOKENS_KIND, TOKENS_COMMA)
+#undef TOKENS_KIND
+#undef TOKENS_COMMA
 };
-const char *token_format_name(enum token_format format); /* "jsonl" */
+const char *token_format_name(enum token_format format); /* "jsonl"; NULL: there is none */
 
 enum token_packing {
     /* documents behind one another, cut into windows; what is left of an epoch is dropped. Of arrow
