@@ -260,9 +260,16 @@ static struct kubeconfig_source source_of(const struct kubeconfig_file *file, co
 static bool is_loopback(const char *server)
 {
     static const char *const hosts[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    for (size_t i = 0; i < array_length(hosts); i++)
-        if (str_starts_with(server, hosts[i]) && strchr(":/", server[strlen(hosts[i])]))
+    for (size_t i = 0; i < array_length(hosts); i++) {
+        if (!str_starts_with(server, hosts[i]))
+            continue;
+        const char *rest = server + strlen(hosts[i]);
+        /* Only a port: in "http://localhost:1@h" the host is h (RFC 3986, 3.2.1: userinfo). */
+        if (*rest == ':')
+            rest += 1 + strspn(rest + 1, "0123456789");
+        if (!*rest || *rest == '/')
             return true;
+    }
     return false;
 }
 
