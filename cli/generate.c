@@ -24,6 +24,7 @@ static int read_temperature(struct command_line *line, struct error *err)
 {
     char *end;
     line->options.temperature = strtod(line->temperature, &end);
+    /* Not "< 0": a NaN is not below 0 either. */
     if (*end || end == line->temperature || !(line->options.temperature >= 0) ||
         !isfinite(line->options.temperature))
         return error_set(err, ERR_CONFIG, "--temperature: '%s' is no number from 0 on",

@@ -209,6 +209,7 @@ static void loop(struct run *run)
         wait_for_events(run);
         take_signals(run);
         run->changed |= inbox_read(&run->inbox, &run->view.progress);
+        /* First room for the leader's output, which is read only where there is some. */
         terminal_flush(&run->view.terminal);
         local_read_output(run->local);
         local_reap(run->local, run->now_ms);

@@ -109,6 +109,7 @@ int32_t generate_choose(const float *logits, int64_t V, double temperature, doub
             best = i;
     if (temperature <= 0)
         return (int32_t)best;
+    /* exp() of the largest logit is 1, of no other more: it cannot overflow. */
     double sum = 0;
     for (int64_t i = 0; i < V; i++)
         sum += exp(((double)logits[i] - logits[best]) / temperature);

@@ -48,6 +48,8 @@ static void *work(void *arg)
     struct host_calls *h = arg;
     pthread_mutex_lock(&h->lock);
     for (;;) {
+        /* Numbers wrap round at 2^32, so their difference tells which is later; cuStreamWaitValue32
+         * compares so, too. */
         while (!h->closing && (!h->first || (int32_t)(h->due - h->first->number) < 0))
             pthread_cond_wait(&h->changed, &h->lock);
         if (h->closing)
@@ -58,6 +60,8 @@ static void *work(void *arg)
             h->end = &h->first;
         pthread_mutex_unlock(&h->lock);
         call->run(call->arg);
+        /* The stream goes on at once: what the call wrote must be in memory before the number
+         * is. */
         __atomic_store_n(h->done, call->number, __ATOMIC_RELEASE);
         free(call->arg);
         free(call);

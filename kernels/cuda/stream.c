@@ -74,6 +74,8 @@ void cuda_share(struct stream *stream, const void *kernel, int64_t bytes, const 
 {
     struct cuda_device *d = device_of(stream);
     size_t i = 0;
+    /* More than 48 KiB of shared memory a kernel must be allowed first (CUDA C++ Programming
+     * Guide); once is enough. */
     while (i < d->sharing_count && d->sharing[i].kernel != kernel)
         i++;
     if (i < d->sharing_count && d->sharing[i].bytes >= bytes)
@@ -140,6 +142,7 @@ int cuda_stream_open(struct device *device, const char *name, bool high_priority
     int least = 0, greatest = 0; /* both, where there are none */
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (status == cudaSuccess)
+        /* Non-blocking: it does not wait for the default stream, where libraries may work. */
         status = cudaStreamCreateWithPriority(&s->handle, cudaStreamNonBlocking,
                                               high_priority ? greatest : least);
     if (status != cudaSuccess) {
@@ -244,6 +247,7 @@ int cuda_event_open(struct device *device, struct event **ret_event, struct erro
     struct cuda_event *e = xcalloc(1, sizeof *e);
     e->base.device = device;
     cuda_use((struct cuda_device *)device);
+    /* An event without a time is cheaper to record and to wait for (CUDA's runtime API). */
     cudaError_t status = cudaEventCreateWithFlags(&e->handle, cudaEventDisableTiming);
     if (status != cudaSuccess) {
         free(e);

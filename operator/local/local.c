@@ -280,6 +280,8 @@ static int make_log_folder(struct local *local, struct error *err)
                          path);
     if (local->log_folder < 0)
         return error_errno(err, errno, "open folder %s", path);
+    /* A lock of the kernel's goes with the process, however that ends: none is left behind as a
+     * file would be. */
     if (flock(local->log_folder, LOCK_EX | LOCK_NB) < 0)
         return error_set(err, ERR_EXISTS,
                          "job %s is being run already: its logs in %s are in use; choose another "
