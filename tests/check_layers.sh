@@ -158,7 +158,7 @@ strangers=$(sources base operator agent kernels cli | grep '\.[ch]$' | xargs gre
 reason=' includes base/json.h or yaml.h: only the edge does'
 [ -z "$strangers" ] || { echo "${strangers//$'\n'/$reason$'\n'}$reason"; bad=1; }
 # the JSON library is behind one door, for tests too
-strangers=$(sources base operator agent kernels cli tests | grep '\.\(c\|h\|cc\)$' | xargs grep -l '#include <cjson/' | grep -vxE 'base/json[a-z_]*\.[ch]')
+strangers=$(sources base operator agent kernels cli tests | grep '\.\(c\|h\|cc\)$' | xargs grep -liE '^# *include.*cjson' | grep -vxE 'base/json[a-z_]*\.[ch]')
 reason=' includes cJSON: only base/json* does'
 [ -z "$strangers" ] || { echo "${strangers//$'\n'/$reason$'\n'}$reason"; bad=1; }
 exit "$bad"
