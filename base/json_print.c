@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -12,40 +13,6 @@ struct printer {
     unsigned style;
     int depth;
 };
-
-/* A NUL as a parsed string holds it: see json_restore_nul. */
-static bool is_nul(const char *text)
-{
-    return text[0] == '\xc0' && text[1] == '\x80';
-}
-
-static void print_escape(struct str *out, char c)
-{
-    static const char named[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
-    const char *found = c ? strchr(named, c) : NULL;
-    if (found)
-        str_add_bytes(out, (char[]){'\\', names[found - named]}, 2);
-    else
-        str_printf(out, "\\u%04X", (unsigned)(unsigned char)c);
-}
-
-static void print_string(struct str *out, const char *text)
-{
-    str_add_bytes(out, "\"", 1);
-    while (*text) {
-        size_t plain = 0;
-        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\' &&
-               !is_nul(text + plain))
-            plain++;
-        str_add_bytes(out, text, plain);
-        text += plain;
-        if (!*text)
-            break;
-        print_escape(out, is_nul(text) ? '\0' : *text);
-        text += is_nul(text) ? 2 : 1;
-    }
-    str_add_bytes(out, "\"", 1);
-}
 
 static void begin_line(struct printer *p)
 {
@@ -68,7 +35,7 @@ static void print_items(struct printer *p, const struct json *const *items, size
             str_add_bytes(&p->out, ",", 1);
         begin_line(p);
         if (is_object) {
-            print_string(&p->out, json_key(items[i]));
+            json_text(json_key(items[i]), &p->out);
             str_add(&p->out, p->style & JSON_INDENTED ? ": " : ":");
         }
         print_value(p, items[i]);
@@ -106,7 +73,7 @@ static void print_value(struct printer *p, const struct json *value)
         print_collection(p, value);
         break;
     case JSON_STRING:
-        print_string(&p->out, json_as_text(value));
+        json_text(json_as_text(value), &p->out);
         break;
     case JSON_INTEGER:
     case JSON_REAL:

@@ -29,6 +29,14 @@ double json_real_value(const char *text)
     return strtod_l(text, NULL, locale_with_point());
 }
 
+void json_real_format(double number, int digits, char out[JSON_REAL_BYTES])
+{
+    assert(digits > 0 && digits <= 17);
+    locale_t before = uselocale(locale_with_point());
+    snprintf(out, JSON_REAL_BYTES, "%.*g", digits, number);
+    uselocale(before);
+}
+
 /* C writes 1e+05 where JSON's readers are used to 1e5, and 1 where a reader must see that it is a
  * real. */
 static void tidy(char *text)
@@ -51,9 +59,6 @@ static void tidy(char *text)
 
 void json_real_print(double number, int digits, char out[JSON_REAL_BYTES])
 {
-    assert(digits > 0 && digits <= 17);
-    locale_t before = uselocale(locale_with_point());
-    snprintf(out, JSON_REAL_BYTES, "%.*g", digits, number);
-    uselocale(before);
+    json_real_format(number, digits, out);
     tidy(out);
 }

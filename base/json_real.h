@@ -9,6 +9,8 @@ enum { JSON_REAL_BYTES = 40 };
 
 /* The number nearest to the text of a JSON number; infinite if it is too large. */
 double json_real_value(const char *text);
-/* A finite number with so many significant digits, 17 at most, and a point or exponent. */
+/* A finite number with so many significant digits, 17 at most, as printf's %g has it. */
+void json_real_format(double number, int digits, char out[JSON_REAL_BYTES]);
+/* The same with a point or exponent in every case. */
 void json_real_print(double number, int digits, char out[JSON_REAL_BYTES]);
 #endif

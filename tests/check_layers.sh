@@ -60,7 +60,7 @@ agent/comm/comm_stage.[ch]:base/.*|agent/comm/(comm|comm_stage).h
 agent/comm/ring_wire.[ch]:base/(error|str).h|agent/comm/(ring_wire|store).h
 agent/comm/rendezvous_(wire|round).[ch]:base/(error|mem|str).h|agent/comm/(rendezvous_(wire|round|proof)|store).h
 agent/config/profile_plan.[ch]:base/(error|mem|str).h|agent/config/(name_format|profile_plan).h
-agent/telemetry/trace_json.[ch]:base/str.h|agent/telemetry/(json_row|trace_json).h
+agent/telemetry/trace_json.[ch]:base/(json_text|str).h|agent/telemetry/trace_json.h
 agent/telemetry/trace_file.[ch]:base/(durable|error|mem).h|agent/telemetry/trace_file.h
 agent/launch/(crash|mapped_file).[ch]:base/mem.h|agent/launch/(crash|mapped_file).h
 agent/launch/stop.[ch]:base/.*|agent/launch/stop.h

@@ -2,7 +2,7 @@
 
 #include "agent/checkpoint/checkpoint.h"
 
-#include "agent/telemetry/json_row.h"
+#include "base/json_text.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 #include "agent/plan/run_plan.h"
 
-#include "agent/telemetry/json_row.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

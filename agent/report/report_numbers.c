@@ -3,8 +3,8 @@
 #include "agent/plan/trainer_settings.h"
 #include "agent/report/report_parts.h"
 #include "agent/telemetry/flops.h"
-#include "agent/telemetry/json_row.h"
 #include "agent/telemetry/serving.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -9,9 +9,4 @@
 /* {"step":3,"loss":0.5,...}, no newline at the end. */
 void json_row(enum field_event event, enum field_words words, const struct run_state *state,
               struct str *out);
-
-/* A number as JSON has it. */
-void json_number(double value, struct str *out);
-/* A text as JSON has it, with its quotes; bytes that are not UTF-8 are taken as they are. */
-void json_text(const char *text, struct str *out);
 #endif

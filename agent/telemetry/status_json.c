@@ -3,6 +3,7 @@
 #include "agent/telemetry/json_row.h"
 #include "base/clock.h"
 #include "base/contract.h"
+#include "base/json_text.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,8 @@
 #include "agent/telemetry/trace_json.h"
 
-#include "agent/telemetry/json_row.h"
+#include "base/json_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* C++'s own (Itanium ABI): the name as the source has it, from malloc; NULL if it is
@@ -33,9 +34,13 @@ void trace_json_begin(const struct trace_json *t, int rank, int world_size, cons
     snprintf(name, sizeof name, "rank %d: host", rank);
     str_printf(t->out,
                "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%lld,\n"
-               "\"deviceProperties\":[{\"id\":0,\"name\":\"%s\",\"totalGlobalMem\":%lld}],\n"
+               "\"deviceProperties\":[{\"id\":0,\"name\":",
+               (long long)t->base_ns);
+    json_text(device, t->out);
+    str_printf(t->out,
+               ",\"totalGlobalMem\":%lld}],\n"
                "\"distributedInfo\":{\"rank\":%d,\"world_size\":%d},\n\"traceEvents\":[\n",
-               (long long)t->base_ns, device, (long long)memory_bytes, rank, world_size);
+               (long long)memory_bytes, rank, world_size);
     add_metadata(t, "process", (struct trace_row){pid, 0}, name);
 }
 

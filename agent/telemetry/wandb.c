@@ -1,7 +1,7 @@
 #include "agent/telemetry/wandb.h"
 
 #include "agent/telemetry/append_file.h"
-#include "agent/telemetry/json_row.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -126,18 +126,6 @@ static void json_rows_are_json(void **state)
     json_free(row);
 }
 
-static void json_texts_are_json(void **state)
-{
-    (void)state;
-    static const char odd[] = "a \"b\" \\ \n\t\x01 \xc3\xa9";
-    auto_str struct str text;
-    str_init(&text, TEXT_BYTES);
-    json_text(odd, &text);
-    struct json *value = json_parse_text(str_text(&text), JSON_ALLOW_SCALAR, NULL);
-    assert_string_equal(json_as_text(value), odd);
-    json_free(value);
-}
-
 static void tensorboard_gets_what_is_known(void **state)
 {
     (void)state;
@@ -182,7 +170,6 @@ int main(void)
         cmocka_unit_test(csv_rows_fit_their_header),
         cmocka_unit_test(the_fabric_scripts_have_their_names),
         cmocka_unit_test(json_rows_are_json),
-        cmocka_unit_test(json_texts_are_json),
         cmocka_unit_test(tensorboard_gets_what_is_known),
         cmocka_unit_test(tensorboard_finds_its_file),
     };

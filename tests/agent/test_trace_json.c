@@ -46,7 +46,7 @@ static void a_trace_is_what_was_told(void **state)
                                     .bytes = INT64_C(5000000000),
                                     .number = 3,
                                     .ranks = 2};
-    trace_json_begin(&t, 1, 4, "cuda", 85899345920, 9);
+    trace_json_begin(&t, 1, 4, "a \"GPU\"", 85899345920, 9);
     trace_json_thread(&t, (struct trace_row){9, 2}, "transfer");
     trace_json_span(&t, &span);
     trace_json_span(&t, &(struct trace_span){.row = {9, 2},
@@ -64,6 +64,7 @@ static void a_trace_is_what_was_told(void **state)
         fail_msg("%s: %s", err.msg, str_text(&text));
     struct json *ranks = json_get(trace, "distributedInfo");
     assert_int_equal(json_as_integer(json_get(ranks, "rank")), 1);
+    assert_text(json_at(json_get(trace, "deviceProperties"), 0), "name", "a \"GPU\"");
     assert_int_equal(json_as_integer(json_get(ranks, "world_size")), 4);
     assert_int_equal(json_as_integer(json_get(trace, "baseTimeNanoseconds")), BASE);
 

@@ -1,6 +1,7 @@
 #include "tests/support.h"
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -297,6 +298,33 @@ static void equal_values_say_the_same(void **state)
     assert_false(json_is_equal(NULL, NULL));
 }
 
+static void texts_are_written_without_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *json;
+    } rows[] = {
+        {"", "\"\""},
+        {"a \"b\" \\ /\n\t\x01\x1f\x7f", "\"a \\\"b\\\" \\\\ /\\n\\t\\u0001\\u001F\x7f\""},
+        {"\u00e9\u20ac\u2028\U0001F600", "\"\u00e9\u20ac\u2028\U0001F600\""},
+        {"a\xff\u00e9z", "\"a?\u00e9z\""}, /* is no UTF-8 */
+        {"a\xe2\x82", "\"a??\""},          /* was cut elsewhere */
+        {"\xed\xa0\x80", "\"???\""},
+        {"a\xc0\x80", "\"a\\u0000\""},
+    };
+    auto_str struct str text;
+    str_init(&text, 100);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        str_clear(&text);
+        json_text(rows[i].text, &text);
+        assert_string_equal(str_text(&text), rows[i].json);
+        struct json *value =
+            json_parse_text(str_text(&text), JSON_ALLOW_SCALAR | JSON_ALLOW_NUL, NULL);
+        assert_non_null(value);
+        json_free(value);
+    }
+}
+
 /* ---- building ---- */
 
 static void values_are_built(void **state)
@@ -371,6 +399,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_nothing),
         cmocka_unit_test(walks_come_in_order),
         cmocka_unit_test(equal_values_say_the_same),
+        cmocka_unit_test(texts_are_written_without_values),
         cmocka_unit_test(values_are_built),
         cmocka_unit_test(texts_are_made_utf8),
     };

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -123,6 +124,23 @@ static void reals_print_as_json(void **state)
     }
 }
 
+static void numbers_are_written_without_values(void **state)
+{
+    (void)state;
+    auto_str struct str text;
+    str_init(&text, 100);
+    static const double numbers[] = {0, 3, -0.1, 1e-7, 12345678901.5, NAN, -INFINITY};
+    for (size_t i = 0; i < array_length(numbers); i++) {
+        str_add(&text, i ? "," : "[");
+        json_number(numbers[i], &text);
+    }
+    str_add(&text, "]");
+    assert_string_equal(str_text(&text), "[0,3,-0.1,1e-07,1.23456789e+10,null,null]");
+    struct json *value = json_parse_text(str_text(&text), JSON_STRICT, NULL);
+    assert_non_null(value);
+    json_free(value);
+}
+
 /* A locale of our own: few machines have one with a comma. */
 static bool enter_locale_with_comma(const char *directory)
 {
@@ -153,6 +171,10 @@ static void the_locale_does_not_matter(void **state)
     json_append(value, json_new_real(2, 17));
     assert_prints(value, "[1.5,-2.5e-1,0.5,2.0]");
     json_free(value);
+    auto_str struct str text;
+    str_init(&text, 100);
+    json_number(0.5, &text);
+    assert_string_equal(str_text(&text), "0.5");
     assert_null(json_parse_text("[1.5e999]", JSON_STRICT, NULL));
     setlocale(LC_NUMERIC, "C");
 }
@@ -164,6 +186,7 @@ int main(void)
         cmocka_unit_test(long_numbers_are_taken_while_they_are_finite),
         cmocka_unit_test(numbers_are_exact_or_none),
         cmocka_unit_test(reals_print_as_json),
+        cmocka_unit_test(numbers_are_written_without_values),
         cmocka_unit_test_setup_teardown(the_locale_does_not_matter, support_enter_dir,
                                         support_leave_dir),
     };
