@@ -74,6 +74,7 @@ int main(int argc, char **argv)
         return 1;
     }
     int exit_code = run(argc, argv);
+    /* That the disk behind stdout is full is seen only when its buffers are written. */
     if (file_flush_standard(&err) == 0)
         return exit_code;
     fprintf(stderr, "shoal: %s\n", err.msg);

@@ -90,6 +90,8 @@ static int apply_variable(struct config_parser *p, int index, const char *name, 
 {
     const struct config_key *key = config_key(index);
     const char *text = lookup(ctx, name);
+    /* An empty variable counts as unset, as in a shell's ${X:-}; only a text may be meant to be
+     * empty. */
     if (!text || (!*text && key->type != TYPE_TEXT))
         return 0;
     const char *full = arena_printf(p->arena, "%s.%s", key->group, key->name);

@@ -64,6 +64,7 @@ static bool takes_value(const struct config_parser *p, const char *name, const c
     if (config_key(index)->type != TYPE_BOOL)
         return true;
     struct agent_config scratch;
+    /* A switch may stand alone: "--flag false" takes the word, "--flag script.py" does not. */
     return config_set_value(config_key(index), &scratch, next, p->arena, &ignored) == 0;
 }
 

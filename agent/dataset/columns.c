@@ -130,6 +130,7 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
 
 bool columns_is_open(const char *line, size_t bytes, bool before)
 {
+    /* An odd number of quotes leaves one open: the record goes on in the next line (RFC 4180). */
     for (size_t i = 0; i < bytes; i++)
         before ^= line[i] == '"';
     return before;
