@@ -38,6 +38,7 @@ int bert_check(const struct bert_config *config, struct error *err)
         if (language_check_field("BERT", fields[i].name, fields[i].value, fields[i].low,
                                  fields[i].high, err) < 0)
             return -1;
+    /* Even for nn_first_token(), whose backward fills two numbers of bf16 at a time. */
     if (config->hidden_size % config->num_attention_heads || config->hidden_size % 2)
         return error_set(err, ERR_CONFIG,
                          "BERT model: hidden_size %lld must be even and a multiple of "

@@ -118,6 +118,7 @@ static struct tensor *mlp(struct tape *tape, const struct layer *layer, struct t
     struct tensor *gate_up = nn_columns(tape, x, 2 * I, "gate and up");
     gate_up = nn_linear_into(tape, layer->gate, tape_retain(x), gate_up, 0);
     gate_up = nn_linear_into(tape, layer->up, x, gate_up, I);
+    /* down(silu(gate(x)) * up(x)) (Shazeer 2020) */
     x = nn_swiglu(tape, gate_up);
     x = nn_linear(tape, layer->down, x, false);
     tape_leave(tape, layer->mlp);

@@ -35,6 +35,7 @@ static void forward(struct model *model, struct tape *tape, const struct batch *
     x = nn_linear(tape, net->fc1, x, true);
     x = nn_dropout(tape, net->dropout2, x, 1);
     x = nn_linear(tape, net->fc2, x, false);
+    /* The example's log_softmax and nll_loss in one. */
     nn_cross_entropy(tape, x, batch->target, loss_scale, sums);
     tape_leave(tape, model->root);
 }

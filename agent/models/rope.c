@@ -42,7 +42,10 @@ void rope_inv_freq(const struct rope *rope, int64_t hd, int64_t T, int64_t max_p
     assert(hd > 0 && hd % 2 == 0);
     double base = base_of(rope, hd, T, max_positions);
     for (int64_t i = 0; i < hd / 2; i++) {
+        /* Pair i turns by position * base^(-2i / hd) (Su et al. 2021). */
         double inv = pow(base, -2.0 * (double)i / (double)hd);
+        /* Position interpolation (Chen et al. 2023): positions are divided, here by way of the
+         * frequencies. */
         if (rope->type == ROPE_LINEAR)
             inv /= rope->factor;
         else if (rope->type == ROPE_LLAMA3)

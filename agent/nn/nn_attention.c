@@ -116,6 +116,8 @@ static void attention_backward(struct tape *tape, struct tape_op *op)
     float *dbias = dbias_alloc(tape, bias);
     if (!tape_failed(tape)) {
         struct parts in = values_of(op, &s), d = parts_of(op, &s, dx, dkv);
+        /* The probabilities are computed again from q, k and op->memory, the rows' log-sum-exp: T x
+         * T are never kept (FlashAttention). */
         nn_ops(tape)->attention_backward(tape_stream(tape), x->dtype, d.q, d.k, d.v, dbias,
                                          y->gradient, y->data, op->memory, in.q, in.k, in.v, &s);
     }

@@ -145,6 +145,8 @@ void nn_language_loss(struct tape *tape, struct module *head, struct param *weig
     }
     assert(chunk_rows > 0 && x->shape[x->dims - 1] == weight->shape[1]);
     struct language_args a = {weight, bias, target, sums, chunk_rows, scale};
+    /* In training backward computes the loss, too: a chunk's logits are used at once, and never all
+     * are there. */
     if (!tape_current(tape)->training)
         evaluate(tape, &a, x);
     struct tape_op op = {

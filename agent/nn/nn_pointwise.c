@@ -228,6 +228,7 @@ struct tensor *nn_first_token(struct tape *tape, struct tensor *x)
         return NULL;
     }
     int64_t B = x->shape[0], D = x->shape[2], row = x->shape[1] * D;
+    /* Backward fills with zeros of fp32: of bf16 that takes an even count. */
     assert(x->dims == 3 && D % 2 == 0);
     struct tensor *y = tape_tensor(tape, 2, (int64_t[]){B, D}, "first tokens");
     for (int64_t b = 0; y && b < B; b++)
