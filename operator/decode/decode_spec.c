@@ -11,11 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first entry of each list stands for "unset"; the order is that of the enums in types.h. */
-static const char *const restart_policies[] = {"",      "Always",   "OnFailure",
-                                               "Never", "ExitCode", NULL};
-static const char *const clean_pod_policies[] = {"", "None", "Running", "All", NULL};
-static const char *const restart_scopes[] = {"", "Replica", "Job", NULL};
+/* By the enums in types.h; they end with NULL. */
+static const char *const restart_policies[] = {
+    [RESTART_UNSET] = "",      [RESTART_ALWAYS] = "Always",      [RESTART_ON_FAILURE] = "OnFailure",
+    [RESTART_NEVER] = "Never", [RESTART_EXIT_CODE] = "ExitCode", NULL};
+static const char *const clean_pod_policies[] = {[CLEAN_UNSET] = "",
+                                                 [CLEAN_NONE] = "None",
+                                                 [CLEAN_RUNNING] = "Running",
+                                                 [CLEAN_ALL] = "All",
+                                                 NULL};
+static const char *const restart_scopes[] = {
+    [SCOPE_UNSET] = "", [SCOPE_REPLICA] = "Replica", [SCOPE_JOB] = "Job", NULL};
 
 /* ---- runPolicy ---- */
 
