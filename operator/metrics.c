@@ -21,13 +21,13 @@ enum count {
 static const struct {
     const char *name, *help;
 } counters[COUNTS] = {
-    [COUNT_CREATED] = {"training_operator_jobs_created_total", "Jobs taken up."},
+    [COUNT_CREATED] = {"training_operator_jobs_created_total", "Jobs created."},
     [COUNT_DELETED] = {"training_operator_jobs_deleted_total",
-                       "Jobs deleted because their time to live was over."},
+                       "Jobs deleted because their ttlSecondsAfterFinished had passed."},
     [COUNT_SUCCESSFUL] = {"training_operator_jobs_successful_total", "Jobs that succeeded."},
     [COUNT_FAILED] = {"training_operator_jobs_failed_total", "Jobs that failed."},
     [COUNT_RESTARTED] = {"training_operator_jobs_restarted_total",
-                         "Failures of replicas that were answered by a restart."},
+                         "Replica failures that led to a restart."},
 };
 
 struct space {
@@ -127,21 +127,21 @@ void metrics_print(const struct metrics *m, const struct metrics_view *v, struct
     add_value(kind, name, help, (int64_t)v->field, out);
     METRICS_VALUES(ADD_VALUE)
 #undef ADD_VALUE
-    exposition_head("shoal_operator_jobs_in_state", "PyTorchJobs seen, by their last condition.",
-                    "gauge", out);
+    exposition_head("shoal_operator_jobs_in_state",
+                    "PyTorchJobs in the cache, by their latest condition.", "gauge", out);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
         str_printf(out, "shoal_operator_jobs_in_state{state=\"%s\"} %zu\n", names_condition(state),
                    v->jobs_in_state[state]);
     exposition_head("shoal_operator_watch_failing",
-                    "Whether objects of this kind cannot be listed or watched.", "gauge", out);
+                    "1 if objects of this kind cannot be listed or watched, else 0.", "gauge", out);
     for (size_t i = 0; i < v->watch_count; i++)
         str_printf(out, "shoal_operator_watch_failing{kind=\"%s\"} %d\n", v->watches[i].kind,
                    v->watches[i].failing);
     if (v->resident_bytes >= 0)
-        add_value("gauge", "process_resident_memory_bytes", "Memory in use.", v->resident_bytes,
-                  out);
-    exposition_head("process_start_time_seconds", "Start of the process since the epoch.", "gauge",
-                    out);
+        add_value("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.",
+                  v->resident_bytes, out);
+    exposition_head("process_start_time_seconds",
+                    "Start time of the process since unix epoch in seconds.", "gauge", out);
     str_printf(out, "process_start_time_seconds %" PRId64 ".%03d\n", v->start_ms / 1000,
                (int)(v->start_ms % 1000));
 }

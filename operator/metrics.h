@@ -27,23 +27,23 @@ void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by
  * The page has them in this order. */
 /* clang-format off */
 #define METRICS_VALUES(X) \
-    X(bool, leading, "gauge", "shoal_operator_leader", "Whether this replica works on jobs.") \
-    X(bool, ready, "gauge", "shoal_operator_ready", "Whether all that is watched has been seen.") \
-    X(size_t, jobs, "gauge", "shoal_operator_jobs", "PyTorchJobs seen.") \
-    X(size_t, pods, "gauge", "shoal_operator_pods", "Pods of PyTorchJobs seen.") \
-    X(size_t, services, "gauge", "shoal_operator_services", "Services of PyTorchJobs seen.") \
-    X(size_t, queue_length, "gauge", "shoal_operator_queue_length", "Jobs due for a pass.") \
-    X(uint64_t, passes, "counter", "shoal_operator_passes_total", "Passes over a job.") \
+    X(bool, leading, "gauge", "shoal_operator_leader", "1 if this replica is the leader and reconciles jobs, else 0.") \
+    X(bool, ready, "gauge", "shoal_operator_ready", "1 if the cache has synced, else 0.") \
+    X(size_t, jobs, "gauge", "shoal_operator_jobs", "PyTorchJobs in the cache.") \
+    X(size_t, pods, "gauge", "shoal_operator_pods", "Pods of PyTorchJobs in the cache.") \
+    X(size_t, services, "gauge", "shoal_operator_services", "Services of PyTorchJobs in the cache.") \
+    X(size_t, queue_length, "gauge", "shoal_operator_queue_length", "Jobs in the reconcile queue.") \
+    X(uint64_t, passes, "counter", "shoal_operator_passes_total", "Reconcile passes over jobs.") \
     X(uint64_t, failed_passes, "counter", "shoal_operator_passes_failed_total", \
-      "Passes that ended in an error.") \
+      "Reconcile passes that failed.") \
     X(uint64_t, requests, "counter", "shoal_operator_api_requests_total", \
       "Requests sent to the API server.") \
     X(uint64_t, failed_requests, "counter", "shoal_operator_api_requests_failed_total", \
-      "Of the requests sent, those without an answer to work with.") \
+      "Requests to the API server that failed.") \
     X(uint64_t, forbidden_requests, "counter", "shoal_operator_api_requests_forbidden_total", \
-      "Of the requests sent, those refused for want of a right, or by a quota.") \
+      "Requests to the API server refused by RBAC or by a quota.") \
     X(bool, history_pruned, "gauge", "shoal_operator_history_not_kept", \
-      "Whether the API server dropped history of the last status written: its " \
+      "1 if the API server dropped history from the last status written, else 0: its " \
       "CustomResourceDefinition is not this version's.")
 /* clang-format on */
 

@@ -1,5 +1,5 @@
 /* Reads the GPUs beside the training: a thread of its own asks NVML every few seconds and hands on
- * a page of metrics, so that an ill driver holds nobody up and the page is fresh while the loop is
+ * a page of metrics. So a driver that hangs blocks nobody, and the page is fresh while the loop is
  * busy. */
 #ifndef SHOAL_AGENT_TELEMETRY_GPU_POLLER_H
 #define SHOAL_AGENT_TELEMETRY_GPU_POLLER_H

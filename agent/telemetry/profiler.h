@@ -1,6 +1,6 @@
-/* Traces of a rank: what its trainer's thread was about (steps and their phases), and what its
- * devices' streams did meanwhile (kernels/trace.h), on one axis of time, in one file per window.
- * Knows devices; not what is trained, nor when to look. Used by the thread that queues the work. */
+/* Traces of a rank: the steps and phases of its trainer's thread, and what its devices' streams did
+ * meanwhile (kernels/trace.h). Both are on one time axis, in one file per window. Knows devices;
+ * not what is trained, nor when to look. Used by the thread that queues the work. */
 #ifndef SHOAL_AGENT_TELEMETRY_PROFILER_H
 #define SHOAL_AGENT_TELEMETRY_PROFILER_H
 

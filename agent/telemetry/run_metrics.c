@@ -77,7 +77,7 @@ static void add_info(const struct run_state *s, struct str *out)
     exposition_label("preset", f->preset, &labels);
     /* Prometheus' info metrics: texts are labels of a sample that is always 1, to be joined in
      * queries. */
-    exposition_head("fsdp_run_info", "What is trained, and how.", "gauge", out);
+    exposition_head("fsdp_run_info", "Model, strategy and precision of the run.", "gauge", out);
     str_printf(out, "fsdp_run_info{%s} 1\n", str_text(&labels));
 }
 
@@ -163,14 +163,14 @@ static void add_families(const struct run_state *s, struct str *out)
 {
     const struct run_numbers *n = &s->last;
     const struct family families[] = {
-        {"fsdp_phase_seconds_total", "Where the time went.", "counter", "phase", RUN_PHASES,
-         phase_name, real_at, s->phase_s},
-        {"fsdp_collective_operations_total", "Collectives of this rank.", "counter", "op",
-         COMM_COLLECTIVE_KINDS, collective_name, whole_at, n->traffic.calls},
+        {"fsdp_phase_seconds_total", "Time spent in each phase of a step.", "counter", "phase",
+         RUN_PHASES, phase_name, real_at, s->phase_s},
+        {"fsdp_collective_operations_total", "Collectives that this rank has called, by operation.",
+         "counter", "op", COMM_COLLECTIVE_KINDS, collective_name, whole_at, n->traffic.calls},
         {"fsdp_memory_allocated_bytes", "Device memory in use.", "gauge", "kind", MEMORY_KINDS,
          kind_name, whole_at, n->memory.current_bytes},
-        {"fsdp_memory_peak_bytes", "The most of each kind, each at its own time.", "gauge", "kind",
-         MEMORY_KINDS, kind_name, whole_at, n->memory.peak_bytes},
+        {"fsdp_memory_peak_bytes", "Peak device memory of each kind; the peaks need not coincide.",
+         "gauge", "kind", MEMORY_KINDS, kind_name, whole_at, n->memory.peak_bytes},
     };
     for (size_t i = 0; i < array_length(families); i++)
         add_family(s, &families[i], out);
@@ -186,15 +186,15 @@ static void add_time(const struct run_state *s, const char *name, const char *he
 static void add_process(const struct run_state *s, int64_t resident_bytes, struct str *out)
 {
     add_time(s, "fsdp_last_progress_timestamp_seconds",
-             "When the last step, evaluation or save ended.", s->progress_wall_us, out);
-    add_time(s, "process_start_time_seconds", "Start of the process since the epoch.",
-             s->start_wall_us, out);
-    exposition_head("fsdp_restarts_total", "How often this rank was started before.", "counter",
-                    out);
+             "Time when the last step, evaluation or save ended.", s->progress_wall_us, out);
+    add_time(s, "process_start_time_seconds",
+             "Start time of the process since unix epoch in seconds.", s->start_wall_us, out);
+    exposition_head("fsdp_restarts_total", "Restarts of this rank.", "counter", out);
     add_sample(&s->facts, OF_RANK, "fsdp_restarts_total", "", s->facts.restarts, out);
     if (resident_bytes < 0)
         return;
-    exposition_head("process_resident_memory_bytes", "Host memory in use.", "gauge", out);
+    exposition_head("process_resident_memory_bytes", "Resident memory size in bytes.", "gauge",
+                    out);
     add_sample(&s->facts, OF_RANK, "process_resident_memory_bytes", "", (double)resident_bytes,
                out);
 }
@@ -215,12 +215,12 @@ void run_metrics_print(const struct run_state *s, int64_t resident_bytes, struct
                       "Time from the request to a durable checkpoint.", &s->save_durations, out);
         if (s->saved_wall_us > 0) {
             exposition_head("fsdp_checkpoint_last_success_timestamp_seconds",
-                            "When the last checkpoint became durable.", "gauge", out);
+                            "Time when the last checkpoint became durable.", "gauge", out);
             add_sample(&s->facts, OF_JOB, "fsdp_checkpoint_last_success_timestamp_seconds", "",
                        (double)s->saved_wall_us / 1e6, out);
         }
     }
-    add_histogram(s, OF_RANK, "fsdp_step_duration_seconds", "Wall time of a step.",
+    add_histogram(s, OF_RANK, "fsdp_step_duration_seconds", "Wall-clock time of a step.",
                   &s->step_durations, out);
     add_families(s, out);
     add_process(s, resident_bytes, out);

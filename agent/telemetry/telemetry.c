@@ -167,7 +167,7 @@ static void open_poller(struct telemetry *t)
     };
     struct error err;
     if (gpus == 0)
-        log_warning("no GPU metrics: CUDA does not tell where the GPUs are");
+        log_warning("no GPU metrics: CUDA reports no PCI address of a GPU");
     else if (gpu_poller_open(&t->poller, &setting, &err) < 0)
         log_warning("no GPU metrics: %s", err.msg);
 }

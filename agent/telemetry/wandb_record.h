@@ -4,8 +4,8 @@
  *   ":W&B" | u16 0xBEE1 | u8 0                               the head of the file
  *   u32 crc of type and data | u16 length | u8 type | data   a frame, all little-endian
  *
- * A frame lies within a block of 32768 bytes of the file; a record that does not is cut (types
- * FULL, FIRST, MIDDLE, LAST), and what is too short for a frame at a block's end is zero. Pure:
+ * A frame lies within a block of 32768 bytes of the file; a record that does not is split (types
+ * FULL, FIRST, MIDDLE, LAST). Bytes at a block's end that are too few for a frame are zero. Pure:
  * adds bytes to `out`, and remembers in the log where in the file they will lie. */
 #ifndef SHOAL_AGENT_TELEMETRY_WANDB_RECORD_H
 #define SHOAL_AGENT_TELEMETRY_WANDB_RECORD_H
