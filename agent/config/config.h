@@ -224,7 +224,7 @@ struct agent_config {
         int64_t debug;             /* enum config_debug */
         int64_t abort_collectives; /* 0 or 1 */
         bool exit_if_stuck, dump_on_timeout;
-        int64_t collective_notes;
+        int64_t flight_recorder_size;
         const char *dump_path; /* "": none */
         int64_t nan_policy;    /* enum config_nan */
         bool strict, dry_run;
@@ -293,9 +293,9 @@ struct config_entry {
 int config_entries(const struct config *config, struct arena *arena,
                    struct config_entry **ret_entries);
 
-/* The keys that are not at their built-in default, as "group.name=value (source)", joined by ", ",
- * in lines of up to `columns` that begin with `prefix`. Each top group begins a line. Nothing if
- * all keys are at their default. */
+/* The keys that are not at their built-in default, as "group.name=value (source)", joined by ", ".
+ * Lines have up to `columns` columns and begin with `prefix`. Each top group begins a line. Nothing
+ * if all keys are at their default. */
 void config_summary_lines(const struct config *config, const char *prefix, size_t columns,
                           struct str *out);
 

@@ -129,7 +129,7 @@ const struct config_refusal config_refusals[] = {
      "lines go to the standard output and the log to stderr: redirect them, or keep them by "
      "--log_dir with --tee or --redirects"},
     {"profiler.with_stack with_stack", NULL, "false 0", REFUSED,
-     "there are no Python stacks to tell"},
+     "there are no Python stacks to show"},
     {"torchrun.rdzv_conf torchrun.start_method torchrun.role torchrun.local_addr torchrun.run_path",
      NULL, NULL, IGNORED, "ranks start and meet in one way only"},
     {"tpu xla fsdp_xla xla_fsdp_v2 xla_fsdp_settings", NULL, "false 0", REFUSED,

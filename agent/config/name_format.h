@@ -14,9 +14,9 @@ struct name_field {
     int64_t number;
 };
 
-/* Checks that `format` is text and fields {name} or {name:0N}, {name:0Nd} (numbers, filled up with
- * zeros to N <= 20 digits) of these names, and makes no path. Errors: ERR_CONFIG naming what it
- * does not know. */
+/* Checks that `format` is text and fields of these names, and makes no path. A field is {name}; or,
+ * for a number padded with zeros to N <= 20 digits, {name:0N} or {name:0Nd}. Errors: ERR_CONFIG
+ * naming what it does not know. */
 int name_format_check(const char *format, const char *const *names, size_t count,
                       struct error *err);
 

@@ -111,8 +111,9 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
         .is_concurrent = c->runtime.concurrent_collectives,
         .registers = c->runtime.register_buffers,
         .watchdog = {.timeout_ms = (int64_t)(c->runtime.timeout_s * 1000),
-                     .records =
-                         c->runtime.collective_notes > 0 ? (int)c->runtime.collective_notes : 1,
+                     .records = c->runtime.flight_recorder_size > 0
+                                    ? (int)c->runtime.flight_recorder_size
+                                    : 1,
                      .dumps = c->runtime.dump_on_timeout,
                      .dump_path = c->runtime.dump_path,
                      .logs_each = c->runtime.debug == DEBUG_DETAIL,
