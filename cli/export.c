@@ -34,14 +34,14 @@ static struct table table_of(struct export_options *o)
         {"CHECKPOINT DIRECTORY", 0, OPTION_ARGUMENTS, &o->paths, NULL,
          "a checkpoint, or a directory of them (the newest); where the model goes", 0, 0, NULL},
         {"dtype", 0, OPTION_CHOICE, &o->dtype, "DTYPE",
-         "of the weights: auto (what they were saved in), float32 or bfloat16", 0, 0, dtypes},
+         "of the weights: auto (as saved), float32 or bfloat16", 0, 0, dtypes},
         {"max-shard-mib", 0, OPTION_NUMBER, &o->max_shard_mib, "MIB",
-         "most that one file of weights holds (5120)", 1, 1 << 20, NULL},
+         "largest size of one file of weights (5120)", 1, 1 << 20, NULL},
         {"config", 0, OPTION_TEXT, &o->config, "FILE",
          "the model's config.json, if the checkpoint has none", 0, 0, NULL},
         {"tokenizer", 0, OPTION_TEXT, &o->tokenizer, "DIR",
-         "its files go along (those that the run had)", 0, 0, NULL},
-        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+         "copy the tokenizer's files from there (default: those of the run)", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
 }
 
@@ -90,7 +90,7 @@ static int run(struct export_options *o, int argc, char *const *argv)
     if (export_checkpoint(&request, &has_tokenizer, &err) < 0)
         return exit_failed("shoal export", &err);
     if (!has_tokenizer)
-        fputs("shoal export: no tokenizer goes along: the checkpoint names none that is there; "
+        fputs("shoal export: no tokenizer is copied: the checkpoint names none that is there; "
               "--tokenizer DIR gives one\n",
               stderr);
     printf("Model saved: %s\n", request.directory);

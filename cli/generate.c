@@ -40,15 +40,16 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
          "a Hugging Face directory (config.json, weights, tokenizer), or an id in the hub's cache",
          0, 0, NULL},
         {"prompt", 'p', OPTION_TEXT, &line->prompt, "TEXT",
-         "what the text begins with; T5: what is read, as \"summarize: ...\"", 0, 0, NULL},
+         "text to continue; T5: text to read, as \"summarize: ...\"", 0, 0, NULL},
         {"max_tokens", 'n', OPTION_NUMBER, &line->max_tokens, "N",
-         "new tokens at most; default 200", 1, 1000000, NULL},
+         "largest number of new tokens; default 200", 1, 1000000, NULL},
         {"temperature", 't', OPTION_TEXT, &line->temperature, "X",
-         "0: always the likeliest token; default 0.8", 0, 0, NULL},
-        {"seed", 0, OPTION_NUMBER, &line->seed, "N", "another number, another text; default 1", 0,
+         "0: greedy, always the likeliest token; default 0.8", 0, 0, NULL},
+        {"seed", 0, OPTION_NUMBER, &line->seed, "N", "seed of the random numbers; default 1", 0,
          INT64_MAX, NULL},
-        {"tokenizer", 0, OPTION_TEXT, &line->tokenizer, "PATH", "if it is not in DIR", 0, 0, NULL},
-        {"help", 'h', OPTION_FLAG, &line->help, NULL, "this help", 0, 0, NULL},
+        {"tokenizer", 0, OPTION_TEXT, &line->tokenizer, "PATH", "tokenizer, if DIR has none", 0, 0,
+         NULL},
+        {"help", 'h', OPTION_FLAG, &line->help, NULL, "print this help", 0, 0, NULL},
         {0},
     };
     if (options_parse(rows, argc - 1, argv + 1, err))
@@ -56,9 +57,10 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
     if (line->help) {
         auto_str struct str text;
         str_init(&text, 16 * 1024);
-        str_add(&text,
-                "Usage: shoal generate DIR [OPTION...]\n\n"
-                "Prints text that the model expects behind the prompt, or (T5) writes for it.\n\n");
+        str_add(
+            &text,
+            "Usage: shoal generate DIR [OPTION...]\n\n"
+            "Prints the text with which the model continues the prompt. T5 prints its answer to it.\n\n");
         options_help(rows, &text);
         fputs(str_text(&text), stdout);
         return 0;

@@ -25,7 +25,7 @@ static struct table table_of(struct inspect_options *o)
          "look at headers and sizes only, do not compare checksums", 0, 0, NULL},
         {"tensors", 0, OPTION_FLAG, &o->tensors, NULL, "a line for each tensor", 0, 0, NULL},
         {"json", 0, OPTION_FLAG, &o->json, NULL, "all of it as one JSON object", 0, 0, NULL},
-        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
 }
 
@@ -35,12 +35,13 @@ static int print_help(void)
     struct table table = table_of(&none);
     auto_str struct str help;
     str_init(&help, TEXT_MAX_BYTES);
-    str_add(&help,
-            "Usage: shoal inspect PATH... [OPTION...]\n"
-            "\n"
-            "Tells what is in a checkpoint, a directory of checkpoints, a Hugging Face model or a\n"
-            "safetensors file, and whether it is complete and undamaged.\n"
-            "\n");
+    str_add(
+        &help,
+        "Usage: shoal inspect PATH... [OPTION...]\n"
+        "\n"
+        "Prints what is in a checkpoint, a directory of checkpoints, a Hugging Face model or a\n"
+        "safetensors file, and whether it is complete and undamaged.\n"
+        "\n");
     options_help(table.rows, &help);
     str_add(&help, "\nExit code: 0 all is well, 1 something is missing or damaged, 2 bad input.\n");
     fputs(str_text(&help), stdout);

@@ -20,12 +20,13 @@ struct command {
 
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
-    {"plan", "what a training run will need: memory, traffic, FLOPs", plan_command},
-    {"recommend", "the sharding flags and machines for a model of that size", recommend_command},
-    {"inspect", "what a checkpoint or a model on disk holds", inspect_command},
-    {"export", "a checkpoint as a Hugging Face directory", export_command},
-    {"generate", "text from a trained language model", generate_command},
-    {"tokenize", "texts to token ids and back, or to a token file for training", tokenize_command},
+    {"plan", "print what a training run needs: memory, traffic, FLOPs", plan_command},
+    {"recommend", "print sharding flags and machines for a model of that size", recommend_command},
+    {"inspect", "print what a checkpoint or a model on disk holds", inspect_command},
+    {"export", "write a checkpoint as a Hugging Face directory", export_command},
+    {"generate", "generate text with a trained language model", generate_command},
+    {"tokenize", "turn texts into token ids and back, or into a token file for training",
+     tokenize_command},
 };
 
 static void print_help(FILE *out)
@@ -33,7 +34,8 @@ static void print_help(FILE *out)
     fputs("Usage: shoal COMMAND [OPTION...]\n\n", out);
     for (size_t i = 0; i < array_length(commands); i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`shoal COMMAND --help` tells more; `shoal --version` prints the version.\n", out);
+    fputs("\n`shoal COMMAND --help` describes a command; `shoal --version` prints the version.\n",
+          out);
 }
 
 static int unknown(const char *name)

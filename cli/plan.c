@@ -36,7 +36,7 @@ static struct table table_of(struct plan_options *o, bool only_advice)
          "ranks in all (nnodes times nproc_per_node, as far as they are given)", 1, GPUS_MAX, NULL},
         {"gpus-per-node", 0, OPTION_NUMBER, &o->gpus_per_node, "N",
          "ranks of a node, which HYBRID shards among (nproc_per_node, or 8)", 1, GPUS_MAX, NULL},
-        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
     if (!only_advice)
         table.rows[3] = (struct option_row){
@@ -53,12 +53,13 @@ static int print_help(bool only_advice)
     str_printf(&help,
                "Usage: shoal %s [--config FILE] [--preset NAME] [--gpus N] [AGENT OPTION...]\n\n",
                only_advice ? "recommend" : "plan");
-    str_add(&help,
-            "Tells what a training run will need before any GPU is paid for: parameters, units,\n"
-            "memory per rank for each sharding strategy, bytes sent and FLOPs per step; shoal\n"
-            "recommend only the flags and machines for a model of that size. Both take all\n"
-            "options of the agent (shoal-agent --help), and:\n"
-            "\n");
+    str_add(
+        &help,
+        "`shoal plan` prints what a training run will need, before any GPU is paid for:\n"
+        "parameters, units, memory per rank for each sharding strategy, bytes sent and FLOPs per\n"
+        "step. `shoal recommend` prints only the flags and machines for a model of that size.\n"
+        "Both take all options of the agent (shoal-agent --help), and these:\n"
+        "\n");
     options_help(table.rows, &help);
     fputs(str_text(&help), stdout);
     return EXIT_DONE;
@@ -174,7 +175,7 @@ static void add_basis(const struct run_plan *plan, int ranks, struct str *out)
         "That goes by the model's size alone, as in the AWS guide; GPUs, their memory and "
         "the links between them were not looked at.\n"
         "On %d rank%s it takes about %.3f GB per rank on its device, with this batch and length; shoal plan --gpus N "
-        "tells what each strategy takes and sends.\n",
+        "prints what each strategy takes and sends.\n",
         ranks, ranks == 1 ? "" : "s", (double)s->device / 1e9);
 }
 

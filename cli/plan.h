@@ -1,5 +1,5 @@
-/* The commands `shoal plan`, what a training run will need, from its configuration alone, and
- * `shoal recommend`, the flags and machines for a model of that size. */
+/* Two commands. `shoal plan` prints what a training run will need, from its configuration alone.
+ * `shoal recommend` prints the flags and machines for a model of that size. */
 #ifndef SHOAL_CLI_PLAN_H
 #define SHOAL_CLI_PLAN_H
 

@@ -27,7 +27,7 @@ static struct table table_of(struct run_options *o)
          "longest wait before a restart (30)", 0, 3600, NULL},
         {"keep-ports", 0, OPTION_FLAG, &o->keep_ports, NULL,
          "use the manifest's ports instead of free ones", 0, 0, NULL},
-        {"help", 'h', OPTION_FLAG, &o->help, NULL, "this text", 0, 0, NULL},
+        {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
 }
 
@@ -60,8 +60,8 @@ void run_options_help(struct str *out)
         "Runs kubeflow.org/v1 PyTorchJobs on this machine, one after the other: each container\n"
         "of a pod becomes a process, and the rules that the cluster's controller applies\n"
         "restart it, count its failures and end the job. Services become 127.0.0.1 with a free\n"
-        "port: MASTER_ADDR, MASTER_PORT and their kin say so to the processes. The master's\n"
-        "output also goes to stdout, byte for byte.\n"
+        "port; MASTER_ADDR, MASTER_PORT and the like are set to match. The master's output\n"
+        "also goes to stdout, byte for byte.\n"
         "\n");
     options_help(table.rows, out);
     str_add(out,

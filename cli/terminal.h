@@ -25,8 +25,8 @@ void terminal_close(struct terminal *terminal); /* erases the view; drops what i
 void terminal_size(int *ret_columns, int *ret_rows); /* 80 x 24 if unknown */
 
 /* Bytes for stdout, as they are: what its reader does not take now is kept, see cli/output.h. Waits
- * only when no more can be kept, and then not for a reader that is gone or stopped reading while we
- * are asked to stop: for those they are dropped. */
+ * only when no more can be kept. Never waits for a reader that is gone, or that stopped reading
+ * while we are asked to stop: for those they are dropped. */
 void terminal_output(struct terminal *terminal, const char *bytes, size_t count);
 
 /* What is kept goes on as far as possible without waiting. */

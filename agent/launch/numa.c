@@ -91,7 +91,7 @@ int numa_bind(const char *pci, int local_rank, int local_size, int *ret_sharing,
     numa_read("/sys/devices/system/node", &allowed, &nodes);
     if (nodes.count == 0)
         return error_set(err, ERR_UNSUPPORTED,
-                         "runtime.cpu_affinity: this system tells of no NUMA nodes "
+                         "runtime.cpu_affinity: this system reports no NUMA nodes "
                          "(/sys/devices/system/node): leave it out");
     int wanted = numa_of_device("/sys/bus/pci/devices", pci);
     int node = numa_choose(&nodes, wanted, local_rank, local_size, ret_sharing);

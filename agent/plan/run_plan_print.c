@@ -69,7 +69,7 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
     };
     str_printf(out,
                "%d rank%s, %s in groups of %d: about %.3f GB per rank on its device, %.3f on the "
-               "host (shoal plan tells more)\n",
+               "host (shoal plan prints more)\n",
                f->world_size, f->world_size == 1 ? "" : "s", shard_strategy_name(current),
                s->group_size, (double)s->device / giga, (double)s->host / giga);
     for (size_t i = 0; i < array_length(rows) - (p->graphs ? 0 : 1); i++)

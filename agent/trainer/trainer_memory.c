@@ -36,7 +36,7 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
     if (share->ranks > 1)
         snprintf(others, sizeof others, " for each of the %d ranks that share it", share->ranks);
     return error_set(err, ERR_MEMORY,
-                     "%s needs at least %.2f GB of the GPU's memory (shoal plan tells for what), "
+                     "%s needs at least %.2f GB of the GPU's memory (shoal plan lists it), "
                      "but %.2f of its %.2f GB are free%s: %.2f GB are missing; %s",
                      strategy, gigabytes(needed), gigabytes(share->bytes),
                      gigabytes(share->total_bytes), others, gigabytes(needed - share->bytes),

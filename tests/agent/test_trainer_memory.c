@@ -160,8 +160,8 @@ static void what_does_not_fit_is_refused(void **state)
     share = (struct memory_share){79000000000, 80000000000, 1};
     assert_fails(trainer_memory_fits("FULL_SHARD", 96000000000, &share, "--x saves 1.0 GB", &err),
                  &err, ERR_MEMORY,
-                 "FULL_SHARD needs at least 96.00 GB of the GPU's memory (shoal plan tells for "
-                 "what), but 79.00 of its 80.00 GB are free: 17.00 GB are missing; --x saves 1.0 "
+                 "FULL_SHARD needs at least 96.00 GB of the GPU's memory (shoal plan lists it), "
+                 "but 79.00 of its 80.00 GB are free: 17.00 GB are missing; --x saves 1.0 "
                  "GB");
     share = (struct memory_share){39500000000, 80000000000, 2};
     assert_fails(trainer_memory_fits("FULL_SHARD", 48000000000, &share, "--x saves 1.0 GB", &err),

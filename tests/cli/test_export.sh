@@ -31,7 +31,7 @@ size() { wc -c <"$work/$1/model.safetensors"; }
 is_half() { [ "$(size half)" -lt $(($(size out) * 6 / 10)) ]; }
 check "to be exact" is_half
 check "and config.json says so" contains "$work/half/config.json" '"torch_dtype": "bfloat16"'
-check "that there is no tokenizer is told" fails 0 "no tokenizer goes along" shoal export "$work/steps" "$work/half" "${config[@]}"
+check "that there is no tokenizer is told" fails 0 "no tokenizer is copied" shoal export "$work/steps" "$work/half" "${config[@]}"
 mkdir "$work/words"
 echo '{}' >"$work/words/tokenizer.json"
 check "a tokenizer goes along" shoal export "$work/steps" "$work/with" --tokenizer "$work/words" "${config[@]}"
@@ -55,7 +55,7 @@ check "is found from elsewhere" shoal export "$work/run/ck" "$work/run/out"
 check "and goes along" cmp "$bytes/tokenizer.json" "$work/run/out/tokenizer.json"
 sed -i "s|$work/run/words|words|" "$work"/run/ck/*/agent_config.yaml
 stray() { (cd "$work/run" && shoal export ck stray); }
-check "none is taken of the current directory" fails 0 "no tokenizer goes along" stray
+check "none is taken of the current directory" fails 0 "no tokenizer is copied" stray
 check "by accident" test ! -e "$work/run/stray/tokenizer.json"
 
 check "no checkpoint" fails 2 "$work/words" shoal export "$work/words" "$work/none" "${config[@]}"
