@@ -1,6 +1,6 @@
 /* Files that survive a crash: written, synced, and put in place by one rename. Every change to the
- * file system goes through a table of operations that the caller gives, so that a test can make the
- * n-th one fail, or be the last. Knows no formats. */
+ * file system goes through a table of operations that the caller gives. So a test can make the n-th
+ * one fail, or be the last. Knows no formats. */
 #ifndef SHOAL_BASE_DURABLE_H
 #define SHOAL_BASE_DURABLE_H
 

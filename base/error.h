@@ -1,7 +1,8 @@
-/* Errors as values. A function that can fail because of the world returns 0 or a negative number
- * and describes the failure in the `struct error` its caller gave it, always the last argument. The
- * text is fixed-size and lives on the caller's stack: nothing to free. A broken precondition is a
- * bug and is an assert, never an error. Only main, the loops and apply print errors. */
+/* Errors as values. A function that can fail for a cause outside the program returns 0 or a
+ * negative number. It describes the failure in its caller's `struct error`, always the last
+ * argument. The text is fixed-size and lives on the caller's stack: nothing to free. A broken
+ * precondition is a bug and is an assert, never an error. Only main, the loops and apply print
+ * errors. */
 #ifndef SHOAL_BASE_ERROR_H
 #define SHOAL_BASE_ERROR_H
 

@@ -1,8 +1,8 @@
 /* HTTP client: owns one curl_multi and every request in flight. Knows bytes, lines and status
- * codes; paths and meanings are its callers'. One thread: everything here is called from the thread
- * that opened it, and callbacks run only inside http_poll, after libcurl has returned, so they may
- * send and cancel, but not poll and close. HTTP/2 where TLS offers it, but each streamed answer has
- * a connection of its own with HTTP/1.1; certificates are always verified; redirects are not
+ * codes; paths and meanings are its callers'. One thread: the thread that opened the client makes
+ * all calls. Callbacks run only inside http_poll, after libcurl has returned, so they may send and
+ * cancel, but not poll and close. HTTP/2 where TLS offers it, but each streamed answer has a
+ * connection of its own with HTTP/1.1; certificates are always verified; redirects are not
  * followed; a dead peer is noticed within a minute by TCP's own probes. http_open makes the process
  * ignore SIGPIPE if it has the default action. */
 #ifndef SHOAL_BASE_HTTP_H

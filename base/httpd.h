@@ -1,8 +1,8 @@
 /* HTTP/1.1 server in one thread of its own: serves what others have published, a whole answer per
- * path, sends what others push to whoever listens on a WebSocket, and knows nothing of what it
+ * path, and sends what others push to the WebSockets that listen. It knows nothing of what either
  * means. A busy program stays visible, for it answers from the last snapshot. Plain text on the
- * wire: what is served must not be secret. The process ignores SIGPIPE from then on
- * (libwebsockets' doing).
+ * wire: what is served must not be secret. The process ignores SIGPIPE from then on (libwebsockets'
+ * doing).
  *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
  * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the
@@ -56,10 +56,10 @@ void httpd_publish(struct httpd *httpd, const char *path, int status, const char
  * answered by 503. For a page that says that its publisher lives. */
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
 
-/* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols), and of web pages
- * (header Origin) only those that this server's own name and port served. Each listener
- * is sent the last message that was pushed there, if there is one, and all that come after it. What
- * it says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
+/* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols). Of web pages
+ * (header Origin) it takes only those that this server's own name and port served. Each listener is
+ * sent the last message that was pushed there, if there is one, and all that come after it. What it
+ * says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
 void httpd_stream(struct httpd *httpd, const char *path);
 
 /* Sends a message, UTF-8 text, to all who listen at `path`. Copies, never waits: a listener who is

@@ -1,8 +1,8 @@
 /* The WebSocket side of base/httpd: streams of messages, and the clients that listen to them. The
  * last messages of a stream are kept in one ring, and a client is no more than a place in it: what
- * it has not yet been sent is its queue, and when the ring has gone round without it, it has lost
- * messages and is dropped. Pushing is thread-safe; the rest is the server's thread's. Private to
- * base/httpd. */
+ * it has not yet been sent is its queue. When the ring has wrapped around past that place, the
+ * client has lost messages and is disconnected. Pushing is thread-safe; the rest is the server's
+ * thread's. Private to base/httpd. */
 #ifndef SHOAL_BASE_HTTPD_STREAMS_H
 #define SHOAL_BASE_HTTPD_STREAMS_H
 

@@ -1,6 +1,6 @@
 /* JSON values: what a text says, or what is about to be written as one. Files base/json*.c are the
  * only ones that see the JSON library, which is cJSON. What cJSON lacks is added here: its parser
- * takes invalid UTF-8, duplicate keys and a NUL in a string, its numbers are doubles, its look-ups
+ * takes invalid UTF-8, duplicate keys and a NUL in a string. Its numbers are doubles. Its look-ups
  * ignore case and walk the whole object.
  *
  * A value belongs to the object or array that holds it, else to the caller, who frees it with

@@ -47,9 +47,9 @@ struct option_row {
     const char *const *choices; /* OPTION_CHOICE; NULL-terminated */
 };
 
-/* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE"; one
- * dash before a name does as well. Anything that is not known, or not an option where the table has
- * no OPTION_ARGUMENTS, is ERR_CONFIG with a line that names it and what there is. */
+/* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE"; one dash before
+ * a name does as well. An unknown option is ERR_CONFIG, with a line that names it and what there
+ * is. So is an argument that is no option, unless the table has OPTION_ARGUMENTS. */
 int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err);
 
 /* Adds a help line per row. */

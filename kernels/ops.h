@@ -48,9 +48,9 @@ typedef void op_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, c
 typedef void op_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
                      int64_t count);
 /* y[i] = mean + stddev * z, z the standard normal number at (key, first + i). Numbers come in
- * groups of 32 of random_uniform's: with u = number n of a group and v = number n + 16, n < 16,
- * normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v
- * (Box and Muller 1958). */
+ * groups of 32 of random_uniform's: number n of a group, n < 16, is u, and number n + 16 is v.
+ * Normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v (Box
+ * and Muller 1958). */
 typedef void op_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                        float mean, float stddev);
 /* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
@@ -110,7 +110,7 @@ typedef void op_linear_backward_weights(struct stream *s, enum dtype t, float *d
                                         const struct linear_shape *shape, bool accumulate);
 
 /* y[r, c] = 0 if random_uniform(key, g * cols + c) < p, else x[r, c] / (1 - p). g = first_row + r *
- * row_stride is the row's place in the batch of all ranks, so the mask does not depend on the
+ * row_stride is the row's index in the batch of all ranks. So the mask does not depend on the
  * layout. The op is its own backward (dx from dy). y may be x. 0 <= p < 1. */
 typedef void op_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t cols, float p, uint64_t key, uint64_t first_row,

@@ -36,8 +36,8 @@ ON_ANY_DEVICE static inline struct philox_block philox(struct philox_block count
     return result;
 }
 
-/* Numbers come in groups of 32: number n of group g is word n / 8 of Philox's block 8 g + n % 8,
- * so that 8 blocks side by side in vector registers are 32 numbers in order. */
+/* Numbers come in groups of 32: number n of group g is word n / 8 of Philox's block 8 g + n % 8. So
+ * 8 blocks side by side in vector registers are 32 numbers in order. */
 enum { RANDOM_GROUP = 32, RANDOM_GROUP_BLOCKS = 8 };
 
 /* 24 bits to [0, 1): exact in a float. */
@@ -46,8 +46,8 @@ ON_ANY_DEVICE static inline float random_unit(uint32_t word)
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }
 
-/* Numbers by name: the one at (key, counter) is a pure function of both, so an element gets the
- * same number whatever the rank, batch or thread that computes it. */
+/* Numbers by name: the one at (key, counter) is a pure function of both. So an element gets the
+ * same number whatever rank, batch or thread computes it. */
 float random_uniform(uint64_t key, uint64_t counter); /* host; in [0, 1), 24 bits */
 /* A key for a sequence of numbers of its own, from a seed and up to three numbers that name it. */
 uint64_t random_key(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);

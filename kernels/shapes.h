@@ -41,8 +41,8 @@ struct attention_shape {
     bool causal;                          /* query t sees keys 0 .. t; needs T_q = T_k */
     float scale;                          /* of the scores, before softmax and the bias; > 0 */
     /* dropout of the probabilities: element (b, h, q, k) is dropped if random_uniform(key, ((g *
-     * heads + h) * T_q + q) * T_k + k) < dropout, with g = first_row + b * row_stride; what is left
-     * is divided by 1 - dropout. 0: none. */
+     * heads + h) * T_q + q) * T_k + k) < dropout. There g is first_row + b * row_stride; what is
+     * left is divided by 1 - dropout. 0: none. */
     float dropout;
     uint64_t key, first_row, row_stride;
     /* [T_q + T_k - 1, heads], of the op's dtype, or NULL. Row k - q + T_q - 1 is added to the score

@@ -68,10 +68,10 @@ struct checkpoint_save {
 };
 
 /* Writes a checkpoint. Collective. When it returns 0 on any rank, the checkpoint is committed and
- * durable; when it fails, it fails on every rank with the cause and the rank it came from, earlier
- * checkpoints are as they were, and what was written is removed (what a killed process leaves, the
- * next save removes). A complete checkpoint of the same name is replaced in one step;
- * anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
+ * durable; when it fails, it fails on every rank, with the cause and the rank it came from. A
+ * failed save leaves earlier checkpoints as they were and removes what it wrote. The next save
+ * removes what a killed process left. A complete checkpoint of the same name is replaced in one
+ * step; anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
  * ret_bytes: of all ranks' tensors. */
 int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err);
 

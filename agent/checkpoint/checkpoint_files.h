@@ -36,8 +36,9 @@ int checkpoint_remove_temps(const struct file_ops *files, const char *dir, struc
  * name. */
 int checkpoint_clear_path(const struct file_ops *files, const char *path, struct error *err);
 
-/* Errors: ERR_NOT_FOUND names a file of PyTorch's, Trainer's or accelerate's, whose checkpoints are
- * not read, in `dir` or in a directory there, and how weights come from them. */
+/* Errors: ERR_NOT_FOUND names a file of PyTorch's, Trainer's or accelerate's in `dir` or in a
+ * directory there. We do not read their checkpoints; the message says how weights come from
+ * them. */
 int checkpoint_check_foreign(const char *dir, struct error *err);
 
 /* The manifest of the checkpoint at `path`. Errors: ERR_NOT_FOUND if there is none: it is not

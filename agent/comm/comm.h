@@ -79,8 +79,8 @@ struct comm {
     const struct comm_functions *fn;
     int rank, size;
     /* true: collectives of this communicator and of those split from it may run at once on
-     * different streams, if every rank calls all of them in one order from one thread. false: the
-     * caller must order them by events, or two ranks wait for each other in different
+     * different streams. Every rank must then call all of them in one order from one thread. false:
+     * the caller must order them by events, or two ranks wait for each other in different
      * collectives. */
     bool is_concurrent;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */

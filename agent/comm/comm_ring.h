@@ -1,6 +1,6 @@
 /* Communicators over a ring of sockets between CPU ranks: processes whose store is a rendezvous, or
  * threads of one process in tests. The partial sum of a chunk starts at the rank after the chunk's
- * owner and goes around the ring, so its order depends only on the number of ranks. */
+ * owner and goes around the ring. So its order depends only on the number of ranks. */
 #ifndef SHOAL_AGENT_COMM_COMM_RING_H
 #define SHOAL_AGENT_COMM_COMM_RING_H
 

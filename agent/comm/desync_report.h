@@ -1,5 +1,5 @@
-/* The desync report: when a collective is late, its ranks tell each other how many collectives they
- * have queued, and each names the ranks that did not reach it. */
+/* The desync report: when a collective is late, its ranks exchange how many collectives they have
+ * queued. Each rank then names those that did not reach it. */
 #ifndef SHOAL_AGENT_COMM_DESYNC_REPORT_H
 #define SHOAL_AGENT_COMM_DESYNC_REPORT_H
 

@@ -8,8 +8,7 @@
 /* Sizes from the first that there is: model.architecture, `published` (a config.json's; NULL: there
  * is none), the defaults of model.type; then what model.config_overrides, model.rope_scaling and
  * model.dropout say instead. Not for mnist_cnn. Errors: ERR_CONFIG if the sizes make no model, if
- * they belong to another family than model.type, or if the family does not have a size that is
- * given. */
+ * their family is not model.type's, or if the family lacks a size that is given. */
 int config_architecture(const struct agent_config *config, const struct architecture *published,
                         struct architecture *ret_architecture, struct error *err);
 

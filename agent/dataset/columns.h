@@ -1,6 +1,6 @@
-/* The columns of a row: a line of JSON, a line of TSV (fields between tabs, nothing is quoted), a
- * record of CSV (RFC 4180), or a line of plain text, which is one column. TSV and CSV begin with
- * the columns' names. Knows no files. Many threads may parse, each with its own row. */
+/* The columns of a row: a line of JSON, a line of TSV (fields between tabs, nothing is quoted), or
+ * a record of CSV (RFC 4180). A line of plain text is one column. TSV and CSV begin with the
+ * columns' names. Knows no files. Many threads may parse, each with its own row. */
 #ifndef SHOAL_AGENT_DATASET_COLUMNS_H
 #define SHOAL_AGENT_DATASET_COLUMNS_H
 

@@ -1,5 +1,5 @@
 /* A labelled set of images in memory, and the batches a rank takes from it. Which rows are in batch
- * b of epoch e is a pure function of the sampler and the seed, so a position in the data is just
+ * b of epoch e is a pure function of the sampler and the seed. So a position in the data is just
  * the epoch and the sampler's first: that is all a checkpoint has to remember. Knows files and
  * ranks, not devices. */
 #ifndef SHOAL_AGENT_DATASET_DATASET_H
@@ -21,10 +21,10 @@ struct dataset {
 
 enum dataset_split { DATASET_TRAIN, DATASET_TEST };
 
-/* Opens MNIST's files (or FashionMNIST's, which are named alike) of one split, plain or .gz, in the
- * first of <root>, <root>/MNIST/raw and <root>/FashionMNIST/raw that has the images. Errors:
- * ERR_NOT_FOUND lists where was looked for what; ERR_INPUT for what idx_read refuses, a label above
- * 9 (with its row) and counts that differ. */
+/* Opens one split of MNIST, or of FashionMNIST, whose files have the same names; plain or .gz. The
+ * files are in the first of <root>, <root>/MNIST/raw and <root>/FashionMNIST/raw that has the
+ * images. Errors: ERR_NOT_FOUND lists where was looked for what; ERR_INPUT for what idx_read
+ * refuses, a label above 9 (with its row) and counts that differ. */
 int dataset_open(const char *root, enum dataset_split split, struct dataset **ret_dataset,
                  struct error *err);
 void dataset_close(struct dataset *dataset); /* NULL-safe */

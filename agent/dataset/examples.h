@@ -1,7 +1,7 @@
 /* A data set of rows, tokenized once and kept in memory, for models that learn rows rather than
  * windows of a stream: sequences to sequences, classes, masked words. Each rank keeps all of it: 4
- * bytes per id (what is cut off is not kept) and 24 per row, so that any order and any world size
- * take the same samples. Knows files, not models, ranks or devices. */
+ * bytes per id that is not cut off, and 24 per row. So any order and any world size take the same
+ * samples. Knows files, not models, ranks or devices. */
 #ifndef SHOAL_AGENT_DATASET_EXAMPLES_H
 #define SHOAL_AGENT_DATASET_EXAMPLES_H
 

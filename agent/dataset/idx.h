@@ -19,8 +19,8 @@ struct idx {
 };
 
 /* Reads a file that must have `dims` (1 or 3) dimensions. *ret_idx is written on success only.
- * Errors name the file: ERR_NOT_FOUND, ERR_IO, or ERR_INPUT for a wrong magic number, sizes that
- * are zero or beyond the cap, a file that is cut off or has bytes left over, and broken gzip. */
+ * Errors name the file: ERR_NOT_FOUND, ERR_IO, or ERR_INPUT. The last is for a wrong magic number,
+ * sizes that are zero or beyond the cap, a truncated file, bytes left over, and broken gzip. */
 int idx_read(const char *path, int dims, struct idx *ret_idx, struct error *err);
 
 /* The same for a file's content in memory. `name` is for errors. Never reads beyond `size` and

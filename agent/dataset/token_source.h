@@ -111,10 +111,10 @@ struct token_bad_lines {
 struct token_source;
 
 /* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
- * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there (listing what
- * was tried), or that has no window, where it can be known without reading all; ERR_CONFIG for
- * options out of range or that do not go with the format, ERR_INPUT naming file and place for
- * damaged files, ERR_UNSUPPORTED for formats that are known but not read. */
+ * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there, listing what
+ * was tried; ERR_NOT_FOUND for one without a window, where the source knows it without reading all;
+ * ERR_CONFIG for options out of range, or that do not go with the format; ERR_INPUT naming file and
+ * place for damaged files; ERR_UNSUPPORTED for formats that are known but not read. */
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err);
 void token_source_close(struct token_source *source); /* NULL-safe */

@@ -1,6 +1,6 @@
 /* The module tree of a model, as torch.nn.Module's: named modules with parameters. The model
- * declares it once. The wrap policy reads it (which modules become units), as do the shard engine
- * (which binds values and gradients), checkpoints (names and shapes) and the printed tree. It holds
+ * declares it once. The wrap policy reads which modules become units, and the shard engine binds
+ * values and gradients to it. Checkpoints read names and shapes, as does the printed tree. It holds
  * no values. */
 #ifndef SHOAL_AGENT_NN_MODULE_H
 #define SHOAL_AGENT_NN_MODULE_H

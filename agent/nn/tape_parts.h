@@ -1,6 +1,6 @@
-/* Private to the tape: tape.c records ops and runs them backwards, tape_tensor.c holds activations
- * and their gradients, tape_segment.c recomputes values (activation checkpointing), tape_offload.c
- * moves them to the host and back. */
+/* Private to the tape: tape.c records ops and runs them backwards. tape_tensor.c holds activations
+ * and their gradients. tape_segment.c recomputes values (activation checkpointing), and
+ * tape_offload.c moves them to the host and back. */
 #ifndef SHOAL_AGENT_NN_TAPE_PARTS_H
 #define SHOAL_AGENT_NN_TAPE_PARTS_H
 

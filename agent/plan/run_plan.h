@@ -12,16 +12,16 @@
  *   NO_SHARD       neither: used and reduced in place
  *
  * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the
- * total has an allowance for it, of RUN_PLAN_SCRATCH bytes (the most that a matrix product may have
- * as its workspace) or the scratch of a layer's attention, whichever is more, gradients of the
- * feed-forward's middle and of what goes on to the next layer, and a RUN_PLAN_PART of what comes
- * and goes within a step. A GPU's memory is reserved up to here, but RUN_PLAN_LIBRARIES bytes are
- * left free for what libraries ask for after that: further communicators, NCCL's buffers at the
- * first collective, kernels that are loaded at their first launch. They promise no number; it is a
- * guess, and no part of the total.
- * The driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS
- * kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it promises no
- * number, so this is an allowance, too. */
+ * total has an allowance for it, the sum of three parts. The first is RUN_PLAN_SCRATCH bytes, the
+ * largest workspace of a matrix product, or the scratch of a layer's attention if that is more. The
+ * second is gradients of the feed-forward's middle and of what goes on to the next layer. The third
+ * is a RUN_PLAN_PART of what comes and goes within a step. A GPU's memory is reserved up to here,
+ * but RUN_PLAN_LIBRARIES bytes are left free for what libraries ask for after that: further
+ * communicators, NCCL's buffers at the first collective, kernels that are loaded at their first
+ * launch. They promise no number; it is a guess, and no part of the total. The driver takes what
+ * CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS kernels that a layer's
+ * passes and its update are, in each of RUN_PLAN_FORMS; it promises no number, so this is an
+ * allowance, too. */
 #ifndef SHOAL_AGENT_PLAN_RUN_PLAN_H
 #define SHOAL_AGENT_PLAN_RUN_PLAN_H
 

@@ -1,5 +1,5 @@
-/* The lines of a run on rank 0's standard output that are in the words of the PyTorch FSDP tutorial
- * and of accelerate's examples, and the speed that they tell. Pure. */
+/* The lines of a run on rank 0's standard output, in the words of the PyTorch FSDP tutorial and of
+ * accelerate's examples; and the speed that they show. Pure. */
 #ifndef SHOAL_AGENT_REPORT_CONSOLE_H
 #define SHOAL_AGENT_REPORT_CONSOLE_H
 

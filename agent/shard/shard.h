@@ -119,9 +119,9 @@ void shard_values_changed(struct shard *shard);
 /* Reshards every unit. Evaluation leaves the root unsharded, and what the strategy keeps. */
 void shard_reshard_all(struct shard *shard);
 
-/* sum[0], a double on the shard device that was queued on shard_update_stream(), becomes the sum
- * over the shard group, whose ranks together have every element once. The same bits on every rank
- * of the world. Collective. */
+/* sum[0] is a double on the shard device, queued on shard_update_stream(). It becomes the sum over
+ * the shard group, whose ranks together have every element once. The same bits on every rank of the
+ * world. Collective. */
 void shard_sum(struct shard *shard, double *sum);
 
 enum dtype shard_dtype(const struct shard *shard);             /* of slices */

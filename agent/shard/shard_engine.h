@@ -2,8 +2,8 @@
  * shard_gather.c unshards and reshards units, shard_reduce.c handles gradients.
  *
  * The device allocator reuses freed memory in the order of the compute stream (device_alloc). So a
- * communication stream waits for compute before it touches newly allocated memory, and compute
- * waits for the communication stream before memory that it used is freed. */
+ * communication stream waits for compute before it touches newly allocated memory. Compute waits
+ * for the communication stream before memory that this stream used is freed. */
 #ifndef SHOAL_AGENT_SHARD_SHARD_ENGINE_H
 #define SHOAL_AGENT_SHARD_SHARD_ENGINE_H
 

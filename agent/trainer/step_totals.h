@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
-/* The totals of a step: the model's sums, and behind them how many ranks want to stop, on how many
- * a save has ended, and the targets and labels that the ranks have fetched for the next step; NaN
- * if one of them has not fetched. */
+/* The totals of a step: the model's sums, then how many ranks want to stop, and on how many a save
+ * has ended. Last come the targets and labels that the ranks have fetched for the next step; NaN if
+ * one of them has not fetched. */
 enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTAL_TARGETS, TOTAL_LABELS, TOTALS };
 
 /* What goes to and from the device at every step, in memory it can copy beside the host. */

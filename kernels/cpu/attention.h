@@ -67,9 +67,9 @@ static inline int64_t attention_distance(const struct attention_shape *shape,
     return block->k - (block->q + row) + shape->T_q - 1;
 }
 
-/* bias: [q_count + k_count - 1] = what is added to the block's scores, by distance, from that of
- * its last query and its first key on: to those of query `row` from element q_count - 1 - row on.
- * Of a shape with a bias. */
+/* bias: [q_count + k_count - 1], added to the block's scores by distance. Element 0 is for the last
+ * query and the first key; query `row` begins at element q_count - 1 - row. For shapes that have a
+ * bias. */
 void attention_load_bias(float *bias, enum dtype t, const struct attention_shape *shape,
                          const struct attention_block *block);
 

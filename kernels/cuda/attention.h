@@ -116,10 +116,10 @@ template <int COLS> __device__ inline int attention_score_place(int row, int col
     return row * COLS + (col ^ 8 * (row & 3));
 }
 
-/* Sums of the gradients of scores along diagonals, for ROWS (<= 32) queries that a warp takes
- * through the keys from the first on, COLS a step. With the first query at q0, sum i is that of all
- * (q, k) with k - q = i - q0 - (ROWS - 1). A step's tile reaches COLS + ROWS - 1 diagonals, of
- * which the lower COLS are finished by it; a lane has every 32nd. */
+/* Sums of the gradients of scores along diagonals. A warp takes ROWS (<= 32) queries through the
+ * keys from the first on, COLS a step. With the first query at q0, sum i is over all (q, k) where k
+ * - q is i - q0 - (ROWS - 1). A step's tile reaches COLS + ROWS - 1 diagonals, of which the lower
+ * COLS are finished by it; a lane has every 32nd. */
 template <int ROWS, int COLS> struct attention_diagonals {
     float sums[COLS / 32 + 1];
     float *out; /* args.diagonals of this head and these queries */

@@ -1,8 +1,9 @@
 /* Attention for any head width and dtype, without tensor cores: the same algorithm as
- * attention_forward.cu and its backward. A block walks with a tile of TILE queries (or keys) over
- * tiles of TILE keys (or queries), in pieces of CHUNK columns of the heads. A warp has ROWS rows of
- * the tile, a lane one column of the scores. Outputs of wide heads are split into slices of SLICE
- * columns, for the registers' sake; each slice has a block, which recomputes the scores. */
+ * attention_forward.cu and its backward. A block has a tile of TILE queries (or keys) and walks
+ * over tiles of TILE keys (or queries). It takes the heads' columns CHUNK at a time. A warp has
+ * ROWS rows of the tile, a lane one column of the scores. Outputs of wide heads are split into
+ * slices of SLICE columns, for the registers' sake; each slice has a block, which recomputes the
+ * scores. */
 #ifndef SHOAL_KERNELS_CUDA_ATTENTION_GENERAL_H
 #define SHOAL_KERNELS_CUDA_ATTENTION_GENERAL_H
 

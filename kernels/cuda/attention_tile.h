@@ -10,7 +10,7 @@
 
 /* Where 16 bytes `chunk` of a row of a tile [rows, HD] lie. The chunk's number is XORed with the
  * row's (a swizzle): ldmatrix reads one chunk of eight rows at once, and rows are a multiple of 128
- * bytes, so without it all eight would be in the same banks. */
+ * bytes. Without the swizzle all eight would be in the same banks. */
 template <int HD> __device__ inline bf16 *tile_chunk(bf16 *tile, int row, int chunk)
 {
     return tile + row * HD + 8 * (chunk ^ (row & 7));

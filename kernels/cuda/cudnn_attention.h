@@ -2,9 +2,9 @@
  * terms. Knows shapes and layouts, not streams: a plan can be made on a machine without a GPU.
  *
  * Conventions, ours and cuDNN's:
- *  - cuDNN's tensors are [B, heads, T, hd] with strides of their own, so ours, whose heads lie side
- *    by side in a token, are described where they lie: strides {T * stride, hd, stride, 1}. y and
- *    dy: {T * heads * hd, hd, heads * hd, 1}.
+ *  - cuDNN's tensors are [B, heads, T, hd] with strides of their own. Our heads lie side by side in
+ *    a token, so we describe them in place: strides {T * stride, hd, stride, 1}. y and dy:
+ *    {T * heads * hd, hd, heads * hd, 1}.
  *  - The products take k transposed, and in backward v too: the same memory with the last two
  *    dimensions exchanged. A product's gradient for the transposed k needs it as it is: a reshape.
  *  - Grouped heads: k and v have kv_heads, and a product repeats each for its heads / kv_heads
@@ -21,11 +21,10 @@
  * The graphs are those that cuDNN's fused kernels are matched by (NVIDIA's cudnn-frontend makes the
  * same of its attention nodes, node/scaled_dot_product_flash_attention.h): forward is matmul,
  * scale, mask, softmax as max, subtract, exp, sum, divide, and matmul; backward its derivative,
- * with the gradient of q written by the product that makes it. The other form, where q's gradient
- * is added up in fp32 by whoever comes first, takes less memory, but two runs differ in their last
- * bits, which no op of ours may, and its engines do not say so (9.19). Ours needs the scores in the
- * workspace: 2 B heads T_q T_k bytes, and 4 B heads T_k hd more where heads are grouped. It ends
- * where that is too much.
+ * with the gradient of q written by the product that makes it. The other form adds q's gradient up
+ * in fp32 by atomics and takes less memory. Its runs differ in their last bits, which no op of ours
+ * may; its engines do not report that (9.19). Ours needs the scores in the workspace: 2 B heads T_q
+ * T_k bytes, and 4 B heads T_k hd more where heads are grouped. It ends where that is too much.
  *
  * Of 9.19's engines, told of GPUs that were not there: forward has kernels of its own for 8.x, 9.0
  * and 10.x; this backward has them for 8.x and 9.0, and on 10.x it gets those of 8.x. */

@@ -5,8 +5,8 @@
  *
  * Fragment layout ("Matrix Fragments for mma.m16n8k16 with floating point type" there): a matrix of
  * 8 x 8 bf16 is one register per lane, two elements, the lower half first. Lane l holds row l / 4,
- * columns 2 (l % 4) and 2 (l % 4) + 1. With g = l / 4 and t = l % 4, of a product D += A B, [16,
- * 16] by [16, 8], a lane has
+ * columns 2 (l % 4) and 2 (l % 4) + 1. Of a product D += A B, [16, 16] by [16, 8], a lane has
+ * these; g is l / 4 and t is l % 4.
  *  - a[0]: row g, columns 2t and 2t + 1; a[1]: row g + 8, the same columns;
  *  - a[2]: row g, columns 2t + 8 and 2t + 9; a[3]: row g + 8, the same columns;
  *  - b0: rows 2t and 2t + 1 of column g; b1: rows 2t + 8 and 2t + 9 of it;

@@ -1,8 +1,8 @@
 /* What the norms share: how backward is split into blocks, and its sums over the rows.
  *
  * Summing dw over rows is the part of backward that crosses rows. Each group of threads keeps its
- * own partial sum, a block adds those of its groups in a fixed order, and a last kernel adds those
- * of the blocks: the bits do not depend on which block runs first, as they would with atomics. */
+ * own partial sum. A block adds those of its groups in a fixed order. A last kernel adds those of
+ * the blocks: the bits do not depend on which block runs first, as they would with atomics. */
 #ifndef SHOAL_KERNELS_CUDA_NORM_H
 #define SHOAL_KERNELS_CUDA_NORM_H
 

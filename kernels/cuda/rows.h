@@ -1,5 +1,5 @@
-/* Kernels that reduce rows: the threads of a block are split into groups of `lanes` (a power of
- * two from 32 to the block's threads), each of which has a row. */
+/* Kernels that reduce rows: a block's threads are split into groups of `lanes`, a power of two from
+ * 32 to the block's threads. Each group has a row. */
 #ifndef SHOAL_KERNELS_CUDA_ROWS_H
 #define SHOAL_KERNELS_CUDA_ROWS_H
 

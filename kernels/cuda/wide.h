@@ -1,6 +1,6 @@
-/* Kernels whose rows may start anywhere are templates on the element T (float or bf16) and on N,
- * the neighbours that a thread takes at a time. N is 16 bytes' worth if all rows start on 16 bytes,
- * else 1. */
+/* Kernels whose rows may start anywhere are templates on T and N. T is the element, float or bf16.
+ * N is how many neighbours a thread takes at a time. N is 16 bytes' worth if all rows start on 16
+ * bytes, else 1. */
 #ifndef SHOAL_KERNELS_CUDA_WIDE_H
 #define SHOAL_KERNELS_CUDA_WIDE_H
 

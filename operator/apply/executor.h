@@ -68,9 +68,9 @@ void executor_close(struct executor *executor);
  * started before must contain none. */
 void executor_use_autoscaling(struct executor *executor, const char *version);
 
-/* Starts a plan, which is copied. key: "namespace/name", copied. job, status and object (the job as
- * the API server sent it, with its resourceVersion) must live until `over` is called or the plan is
- * dropped. `over` may be called before this function returns. */
+/* Starts a plan, which is copied. key: "namespace/name", copied. object: the job as the API server
+ * sent it, with its resourceVersion. It, job and status must live until `over` is called or the
+ * plan is cancelled. `over` may be called before this function returns. */
 void executor_start(struct executor *executor, const char *key, const struct job *job,
                     const struct json *object, const struct job_status *status,
                     const struct plan *plan);
@@ -83,9 +83,9 @@ size_t executor_running(const struct executor *executor); /* plans in progress *
  * changed. */
 int64_t executor_wait_ms(struct executor *executor, const char *key,
                          const struct snapshot *snapshot, const struct json *object);
-/* The API server's message for the last refused create of the job's last plan (a taken name is
- * one), or for any action that lacked a permission. NULL: nothing was refused. Lives until the
- * job's next plan or executor_forget. */
+/* The API server's message for the last refused create of the job's last plan (a taken name, say);
+ * or for any action that lacked a permission. NULL: nothing was refused. Lives until the job's next
+ * plan or executor_forget. */
 const char *executor_refused(struct executor *executor, const char *key, const char *uid);
 /* A reconcile pass wants to create nothing, so the refusal does not matter any more. Returns
  * whether there was one: reconcile the job again to remove it from the status. */

@@ -1,7 +1,7 @@
 /* A rate-limited delaying work queue of job keys, as client-go's workqueue. A key is in it once at
  * most, with its earliest time. While a worker has the key it is not handed out again: what is
  * added meanwhile waits for queue_done. Failures back off exponentially per key. Pure: time is an
- * argument. The queue drops a key once it has no time, no worker and no failures, so it holds no
+ * argument. The queue drops a key once it has no time, no worker and no failures. So it holds no
  * more keys than its caller knows (the operator: CACHE_MAX_OBJECTS of each kind).
  *
  * Each key waits in one of two lanes, which the caller pops separately to give each a share of the

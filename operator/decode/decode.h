@@ -37,8 +37,8 @@ void decode_close(struct manifest *manifest); /* NULL-safe */
  *
  * notes: gets the fields that are dropped, or not enforced outside a cluster. NULL for an object of
  * an API server, which has checked it. If it is given, a person wrote the manifest: a field whose
- * name is nearly a known one is an error, and in a job with errors each unknown field is one, as it
- * may be a misspelt field that is missing elsewhere. */
+ * name is nearly a known one is an error. In a job with errors each unknown field is one, as it may
+ * be a misspelt one that is missing elsewhere. */
 struct job *decode_job(const struct json *object, int64_t default_backoff_limit,
                        struct arena *arena, struct lines *problems, struct lines *notes);
 #endif

@@ -330,8 +330,8 @@ struct replica_history {
     int32_t
         counted; /* failures of that pod that are counted: in-place restarts, and phase Failed */
     int32_t earlier; /* failures of earlier pods of this replica */
-    /* The value of history.incidents when this replica last took part in an incident (incident.h),
-     * and whether it did so by the deletion, eviction or loss of its pod. */
+    /* The value of history.incidents when this replica last took part in an incident (incident.h);
+     * and whether it did so because its pod was deleted, evicted or lost. */
     int32_t incidents;
     bool left;
 };

@@ -39,7 +39,7 @@ struct kube_call {
      * ERR_CONFLICT any other 409, ERR_GONE 410, ERR_FORBIDDEN 403, ERR_INPUT 400 and 422,
      * ERR_TIMEOUT, ERR_IO ... Its text is the server's Status.message with verb and path. On
      * success err->code is ERR_NONE. `answer` may then be NULL: a try of a POST got AlreadyExists
-     * after the answer to an earlier try was lost, so the earlier one has most likely created the
+     * after the answer to an earlier try was lost. The earlier one has most likely created the
      * object. With `exact` that is ERR_IO instead: the caller must read the object. `answer` is
      * borrowed for the call. */
     void (*done)(void *context, const struct json *answer, const struct error *err);

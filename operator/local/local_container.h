@@ -21,10 +21,10 @@ struct local_site {
 };
 
 /* Fills *ret_process but for its output; all of it lives in the arena. The names of the job's
- * services become 127.0.0.1 and their ports the local ones, in the variables of the rendezvous and
- * so in every $(MASTER_ADDR) as well. `restart_count` is "SHOAL_RESTART_COUNT=N"; it is borrowed
- * and not copied, so that its owner can count on between two starts. Fails with ERR_INPUT or
- * ERR_UNSUPPORTED if the container needs what only a cluster has. */
+ * services become 127.0.0.1 and their ports the local ones. This holds for the variables of the
+ * rendezvous, and so for every $(MASTER_ADDR). `restart_count` is "SHOAL_RESTART_COUNT=N"; it is
+ * borrowed and not copied, so that its owner can count on between two starts. Fails with ERR_INPUT
+ * or ERR_UNSUPPORTED if the container needs what only a cluster has. */
 int local_container_build(const struct pod_spec *pod, const struct container *container,
                           const struct local_site *site, const char *restart_count,
                           struct arena *arena, struct local_process *ret_process,

@@ -6,8 +6,8 @@
  * container's parent and the subreaper of everything it starts. When the container's first process
  * ends, the guard kills what it left and exits with the same code. When this program dies, by
  * SIGKILL too, the kernel signals the guards (PR_SET_PDEATHSIG), which kill their trees. When a
- * guard is killed, the kernel kills the container's first process, and whatever else there was
- * comes to this program, a subreaper as well (local_process_adopt). */
+ * guard is killed, the kernel kills the container's first process. Its other processes come to this
+ * program, a subreaper as well (local_process_adopt). */
 #ifndef SHOAL_OPERATOR_LOCAL_LOCAL_PROCESS_H
 #define SHOAL_OPERATOR_LOCAL_LOCAL_PROCESS_H
 

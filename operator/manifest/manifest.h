@@ -11,8 +11,8 @@
 struct json;
 
 /* The value of `.status`, which decode_status reads back. Counters that are 0 are left out, as
- * tools know it. Times are written in whole seconds, so who stores a status this way passes whole
- * seconds to reconcile, or each pass would find its status changed. */
+ * tools know it. Times are written in whole seconds. So whoever stores a status this way passes
+ * whole seconds to reconcile; otherwise each pass would find its status changed. */
 struct json *manifest_status(const struct job *job, const struct job_status *status);
 
 /* What is put to the job's subresource `status`. `object` is the job as the API server sent it: its
@@ -28,9 +28,9 @@ struct json *manifest_pod(const struct job *job, const struct pod_spec *pod,
                           const struct json *init_containers);
 
 /* Headless, and its name resolves before the pod is ready: ranks meet while they start. An API
- * server refuses a service with two ports of one number and protocol, or with several of which one
- * has no name or two have the same: of the former one is kept (the rendezvous port if it is among
- * them), the latter get names. */
+ * server refuses a service with two ports of one number and protocol: we keep one, the rendezvous
+ * port if it is among them. Of several ports it refuses one without a name, and two of one name: we
+ * name them. */
 struct json *manifest_service(const struct job *job, const struct service_spec *service);
 
 /* For the scheduler of `gang`, which is not GANG_NONE. */

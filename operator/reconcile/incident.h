@@ -3,7 +3,7 @@
  * failed process of four would use up four restarts.
  *
  * The operator sees exits in any order, and the clocks of nodes do not tell which was first. So
- * incidents are numbered, and each replica takes part in each of them once, within ten minutes, the
+ * incidents are numbered. Each replica takes part in each of them once, within ten minutes, the
  * time after which an agent gives its peers up:
  * - An exit with EXIT_RETRYABLE belongs to the incidents that its replica has not taken part in. If
  * there is none, it opens one and counts, as nothing else explains it. An image that uses this code
