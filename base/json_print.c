@@ -96,5 +96,9 @@ char *json_print(const struct json *value, unsigned style)
     struct printer p = {.style = style};
     str_init(&p.out, SIZE_MAX / 2);
     print_value(&p, value);
-    return xrealloc(p.out.text, p.out.length + 1); /* texts are kept: no more than they need */
+    /* Texts are kept for long. A copy finds a gap of its size; shrunk in place, it would stay amid
+     * free memory that a heap cannot give back. */
+    char *text = xstrdup(p.out.text);
+    str_free(&p.out);
+    return text;
 }
