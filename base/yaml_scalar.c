@@ -107,6 +107,9 @@ static struct json *as_float(const char *text)
 {
     if (!looks_like_float(text))
         return NULL;
+    struct json *same = json_parse_text(text, JSON_ALLOW_SCALAR, NULL);
+    if (same) /* keeps its digits */
+        return same;
     double value = strtod(text, NULL);
     return isfinite(value) ? json_new_real(value, 17) : NULL;
 }
