@@ -76,6 +76,52 @@ check "each run has a TensorBoard file" test "$(find "$work/tensorboard" -name '
 check "other columns are not mixed into it" fails 2 "has other columns" \
     train --train_size=64 --prometheus_port=0 --csv="$work/run.csv" --style=fabric
 
+# ---- the record for Weights & Biases ----
+check "a run leaves a record for wandb sync" train --train_size=256 --prometheus_port=0 --epochs=1 --wandb=offline \
+    --wandb_dir="$work/board" --wandb_project=shoal-demo
+record=$(find "$work/board" -path '*/wandb/offline-run-*/run-*.wandb')
+check "one, though there are two ranks" test "$(wc -l <<<"$record")" = 1
+check "it begins as its reader asks" test "$(head -c 4 "$record")" = ":W&B"
+has_key() { grep -qaF "$1" "$record"; } # TEXT
+check "it names the project" has_key shoal-demo
+check "it has the configuration" has_key sharding_strategy
+check "it has rows of steps" has_key _runtime
+
+# ---- a TrainJob ----
+trainer_port=$(free_port 27000)
+trainer_post() { # the pod of a TrainJob: what its controller's server is sent; s_server sends on what comes by the pipe
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=trainer \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$work/trainer.key" -out "$work/trainer.crt" 2>"$work/openssl.log" || return
+    echo the-token >"$work/token"
+    mkfifo "$work/answers"
+    openssl s_server -quiet -accept "127.0.0.1:$trainer_port" -cert "$work/trainer.crt" -key "$work/trainer.key" \
+        <"$work/answers" >"$work/posts" 2>>"$work/openssl.log" &
+    trainer=$!
+    exec 4>"$work/answers"
+    listening() { grep -q ":$(printf %04X "$trainer_port") 00000000:0000 0A" /proc/net/tcp; }
+    wait_for 120 listening || return
+    KUBEFLOW_TRAINER_SERVER_URL=https://127.0.0.1:$trainer_port/status KUBEFLOW_TRAINER_SERVER_CA_CERT=$work/trainer.crt \
+        KUBEFLOW_TRAINER_SERVER_TOKEN=$work/token train --train_size=256 --prometheus_port=0 --epochs=1 &
+    local run=$! number got=0
+    for number in 1 2; do
+        has_posts() { [ "$(grep -cF '"trainerStatus"' "$work/posts")" -ge "$number" ]; }
+        wait_for 120 has_posts || got=1
+        printf 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}' >&4
+    done
+    wait "$run" || got=$?
+    exec 4>&-
+    kill "$trainer"
+    wait "$trainer"
+    return "$got"
+}
+if command -v openssl >/dev/null; then
+    check "a run in a TrainJob posts its progress" trainer_post
+    check "... with the token" contains "$work/posts" 'Authorization: Bearer the-token'
+    check "... and its end" contains "$work/posts" '"progressPercentage":100'
+else
+    skip "a run in a TrainJob posts its progress" "openssl is not installed"
+fi
+
 # ---- the lines ----
 lines() { # STYLE
     train --train_size=256 --epochs=1 --prometheus_port=0 --style="$1" --logging_steps=2 --dir="$work/$1" >"$work/$1.log"
