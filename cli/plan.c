@@ -210,7 +210,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
         return 0;
     }
     run_plan_print(&plan, &facts, current, out);
-    const struct run_plan_place place = {ranks, (int)o->gpus_per_node};
+    const struct run_plan_rank place = {ranks, (int)o->gpus_per_node};
     str_add(out, "Of what a rank has on its device: ");
     if (run_plan_savings(c, model, &place, current, out, err) < 0)
         return -1;

@@ -19,7 +19,7 @@ struct block {
     void *memory;
     const struct memory_pool_block *piece; /* of the reserve; NULL: it is the source's own */
     size_t bytes;                          /* asked for */
-    size_t room;                           /* that there is */
+    size_t capacity;                       /* that there is */
     int class;
     int kind;
     bool is_beyond; /* counted in beyond_bytes */
@@ -84,8 +84,8 @@ static void release_cached(struct memory *memory)
         while (memory->cached[i]) {
             struct block *block = memory->cached[i];
             memory->cached[i] = block->next;
-            memory->use.beyond_bytes -= block->is_beyond ? (int64_t)block->room : 0;
-            release(memory, block->memory, block->room);
+            memory->use.beyond_bytes -= block->is_beyond ? (int64_t)block->capacity : 0;
+            release(memory, block->memory, block->capacity);
             free(block);
         }
     }
@@ -155,7 +155,7 @@ static struct block *take_block(struct memory *memory, int class, size_t block_b
     block->is_beyond = memory->reserve != NULL;
     memory->use.beyond_bytes += block->is_beyond ? (int64_t)block_bytes : 0;
     block->memory = fresh;
-    block->room = block_bytes;
+    block->capacity = block_bytes;
     block->class = class;
     return block;
 }

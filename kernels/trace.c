@@ -79,7 +79,7 @@ void trace_memory(struct device *device)
 /* ---- clocks ---- */
 
 /* The stream is idle, so its stamp is taken while we look. */
-static bool read_stamp(void *stream, int64_t *ret_ns)
+static bool read_timestamp(void *stream, int64_t *ret_ns)
 {
     struct error ignored; /* a failed stream has no times to map */
     stream_timestamp(stream, ret_ns);
@@ -88,7 +88,7 @@ static bool read_stamp(void *stream, int64_t *ret_ns)
 
 static void compare_clocks(const struct device *device, int which)
 {
-    trace_clock_compare(&device->trace->clock, which, read_stamp, device->streams);
+    trace_clock_compare(&device->trace->clock, which, read_timestamp, device->streams);
 }
 
 static bool has_other_clock(const struct device *device)
@@ -154,7 +154,7 @@ static int64_t count_events(const struct trace *trace)
 }
 
 /* What the streams stamped, on our clock. */
-static void map_stamps(const struct device *device)
+static void map_timestamps(const struct device *device)
 {
     struct trace *trace = device->trace;
     compare_clocks(device, 1);
@@ -180,7 +180,7 @@ int64_t device_trace_end(struct device *device,
     struct trace *trace = device->trace;
     sync_streams(device);
     if (has_other_clock(device))
-        map_stamps(device);
+        map_timestamps(device);
     if (device->backend->trace_end)
         device->backend->trace_end(device, add, trace);
     device->trace = NULL;

@@ -77,7 +77,7 @@ static struct table table_of(struct operator_config *c)
 }
 /* clang-format on */
 
-static const char *or_else(const char *text, const char *other)
+static const char *value_or_default(const char *text, const char *other)
 {
     return text && *text ? text : other;
 }
@@ -123,10 +123,12 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
         .metrics_bind_address = ":8080",
         .health_probe_bind_address = ":8081",
         .leader_election_id = "shoal-operator",
-        .own_namespace = or_else(env("MY_POD_NAMESPACE"), "shoal-system"),
-        .own_name = or_else(env("MY_POD_NAME"), or_else(env("HOSTNAME"), "shoal-operator")),
+        .own_namespace = value_or_default(env("MY_POD_NAMESPACE"), "shoal-system"),
+        .own_name = value_or_default(env("MY_POD_NAME"),
+                                     value_or_default(env("HOSTNAME"), "shoal-operator")),
         .namespace_ = env("KUBEFLOW_NAMESPACE"),
-        .init_image = or_else(env("SHOAL_OPERATOR_IMAGE"), "shoal-operator:" SHOAL_VERSION),
+        .init_image =
+            value_or_default(env("SHOAL_OPERATOR_IMAGE"), "shoal-operator:" SHOAL_VERSION),
         .init_template_file = INIT_TEMPLATE_PATH,
         .default_backoff_limit = 6,
         .node_lost_s = 300,
@@ -136,8 +138,8 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
     struct table table = table_of(c);
     if (options_parse(table.rows, argc, argv, err) < 0)
         return -1;
-    c->namespace_ = or_else(c->namespace_, NULL);
-    c->gang_scheduler_name = or_else(c->gang_scheduler_name, NULL);
+    c->namespace_ = value_or_default(c->namespace_, NULL);
+    c->gang_scheduler_name = value_or_default(c->gang_scheduler_name, NULL);
     if (check_address("metrics-bind-address", c->metrics_bind_address, err) < 0)
         return -1;
     return check_address("health-probe-bind-address", c->health_probe_bind_address, err);

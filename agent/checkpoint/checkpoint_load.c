@@ -110,14 +110,14 @@ struct transfer {
 
 struct plan {
     struct transfer *items;
-    int count, room;
+    int count, capacity;
 };
 
 static void plan_add(struct plan *plan, struct transfer transfer)
 {
-    if (plan->count == plan->room) {
-        plan->room = plan->room ? 2 * plan->room : 64;
-        plan->items = xrealloc(plan->items, (size_t)plan->room * sizeof *plan->items);
+    if (plan->count == plan->capacity) {
+        plan->capacity = plan->capacity ? 2 * plan->capacity : 64;
+        plan->items = xrealloc(plan->items, (size_t)plan->capacity * sizeof *plan->items);
     }
     plan->items[plan->count++] = transfer;
 }

@@ -183,12 +183,12 @@ static int write_text(const struct export_directory *what, const struct plan *pl
 static int write_index(struct arena *arena, const struct export_directory *what,
                        const struct plan *plan, struct error *err)
 {
-    struct pretrained_place *places =
-        arena_array(arena, struct pretrained_place, what->model.count);
+    struct pretrained_entry *places =
+        arena_array(arena, struct pretrained_entry, what->model.count);
     for (int f = 0; f < plan->file_count; f++)
         for (int i = plan->first[f]; i < plan->first[f + 1]; i++)
             places[i] =
-                (struct pretrained_place){what->model.tensors[i].name, file_name(arena, plan, f)};
+                (struct pretrained_entry){what->model.tensors[i].name, file_name(arena, plan, f)};
     auto_str struct str text;
     str_init(&text, PRETRAINED_INDEX_MAX_BYTES);
     pretrained_index_print(places, what->model.count, plan->total_bytes, &text);

@@ -27,9 +27,10 @@ static bool is_there(struct arena *arena, const char *path, const char *name)
 
 static struct inspect_tensor *add_tensor(struct arena *arena, struct inspection *in)
 {
-    if (in->tensor_count == in->tensor_room) {
-        in->tensor_room = 2 * in->tensor_room + 64;
-        struct inspect_tensor *more = arena_array(arena, struct inspect_tensor, in->tensor_room);
+    if (in->tensor_count == in->tensor_capacity) {
+        in->tensor_capacity = 2 * in->tensor_capacity + 64;
+        struct inspect_tensor *more =
+            arena_array(arena, struct inspect_tensor, in->tensor_capacity);
         for (int i = 0; i < in->tensor_count; i++)
             more[i] = in->tensors[i];
         in->tensors = more;

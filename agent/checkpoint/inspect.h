@@ -44,7 +44,7 @@ struct inspection {
     struct inspect_file *files;
     int file_count;
     struct inspect_tensor *tensors; /* by part and name */
-    int tensor_count, tensor_room;
+    int tensor_count, tensor_capacity;
     struct checkpoint_listed *found; /* of a directory: the newest first */
     int found_count;
     struct lines problems;    /* what is missing or damaged; none: all is well */

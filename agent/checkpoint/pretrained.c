@@ -49,7 +49,7 @@ static int check_index(const struct pretrained *p, const struct pretrained_index
                        struct error *err)
 {
     for (int i = 0; i < index->place_count; i++) {
-        const struct pretrained_place *place = &index->places[i];
+        const struct pretrained_entry *place = &index->places[i];
         int f = 0;
         while (strcmp(p->names[f], place->file) != 0)
             f++;
@@ -65,7 +65,7 @@ static int check_files(const struct pretrained *p, const struct pretrained_index
                        struct error *err)
 {
     for (int i = 0; i < index->place_count; i++) {
-        const struct pretrained_place *place = &index->places[i];
+        const struct pretrained_entry *place = &index->places[i];
         auto_free char *path = xasprintf("%s/%s", p->dir, place->file);
         if (access(path, F_OK) < 0)
             return error_set(err, ERR_NOT_FOUND,

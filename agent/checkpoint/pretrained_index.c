@@ -13,7 +13,7 @@ static bool is_plain_name(const char *file)
 
 static int compare_places(const void *a, const void *b)
 {
-    const struct pretrained_place *x = a, *y = b;
+    const struct pretrained_entry *x = a, *y = b;
     return strcmp(x->tensor, y->tensor);
 }
 
@@ -39,7 +39,7 @@ static int read_map(struct arena *arena, const char *path, const struct json *ma
                     struct pretrained_index *index, struct error *err)
 {
     struct json *file;
-    index->places = arena_array(arena, struct pretrained_place, json_object_count(map));
+    index->places = arena_array(arena, struct pretrained_entry, json_object_count(map));
     json_each_member(file, map) {
         const char *tensor = json_key(file);
         const char *name = json_as_text(file);
@@ -48,7 +48,7 @@ static int read_map(struct arena *arena, const char *path, const struct json *ma
                 err, ERR_INPUT, "%s: weight_map.%s: must name a file beside it, not %s%s%s", path,
                 tensor, name ? "\"" : "", name ? name : "another kind of value", name ? "\"" : "");
         index->places[index->place_count++] =
-            (struct pretrained_place){arena_strdup(arena, tensor), arena_strdup(arena, name)};
+            (struct pretrained_entry){arena_strdup(arena, tensor), arena_strdup(arena, name)};
     }
     qsort(index->places, (size_t)index->place_count, sizeof *index->places, compare_places);
     list_files(arena, index);
@@ -75,7 +75,7 @@ int pretrained_index_parse(struct arena *arena, const char *path, const char *te
     return result;
 }
 
-void pretrained_index_print(const struct pretrained_place *places, int count, int64_t total_bytes,
+void pretrained_index_print(const struct pretrained_entry *places, int count, int64_t total_bytes,
                             struct str *out)
 {
     struct json *map = json_new_object();

@@ -257,7 +257,7 @@ static void *follow(void *arg)
     return NULL;
 }
 
-static void on_lost(void *ctx, const char *reason)
+static void on_peer_lost(void *ctx, const char *reason)
 {
     struct error err;
     error_set(&err, ERR_PEER, "%s", reason);
@@ -314,7 +314,7 @@ int watchdog_open(const struct watchdog_options *options, struct watchdog **ret_
         destroy(w);
         return -1;
     }
-    w->lost = (struct store_watcher){.on_lost = on_lost, .ctx = w};
+    w->lost = (struct store_watcher){.on_peer_lost = on_peer_lost, .ctx = w};
     store_watch(options->store, &w->lost);
     *ret_watchdog = w;
     return 0;

@@ -17,7 +17,7 @@ struct buffer {
 struct nccl_buffers {
     const struct nccl_api *api;
     struct buffer *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 struct nccl_buffers *nccl_buffers_open(const struct nccl_api *api)
@@ -52,9 +52,9 @@ int nccl_buffers_register(struct nccl_buffers *b, nccl_comm comm, const void *me
     int result = b->api->comm_register(comm, (void *)(uintptr_t)memory, bytes, &handle);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
         return result;
-    if (b->count == b->room) {
-        b->room = b->room ? 2 * b->room : 16;
-        b->items = xrealloc(b->items, b->room * sizeof *b->items);
+    if (b->count == b->capacity) {
+        b->capacity = b->capacity ? 2 * b->capacity : 16;
+        b->items = xrealloc(b->items, b->capacity * sizeof *b->items);
     }
     b->items[b->count++] = (struct buffer){comm, memory, bytes, handle};
     return result;

@@ -102,7 +102,7 @@ void ring_abort(struct ring *r, const char *reason)
     shutdown(r->in, SHUT_RDWR);
 }
 
-static void on_lost(void *ctx, const char *reason)
+static void on_peer_lost(void *ctx, const char *reason)
 {
     ring_abort(ctx, reason);
 }
@@ -374,7 +374,7 @@ int ring_open(const struct ring_options *options, struct ring **ret_ring, struct
     r->in = in;
     pthread_mutex_init(&r->mutex, NULL);
     cond_init(&r->failed_cond);
-    r->watcher = (struct store_watcher){.on_lost = on_lost, .ctx = r};
+    r->watcher = (struct store_watcher){.on_peer_lost = on_peer_lost, .ctx = r};
     store_watch(options->store, &r->watcher);
     *ret_ring = r;
     return 0;

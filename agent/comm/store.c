@@ -22,7 +22,7 @@ void store_watch(struct store *s, struct store_watcher *watcher)
     s->watchers = watcher;
     /* One who comes after the loss hears of it at once: it would wait for it for ever. */
     if (s->lost[0])
-        watcher->on_lost(watcher->ctx, s->lost);
+        watcher->on_peer_lost(watcher->ctx, s->lost);
     pthread_mutex_unlock(&s->watch_mutex);
 }
 
@@ -50,7 +50,7 @@ void store_mark_lost(struct store *s, const char *reason)
     if (!s->lost[0]) {
         snprintf(s->lost, sizeof s->lost, "%s", reason);
         for (struct store_watcher *w = s->watchers; w; w = w->next)
-            w->on_lost(w->ctx, s->lost);
+            w->on_peer_lost(w->ctx, s->lost);
     }
     pthread_mutex_unlock(&s->watch_mutex);
 }

@@ -19,7 +19,7 @@
 struct store_watcher {
     /* Called once, by any thread, when the first rank is lost. Must not call store_watch() or
      * store_unwatch(). */
-    void (*on_lost)(void *ctx, const char *reason);
+    void (*on_peer_lost)(void *ctx, const char *reason);
     void *ctx;
     struct store_watcher *next; /* the store's */
 };

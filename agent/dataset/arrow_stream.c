@@ -26,7 +26,7 @@ struct decoder {
     bool has_schema;
     struct arrow_schema schema;
     struct arrow_stream stream;
-    int64_t room; /* of stream.batches */
+    int64_t capacity; /* of stream.batches */
     struct error *err;
 };
 
@@ -125,10 +125,10 @@ static int decode_batch(struct decoder *d, const struct flat_table *table)
      * Columnar Format). */
     if (!d->has_schema || nodes.count != d->schema.nodes || buffers.count != d->schema.buffers)
         return damaged(d, "a record batch that does not fit the schema");
-    if (d->stream.count == d->room) {
+    if (d->stream.count == d->capacity) {
         const struct arrow_batch *old = d->stream.batches;
-        d->room = d->room ? 2 * d->room : 16;
-        d->stream.batches = arena_array(d->arena, struct arrow_batch, d->room);
+        d->capacity = d->capacity ? 2 * d->capacity : 16;
+        d->stream.batches = arena_array(d->arena, struct arrow_batch, d->capacity);
         if (old)
             memcpy(d->stream.batches, old, (size_t)d->stream.count * sizeof *old);
     }

@@ -97,11 +97,11 @@ void encode_ring_close(struct encode_ring *ring)
 static void reset(struct encode_job *job)
 {
     /* One huge row must not make each job as large for the rest of the run. */
-    if (job->room > ENCODE_RING_KEEP_BYTES) {
+    if (job->capacity > ENCODE_RING_KEEP_BYTES) {
         free(take(job->text));
-        job->room = 0;
+        job->capacity = 0;
     }
-    if (job->ids.room * sizeof *job->ids.ids > ENCODE_RING_KEEP_BYTES)
+    if (job->ids.capacity * sizeof *job->ids.ids > ENCODE_RING_KEEP_BYTES)
         tokens_free(&job->ids);
     tokens_clear(&job->ids);
     job->bytes = 0;
@@ -119,10 +119,10 @@ struct encode_job *encode_ring_free(struct encode_ring *ring)
 
 void encode_job_set_text(struct encode_job *job, const char *text, size_t bytes)
 {
-    if (bytes > job->room) {
-        job->room = bytes + bytes / 2;
+    if (bytes > job->capacity) {
+        job->capacity = bytes + bytes / 2;
         free(job->text);
-        job->text = xmalloc(job->room);
+        job->text = xmalloc(job->capacity);
     }
     memcpy(job->text, text, bytes);
     job->bytes = bytes;

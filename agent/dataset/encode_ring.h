@@ -19,7 +19,7 @@ enum {
 /* A text on its way. Its buffers are used again for later ones. */
 struct encode_job {
     char *text; /* [bytes] */
-    size_t bytes, room;
+    size_t bytes, capacity;
     const char *path; /* where it is from: the owner must keep it */
     int64_t line;
     bool too_long;

@@ -21,7 +21,7 @@ struct build {
     struct encode_ring *ring; /* NULL: rows are only counted */
     int64_t row, first, end;  /* rows before first, and from end on, are passed over */
     struct examples *examples;
-    size_t item_room, id_room;
+    size_t item_capacity, id_capacity;
     struct tokens stream; /* MASKED, CONCAT: what is not yet a sample */
     int32_t documents;
 };
@@ -38,13 +38,13 @@ static int add_item(struct build *b, const int32_t *ids, size_t first, size_t se
                          "%s: more than %d tokens, which are all kept in memory: take fewer rows "
                          "(train_size, train[:N])",
                          x->name, EXAMPLES_MAX_IDS);
-    if ((size_t)x->item_count == b->item_room) {
-        b->item_room = b->item_room ? 2 * b->item_room : 1024;
-        x->items = xrealloc(x->items, b->item_room * sizeof *x->items);
+    if ((size_t)x->item_count == b->item_capacity) {
+        b->item_capacity = b->item_capacity ? 2 * b->item_capacity : 1024;
+        x->items = xrealloc(x->items, b->item_capacity * sizeof *x->items);
     }
-    if ((size_t)x->id_count + count > b->id_room) {
-        b->id_room = 2 * b->id_room + count + 4096;
-        x->ids = xrealloc(x->ids, b->id_room * sizeof *x->ids);
+    if ((size_t)x->id_count + count > b->id_capacity) {
+        b->id_capacity = 2 * b->id_capacity + count + 4096;
+        x->ids = xrealloc(x->ids, b->id_capacity * sizeof *x->ids);
     }
     x->items[x->item_count++] = (struct example){
         .begin = x->id_count, .counts = {(int32_t)first, (int32_t)second}, .label = label};

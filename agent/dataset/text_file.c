@@ -14,7 +14,7 @@ struct text_file {
     gzFile gz; /* reads what is not packed as it is */
     int64_t lines, offset;
     char *buffer;
-    size_t room;
+    size_t capacity;
     size_t at, end; /* what was read and not yet given */
     bool ended;     /* there is no more to read */
 };
@@ -54,9 +54,9 @@ static int read_more(struct text_file *f, struct error *err)
         f->end -= f->at;
         f->at = 0;
     }
-    if (f->room - f->end < CHUNK_BYTES) {
-        f->room = 2 * f->end + CHUNK_BYTES;
-        f->buffer = xrealloc(f->buffer, f->room);
+    if (f->capacity - f->end < CHUNK_BYTES) {
+        f->capacity = 2 * f->end + CHUNK_BYTES;
+        f->buffer = xrealloc(f->buffer, f->capacity);
     }
     int got = gzread(f->gz, f->buffer + f->end, CHUNK_BYTES);
     int code = Z_OK;

@@ -24,7 +24,7 @@ struct search {
     struct arena *arena;
     struct token_files files;
     enum token_format format; /* what the place says; TOKENS_AUTO: look into a file */
-    int room;
+    int capacity;
     struct str tried; /* places, for the error */
     bool saw_parquet; /* likewise */
 };
@@ -46,10 +46,10 @@ static int add(struct search *s, const char *path, struct error *err)
     if (s->files.count == TOKENS_MAX_FILES)
         return error_set(err, ERR_LIMIT, "%s: more than %d files in one split: take fewer",
                          s->options->dataset, TOKENS_MAX_FILES);
-    if (s->files.count == s->room) {
+    if (s->files.count == s->capacity) {
         const char **old = s->files.paths;
-        s->room = s->room ? 2 * s->room : 16;
-        s->files.paths = arena_array(s->arena, const char *, s->room);
+        s->capacity = s->capacity ? 2 * s->capacity : 16;
+        s->files.paths = arena_array(s->arena, const char *, s->capacity);
         if (old)
             memcpy(s->files.paths, old, (size_t)s->files.count * sizeof *old);
     }

@@ -26,10 +26,10 @@ struct token_rows {
     struct token_position next;  /* the one behind it */
     struct text_file *file;      /* at next's place; NULL: not open */
     char *text;                  /* of the block's rows */
-    size_t text_bytes, text_room;
-    struct entry *entries; /* [entry_room] */
-    int64_t *order;        /* [entry_room] */
-    int64_t entry_count, entry_room;
+    size_t text_bytes, text_capacity;
+    struct entry *entries; /* [entry_capacity] */
+    int64_t *order;        /* [entry_capacity] */
+    int64_t entry_count, entry_capacity;
     int64_t document; /* the next one of the block's order */
 };
 
@@ -43,9 +43,9 @@ static bool is_blank(const struct text_line *line)
 
 static void add_text(struct token_rows *r, const char *text, size_t bytes)
 {
-    if (r->text_bytes + bytes > r->text_room) {
-        r->text_room = 2 * (r->text_bytes + bytes);
-        r->text = xrealloc(r->text, r->text_room);
+    if (r->text_bytes + bytes > r->text_capacity) {
+        r->text_capacity = 2 * (r->text_bytes + bytes);
+        r->text = xrealloc(r->text, r->text_capacity);
     }
     memcpy(r->text + r->text_bytes, text, bytes);
     r->text_bytes += bytes;
@@ -53,10 +53,10 @@ static void add_text(struct token_rows *r, const char *text, size_t bytes)
 
 static struct entry *add_entry(struct token_rows *r, const char *path, int64_t line)
 {
-    if (r->entry_count == r->entry_room) {
-        r->entry_room = r->entry_room ? 2 * r->entry_room : 64;
-        r->entries = xrealloc(r->entries, (size_t)r->entry_room * sizeof *r->entries);
-        r->order = xrealloc(r->order, (size_t)r->entry_room * sizeof *r->order);
+    if (r->entry_count == r->entry_capacity) {
+        r->entry_capacity = r->entry_capacity ? 2 * r->entry_capacity : 64;
+        r->entries = xrealloc(r->entries, (size_t)r->entry_capacity * sizeof *r->entries);
+        r->order = xrealloc(r->order, (size_t)r->entry_capacity * sizeof *r->order);
     }
     struct entry *entry = &r->entries[r->entry_count++];
     *entry = (struct entry){.begin = r->text_bytes, .path = path, .line = line};

@@ -19,8 +19,8 @@ static int more(const void *a, const void *b)
 
 /* Bytes on a rank's device. */
 static int plan(const struct agent_config *c, const struct model *model,
-                const struct run_plan_place *place, enum shard_strategy strategy,
-                int64_t *ret_bytes, struct error *err)
+                const struct run_plan_rank *place, enum shard_strategy strategy, int64_t *ret_bytes,
+                struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
@@ -33,7 +33,7 @@ static int plan(const struct agent_config *c, const struct model *model,
 }
 
 int run_plan_savings(const struct agent_config *config, const struct model *model,
-                     const struct run_plan_place *place, enum shard_strategy strategy,
+                     const struct run_plan_rank *place, enum shard_strategy strategy,
                      struct str *out, struct error *err)
 {
     struct agent_config every = *config, recomputes = *config, half = *config, offloads = *config;

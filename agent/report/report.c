@@ -252,7 +252,7 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
     telemetry_event(r->telemetry, &begin);
 }
 
-static void on_save_goes_on(void *ctx)
+static void on_save_in_background(void *ctx)
 {
     struct report *r = ctx;
     r->held_up_s = seconds_since(r, r->save_begin_us);
@@ -285,7 +285,7 @@ static void on_saved(void *ctx, const struct trainer_save *save)
     print_line(ctx, &line);
 }
 
-static void on_not_saved(void *ctx, int64_t step, const char *why)
+static void on_save_failed(void *ctx, int64_t step, const char *why)
 {
     const struct report *r = ctx;
     report_save(ctx, &(struct trainer_save){.path = "", .step = step}, true);
@@ -360,9 +360,9 @@ struct trainer_listener report_listener(struct report *r)
         .test_begins = on_test_begins,
         .test = on_test,
         .save_begins = on_save_begins,
-        .save_goes_on = on_save_goes_on,
+        .save_in_background = on_save_in_background,
         .saved = on_saved,
-        .not_saved = on_not_saved,
+        .save_failed = on_save_failed,
         .resumed = on_resumed,
         .weights = on_weights,
         .skipped = on_skipped,

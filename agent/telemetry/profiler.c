@@ -30,7 +30,7 @@ struct host_span {
 struct traced {
     struct device *device;
     const char *what;
-    bool told; /* what it cannot tell */
+    bool warned; /* what it cannot tell */
 };
 
 struct profiler {
@@ -39,7 +39,7 @@ struct profiler {
     int device_count;
     bool has_begun;
     struct host_span *spans;
-    int64_t span_count, span_room, lost_spans;
+    int64_t span_count, span_capacity, lost_spans;
     int64_t step, phase; /* the open ones among the spans, from 1; 0: none */
 };
 
@@ -92,9 +92,9 @@ static int64_t open_span(struct profiler *p, const char *name, int64_t number)
         p->lost_spans++;
         return 0;
     }
-    if (p->span_count == p->span_room) {
-        p->span_room = p->span_room ? 2 * p->span_room : 256;
-        p->spans = xrealloc(p->spans, (size_t)p->span_room * sizeof *p->spans);
+    if (p->span_count == p->span_capacity) {
+        p->span_capacity = p->span_capacity ? 2 * p->span_capacity : 256;
+        p->spans = xrealloc(p->spans, (size_t)p->span_capacity * sizeof *p->spans);
     }
     p->spans[p->span_count] =
         (struct host_span){.name = name, .number = number, .begin_ns = clock_monotonic_ns()};
@@ -108,7 +108,7 @@ static void end_span(struct profiler *p, int64_t *span)
     *span = 0;
 }
 
-void profiler_step_begins(struct profiler *p, int64_t step)
+void profiler_begin_step(struct profiler *p, int64_t step)
 {
     if (p)
         p->step = open_span(p, "ProfilerStep", step);
@@ -123,14 +123,14 @@ void profiler_phase(struct profiler *p, const char *phase)
         p->phase = open_span(p, phase, 0);
 }
 
-void profiler_step_ends(struct profiler *p, bool was_one)
+void profiler_end_step(struct profiler *p, bool was_one)
 {
     if (!p)
         return;
     end_span(p, &p->phase);
     if (was_one)
         end_span(p, &p->step);
-    p->step = 0; /* without an end it is not told */
+    p->step = 0; /* without an end it is not warned */
 }
 
 /* ---- windows ---- */
@@ -144,10 +144,10 @@ void profiler_begin(struct profiler *p)
         struct traced *d = &p->devices[i];
         struct error why;
         if (device_trace_begin(d->device, p->setting.max_events, p->setting.memory, &why) ||
-            d->told)
+            d->warned)
             continue;
         log_warning("rank %d: its traces have no kernels: %s", p->setting.rank, why.msg);
-        d->told = true;
+        d->warned = true;
     }
 }
 

@@ -41,7 +41,7 @@ int profiler_write(struct profiler *profiler, const char *path, bool gzip, struc
 /* The trainer's thread begins step `step`, ends it (was_one: there was data for it), and meanwhile
  * is about `phase` (until the next phase, or the end of the step; NULL: nothing that has a name).
  * NULL-safe, so that who tells need not know whether anybody looks. phase: lives on. */
-void profiler_step_begins(struct profiler *profiler, int64_t step);
+void profiler_begin_step(struct profiler *profiler, int64_t step);
 void profiler_phase(struct profiler *profiler, const char *phase);
-void profiler_step_ends(struct profiler *profiler, bool was_one);
+void profiler_end_step(struct profiler *profiler, bool was_one);
 #endif

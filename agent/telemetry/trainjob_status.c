@@ -27,7 +27,7 @@ struct trainjob_status {
     pthread_cond_t changed; /* by the monotonic clock */
     char *next;             /* what waits; NULL: nothing. Under the lock */
     bool ends;              /* likewise */
-    bool told;              /* of a failure; the thread's own */
+    bool warned;            /* of a failure; the thread's own */
 };
 
 /* ---- one request ---- */
@@ -123,9 +123,9 @@ static void *run(void *ctx)
     int result = http_open(&http, &options, &err);
     int64_t next_ms = 0;
     for (char *body; (body = take_next(s, next_ms)); free(body)) {
-        if ((result < 0 || post(s, http, body, &err) < 0) && !s->told) {
+        if ((result < 0 || post(s, http, body, &err) < 0) && !s->warned) {
             log_warning("the TrainJob does not show this run's progress: %s", err.msg);
-            s->told = true;
+            s->warned = true;
         }
         next_ms = clock_monotonic_ms() + s->setting.interval_ms;
     }

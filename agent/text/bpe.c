@@ -56,7 +56,7 @@ struct bpe_workspace {
     struct str piece;   /* a character with prefix or suffix */
     struct symbol *symbols;
     struct candidate *heap;
-    size_t symbol_count, symbol_room, heap_count, heap_room;
+    size_t symbol_count, symbol_capacity, heap_count, heap_capacity;
     struct cached *cache; /* [CACHE_WORDS] */
 };
 
@@ -173,9 +173,9 @@ void bpe_workspace_close(struct bpe_workspace *work)
 
 static void add_symbol(struct bpe_workspace *work, int32_t id)
 {
-    if (work->symbol_count == work->symbol_room) {
-        work->symbol_room = work->symbol_room ? 2 * work->symbol_room : 64;
-        work->symbols = xrealloc(work->symbols, work->symbol_room * sizeof *work->symbols);
+    if (work->symbol_count == work->symbol_capacity) {
+        work->symbol_capacity = work->symbol_capacity ? 2 * work->symbol_capacity : 64;
+        work->symbols = xrealloc(work->symbols, work->symbol_capacity * sizeof *work->symbols);
     }
     int32_t at = (int32_t)work->symbol_count++;
     work->symbols[at] = (struct symbol){.id = id, .previous = at - 1, .next = at + 1};
@@ -275,9 +275,9 @@ static void consider(const struct bpe *bpe, struct bpe_workspace *work, int32_t 
         bpe_pairs_find(&bpe->pairs, symbol->id, work->symbols[symbol->next].id);
     if (!pair)
         return;
-    if (work->heap_count == work->heap_room) {
-        work->heap_room = work->heap_room ? 2 * work->heap_room : 64;
-        work->heap = xrealloc(work->heap, work->heap_room * sizeof *work->heap);
+    if (work->heap_count == work->heap_capacity) {
+        work->heap_capacity = work->heap_capacity ? 2 * work->heap_capacity : 64;
+        work->heap = xrealloc(work->heap, work->heap_capacity * sizeof *work->heap);
     }
     uint64_t order = (uint64_t)(uint32_t)pair->rank << 32 | (uint32_t)left;
     sift_up(work->heap, work->heap_count++, (struct candidate){order, pair->merged});

@@ -20,7 +20,7 @@ struct building {
     uint32_t *scores;     /* [score_count], as numbers that grow with them; descending */
     int32_t score_count;
     struct bpe_pair *pairs; /* owned */
-    size_t pair_count, pair_room;
+    size_t pair_count, pair_capacity;
 };
 
 /* ---- ranks ---- */
@@ -122,9 +122,9 @@ static int add_pair(struct building *b, const struct bpe_pair *pair, struct erro
 {
     if (b->pair_count == SPM_MAX_BPE_PAIRS)
         return error_set(err, ERR_LIMIT, "more than %d merges", SPM_MAX_BPE_PAIRS);
-    if (b->pair_count == b->pair_room) {
-        b->pair_room = b->pair_room ? 2 * b->pair_room : 1024;
-        b->pairs = xrealloc(b->pairs, b->pair_room * sizeof *b->pairs);
+    if (b->pair_count == b->pair_capacity) {
+        b->pair_capacity = b->pair_capacity ? 2 * b->pair_capacity : 1024;
+        b->pairs = xrealloc(b->pairs, b->pair_capacity * sizeof *b->pairs);
     }
     b->pairs[b->pair_count++] = *pair;
     return 0;

@@ -10,7 +10,7 @@
 /* Texts may grow while they are normalized. */
 enum { MAX_NORMALIZED_BYTES = 1 << 30 };
 
-static void close_work(struct tokenizer_workspace *work)
+static void close_workspace(struct tokenizer_workspace *work)
 {
     splitter_workspace_free(&work->splitter);
     pattern_workspace_close(work->pattern);
@@ -61,7 +61,7 @@ void tokenizer_release_workspace(const struct tokenizer *tokenizer,
     }
     pthread_mutex_unlock(&t->mutex);
     if (!keep)
-        close_work(work);
+        close_workspace(work);
 }
 
 void tokenizer_close(struct tokenizer *t)
@@ -71,7 +71,7 @@ void tokenizer_close(struct tokenizer *t)
     while (t->idle) {
         struct tokenizer_workspace *work = t->idle;
         t->idle = work->next;
-        close_work(work);
+        close_workspace(work);
     }
     pthread_mutex_destroy(&t->mutex);
     normalizer_close(&t->normalizer);

@@ -7,13 +7,13 @@
 
 static void reserve(struct tokens *tokens, size_t more)
 {
-    if (tokens->room - tokens->count >= more)
+    if (tokens->capacity - tokens->count >= more)
         return;
-    size_t room = tokens->room ? tokens->room : 256;
+    size_t room = tokens->capacity ? tokens->capacity : 256;
     while (room - tokens->count < more)
         room *= 2;
     tokens->ids = xrealloc(tokens->ids, room * sizeof *tokens->ids);
-    tokens->room = room;
+    tokens->capacity = room;
 }
 
 void tokens_add(struct tokens *tokens, int32_t id)

@@ -9,7 +9,7 @@
 struct tokens {
     int32_t *ids; /* [count]; owned */
     size_t count;
-    size_t room; /* ids allocated */
+    size_t capacity; /* ids allocated */
 };
 
 void tokens_add(struct tokens *tokens, int32_t id);

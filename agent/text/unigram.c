@@ -37,7 +37,7 @@ struct place {
 
 struct unigram_workspace {
     struct place *places; /* [word's bytes + 1] */
-    size_t room;
+    size_t capacity;
 };
 
 /* ---- building ---- */
@@ -247,10 +247,10 @@ int unigram_encode(const struct unigram *unigram, struct unigram_workspace *work
     if (bytes > UNIGRAM_MAX_WORD_BYTES)
         return error_set(err, ERR_LIMIT, "a word of %zu bytes; at most %d", bytes,
                          UNIGRAM_MAX_WORD_BYTES);
-    if (work->room < bytes + 1) {
-        work->room = 2 * (bytes + 1);
+    if (work->capacity < bytes + 1) {
+        work->capacity = 2 * (bytes + 1);
         free(work->places);
-        work->places = xmalloc(work->room * sizeof *work->places);
+        work->places = xmalloc(work->capacity * sizeof *work->places);
     }
     for (size_t i = 0; i <= bytes; i++)
         work->places[i] = (struct place){.id = -1};

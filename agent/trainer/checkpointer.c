@@ -165,7 +165,7 @@ static int finish(struct checkpointer *c, bool last, struct error *err)
     bool peers_are_lost = err->code == ERR_PEER || err->code == ERR_TIMEOUT;
     if (last || peers_are_lost || ++c->failed_saves == FAILED_SAVES_MAX)
         return -1;
-    c->of.listener->not_saved(c->of.listener->ctx, c->state.step, err->msg);
+    c->of.listener->save_failed(c->of.listener->ctx, c->state.step, err->msg);
     return 0;
 }
 
@@ -197,7 +197,7 @@ int checkpointer_save(struct checkpointer *c, enum save_when when, struct error 
         return error_wrap(err, "checkpoint at step %lld", (long long)c->of.cursor->position.step);
     c->saved_step = c->of.cursor->position.step;
     if (when == SAVE_BESIDE && c->of.config->checkpoint.async) {
-        c->of.listener->save_goes_on(c->of.listener->ctx);
+        c->of.listener->save_in_background(c->of.listener->ctx);
         return 0;
     }
     return finish(c, last, err);

@@ -75,7 +75,7 @@ void data_cursor_next_epoch(struct data_cursor *c)
 
 /* Whether this is a last epoch that is to be done in part only, and that part is done: in samples,
  * which mean the same after a resume with other batches. */
-static bool part_is_over(const struct data_cursor *c)
+static bool part_done(const struct data_cursor *c)
 {
     double epochs = c->config->schedule.epochs;
     if (epochs == floor(epochs) || c->position.epoch < (int64_t)epochs)
@@ -90,21 +90,21 @@ static bool part_is_over(const struct data_cursor *c)
 static bool steps_are_over(const struct data_cursor *c, int64_t steps)
 {
     int64_t most = c->config->schedule.max_steps;
-    return (most > 0 && steps >= most) || part_is_over(c);
+    return (most > 0 && steps >= most) || part_done(c);
 }
 
-bool data_cursor_epoch_is_over(const struct data_cursor *c)
+bool data_cursor_epoch_done(const struct data_cursor *c)
 {
     return c->epoch_ended ||
            (c->train->samples >= 0 && c->position.epoch_samples >= c->train->samples);
 }
 
-bool data_cursor_goes_on(const struct data_cursor *c, int64_t steps)
+bool data_cursor_has_next_step(const struct data_cursor *c, int64_t steps)
 {
-    return !data_cursor_epoch_is_over(c) && !steps_are_over(c, steps);
+    return !data_cursor_epoch_done(c) && !steps_are_over(c, steps);
 }
 
-bool data_cursor_run_is_over(const struct data_cursor *c)
+bool data_cursor_run_done(const struct data_cursor *c)
 {
     int64_t epochs = trainer_epochs(c->config);
     return (epochs > 0 && c->position.epoch >= epochs) || steps_are_over(c, c->position.step);

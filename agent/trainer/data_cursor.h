@@ -45,10 +45,10 @@ int data_cursor_fetched(struct data_cursor *cursor, int64_t batches, struct erro
 /* To the beginning of the next epoch. */
 void data_cursor_next_epoch(struct data_cursor *cursor);
 
-bool data_cursor_epoch_is_over(const struct data_cursor *cursor);
+bool data_cursor_epoch_done(const struct data_cursor *cursor);
 /* Whether the current epoch has one more step, once so many of the whole run are done. */
-bool data_cursor_goes_on(const struct data_cursor *cursor, int64_t steps);
-bool data_cursor_run_is_over(const struct data_cursor *cursor);
+bool data_cursor_has_next_step(const struct data_cursor *cursor, int64_t steps);
+bool data_cursor_run_done(const struct data_cursor *cursor);
 /* Passes over the data, with the part of the current one that is done. */
 double data_cursor_epochs(const struct data_cursor *cursor);
 #endif

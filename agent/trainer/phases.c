@@ -15,7 +15,7 @@ struct mark {
 struct phases {
     struct stream *stream;
     struct mark **blocks;
-    int count, room; /* marks */
+    int count, capacity; /* marks */
 };
 
 static struct mark *mark_at(const struct phases *p, int i)
@@ -34,7 +34,7 @@ void phases_close(struct phases *p)
 {
     if (!p)
         return;
-    for (int i = 0; i < p->room / BLOCK; i++)
+    for (int i = 0; i < p->capacity / BLOCK; i++)
         free(p->blocks[i]);
     free(p->blocks);
     free(p);
@@ -48,11 +48,11 @@ void phases_begin(struct phases *p)
 enum run_phase phases_mark(struct phases *p, enum run_phase phase)
 {
     enum run_phase before = p->count ? mark_at(p, p->count - 1)->phase : phase;
-    if (p->count == p->room) {
-        int blocks = p->room / BLOCK;
+    if (p->count == p->capacity) {
+        int blocks = p->capacity / BLOCK;
         p->blocks = xrealloc(p->blocks, ((size_t)blocks + 1) * sizeof *p->blocks);
         p->blocks[blocks] = xcalloc(BLOCK, sizeof **p->blocks);
-        p->room += BLOCK;
+        p->capacity += BLOCK;
     }
     struct mark *mark = mark_at(p, p->count++);
     mark->phase = phase;

@@ -61,10 +61,10 @@ struct trainer_listener {
     void (*test_begins)(void *ctx);
     void (*test)(void *ctx, const struct trainer_score *score);
     void (*save_begins)(void *ctx, const struct trainer_save *save);
-    void (*save_goes_on)(void *ctx); /* beside the training, which has done its part */
+    void (*save_in_background)(void *ctx); /* beside the training, which has done its part */
     void (*saved)(void *ctx, const struct trainer_save *save);
-    void (*not_saved)(void *ctx, int64_t step,
-                      const char *why); /* the training goes on without it */
+    void (*save_failed)(void *ctx, int64_t step,
+                        const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
     /* Initial values came from there, NULL: they are drawn; warnings: what people should know of
      * it,

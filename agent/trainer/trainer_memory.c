@@ -18,7 +18,7 @@ static const char *hints_of(const struct trainer *t)
     static const char least[] = "a smaller model or more GPUs";
     if (!t->model)
         return least;
-    const struct run_plan_place place = {t->world->size, t->group_size};
+    const struct run_plan_rank place = {t->world->size, t->group_size};
     struct error ignored;
     auto_str struct str text;
     str_init(&text, 512);

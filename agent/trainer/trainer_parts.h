@@ -118,8 +118,8 @@ int trainer_step(struct trainer *t, const struct step_batches *fetched, struct e
  * to write to. */
 int trainer_open_profiler(struct trainer *t, struct error *err);
 void trainer_close_profiler(struct trainer *t); /* writes what the end of the run cut off */
-void trainer_profile_step_begins(struct trainer *t);
-void trainer_profile_step_ends(struct trainer *t, bool was_one); /* false: there was no data */
+void trainer_profile_begin_step(struct trainer *t);
+void trainer_profile_end_step(struct trainer *t, bool was_one); /* false: there was no data */
 
 /* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
  * they are. Collective. */

@@ -97,7 +97,7 @@ static void write_trace(struct trainer *t)
                  path);
 }
 
-void trainer_profile_step_begins(struct trainer *t)
+void trainer_profile_begin_step(struct trainer *t)
 {
     if (!t->profiler)
         return;
@@ -111,14 +111,14 @@ void trainer_profile_step_begins(struct trainer *t)
     if (part != PROFILE_OFF && !profiler_is_recording(t->profiler))
         profiler_begin(t->profiler);
     t->profile_part = part;
-    profiler_step_begins(t->profiler, step);
+    profiler_begin_step(t->profiler, step);
 }
 
-void trainer_profile_step_ends(struct trainer *t, bool was_one)
+void trainer_profile_end_step(struct trainer *t, bool was_one)
 {
     if (!t->profiler)
         return;
-    profiler_step_ends(t->profiler, was_one);
+    profiler_end_step(t->profiler, was_one);
     if (!was_one || t->profile_part != PROFILE_ACTIVE || !t->profile_is_last)
         return;
     write_trace(t);

@@ -52,7 +52,7 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
         return -1;
     int64_t every = t->config->checkpoint.save_steps;
     bool is_due = every > 0 && t->cursor.position.step % every == 0;
-    t->save_is_due = is_due && data_cursor_epoch_is_over(&t->cursor) &&
+    t->save_is_due = is_due && data_cursor_epoch_done(&t->cursor) &&
                      !stop; /* it is the epoch's end: run_epochs */
     if (is_due && !t->save_is_due && checkpointer_save(&t->checkpointer, SAVE_BESIDE, err))
         return -1;
@@ -78,9 +78,9 @@ static int run_epoch(struct trainer *t, struct error *err)
         return -1;
     t->totals.host->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
-    while (data_cursor_goes_on(&t->cursor, t->cursor.position.step)) {
+    while (data_cursor_has_next_step(&t->cursor, t->cursor.position.step)) {
         struct step_batches fetched;
-        trainer_profile_step_begins(t);
+        trainer_profile_begin_step(t);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)
@@ -95,7 +95,7 @@ static int run_epoch(struct trainer *t, struct error *err)
         if (!t->cursor.epoch_ended &&
             (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
             return -1;
-        trainer_profile_step_ends(t, !t->cursor.epoch_ended);
+        trainer_profile_end_step(t, !t->cursor.epoch_ended);
     }
     device_memory_use(t->device, &memory);
     struct trainer_score score = {.epoch = t->cursor.position.epoch + 1,
@@ -115,7 +115,7 @@ static int run_epoch(struct trainer *t, struct error *err)
 /* Of a run that goes on from where it ended. */
 static void notify_nothing_left(struct trainer *t)
 {
-    if (t->cursor.position.step > 0 && data_cursor_run_is_over(&t->cursor))
+    if (t->cursor.position.step > 0 && data_cursor_run_done(&t->cursor))
         t->listener->notice(
             t->listener->ctx,
             arena_printf(t->arena,
@@ -129,12 +129,12 @@ static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
     notify_nothing_left(t);
-    while (!data_cursor_run_is_over(&t->cursor)) {
+    while (!data_cursor_run_done(&t->cursor)) {
         if (run_epoch(t, err))
             return -1;
         /* max_steps or a part came first: the position stays within the epoch, and so
          * do its sums. */
-        bool over = data_cursor_epoch_is_over(&t->cursor);
+        bool over = data_cursor_epoch_done(&t->cursor);
         if (!over && checkpointer_save(&t->checkpointer, SAVE_NOW, err))
             return -1;
         bool scores = t->cursor.test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH) &&

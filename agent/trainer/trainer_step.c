@@ -189,7 +189,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
  * data is there, it waits for data. A rank that was asked to stop has its time for saving. */
 static void fetch_ahead(struct trainer *t)
 {
-    if (!data_cursor_goes_on(&t->cursor, t->cursor.position.step + 1) ||
+    if (!data_cursor_has_next_step(&t->cursor, t->cursor.position.step + 1) ||
         t->listener->stop_requested(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");

@@ -69,7 +69,7 @@ AMX void attention_amx_pair(uint32_t *pairs, const bf16 *rows, int64_t blocks, i
 enum { KEYS = 4 * ATTENTION_BLOCK }; /* that a block of queries sees at once */
 
 /* A thread's matrices. */
-struct forward_room {
+struct forward_scratch {
     uint32_t *k, *v; /* of the head: columns of a second factor, rows of one */
     bf16 *rows;      /* what they are made of; then the block of queries */
     float *scores;   /* [ATTENTION_BLOCK, KEYS] */
@@ -79,18 +79,18 @@ struct forward_room {
     float bias[ATTENTION_BLOCK + KEYS]; /* attention_load_bias() */
 };
 
-static int64_t room_bytes(const struct attention_shape *z)
+static int64_t scratch_bytes(const struct attention_shape *z)
 {
     int64_t padded = attention_padded(z->hd);
     int64_t keys = attention_blocks(z->T_k) * ATTENTION_BLOCK;
     return keys * padded * 6 + ATTENTION_BLOCK * (padded * 6 + KEYS * 6);
 }
 
-static struct forward_room divide(const struct attention_shape *z, char *room)
+static struct forward_scratch divide(const struct attention_shape *z, char *room)
 {
     int64_t padded = attention_padded(z->hd);
     int64_t keys = attention_blocks(z->T_k) * ATTENTION_BLOCK;
-    struct forward_room f = {.k = (uint32_t *)room};
+    struct forward_scratch f = {.k = (uint32_t *)room};
     f.v = f.k + keys * padded / 2;
     f.y = (float *)(f.v + keys * padded / 2);
     f.scores = f.y + ATTENTION_BLOCK * padded;
@@ -101,7 +101,7 @@ static struct forward_room divide(const struct attention_shape *z, char *room)
 
 /* As softmax_row in attention.c; the probabilities go to p. */
 AMX static void softmax_row(const struct attention_shape *z, const struct attention_block *block,
-                            struct forward_room *f, int64_t row)
+                            struct forward_scratch *f, int64_t row)
 {
     int64_t count = attention_visible(z, block, row), padded = attention_padded(z->hd);
     float *x = f->scores + row * KEYS, *y = f->y + row * padded;
@@ -136,7 +136,7 @@ AMX static void softmax_row(const struct attention_shape *z, const struct attent
 
 /* All keys for a block of queries. */
 AMX static void forward_queries(const struct attention_args *a, struct attention_block *block,
-                                struct forward_room *f)
+                                struct forward_scratch *f)
 {
     const struct attention_shape *z = &a->shape;
     int64_t padded = attention_padded(z->hd), seen = block->keys;
@@ -177,7 +177,7 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
 AMX static void forward_head(const struct attention_args *a, int64_t b, int64_t kv, char *room)
 {
     const struct attention_shape *z = &a->shape;
-    struct forward_room f = divide(z, room);
+    struct forward_scratch f = divide(z, room);
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_k);
     int64_t group = z->heads / z->kv_heads;
     attention_amx_rows(f.rows, a->k, attention_place(b, z->T_k, 0, z->k_stride, kv, z->hd),
@@ -204,7 +204,7 @@ AMX static void forward_head(const struct attention_args *a, int64_t b, int64_t 
 void attention_amx_forward(const struct attention_args *a)
 {
     const struct attention_shape *z = &a->shape;
-    int64_t room = room_bytes(z);
+    int64_t room = scratch_bytes(z);
     char *scratch = cpu_scratch(a->s, (size_t)(omp_get_max_threads() * room));
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < z->B * z->kv_heads; i++)

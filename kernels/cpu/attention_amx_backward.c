@@ -22,7 +22,7 @@ void attention_amx_backward(const struct attention_args *a)
 enum { BLOCK = ATTENTION_BLOCK };
 
 /* A thread's matrices. _transposed, _columns and _pairs are the forms of attention_amx.h. */
-struct backward_room {
+struct backward_scratch {
     uint32_t *k_columns, *v_columns, *k_pairs;
     float *dk, *dv; /* [padded, BLOCK] a block of keys, sums over the query heads */
     bf16 *q, *dy, *q_transposed, *dy_transposed; /* of the head at hand */
@@ -44,7 +44,7 @@ static void *share(char *start, int64_t *used, int64_t bytes)
 }
 
 /* Divides what starts at `start`; with NULL it only counts. Returns the bytes. */
-static int64_t divide(const struct attention_shape *z, char *start, struct backward_room *f)
+static int64_t divide(const struct attention_shape *z, char *start, struct backward_scratch *f)
 {
     int64_t used = 0;
     int64_t padded = attention_padded(z->hd);
@@ -75,7 +75,7 @@ static int64_t divide(const struct attention_shape *z, char *start, struct backw
  * where the query does not see. */
 AMX static void softmax_backward_row(const struct attention_args *a,
                                      const struct attention_block *block,
-                                     const struct backward_room *f, int64_t row)
+                                     const struct backward_scratch *f, int64_t row)
 {
     const struct attention_shape *z = &a->shape;
     int64_t count = row < block->q_count ? attention_visible(z, block, row) : 0;
@@ -105,7 +105,8 @@ AMX static void softmax_backward_row(const struct attention_args *a,
 }
 
 AMX static void softmax_backward(const struct attention_args *a,
-                                 const struct attention_block *block, const struct backward_room *f)
+                                 const struct attention_block *block,
+                                 const struct backward_scratch *f)
 {
     for (int64_t row = 0; row < BLOCK; row += 2) {
         const float *p = f->scores + row * BLOCK, *dp = f->dp + row * BLOCK;
@@ -123,7 +124,7 @@ AMX static void softmax_backward(const struct attention_args *a,
 }
 
 AMX static void backward_block(const struct attention_args *a, const struct attention_block *block,
-                               const struct backward_room *f)
+                               const struct backward_scratch *f)
 {
     int64_t padded = attention_padded(a->shape.hd), q = block->q * padded, k = block->k * padded;
     amx_multiply(f->scores, BLOCK, f->q + q, padded, f->k_columns + k / 2, BLOCK, BLOCK, BLOCK,
@@ -142,7 +143,7 @@ AMX static void backward_block(const struct attention_args *a, const struct atte
 }
 
 AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
-                          const struct backward_room *f)
+                          const struct backward_scratch *f)
 {
     const struct attention_shape *z = &a->shape;
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_q);
@@ -163,7 +164,7 @@ AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
 }
 
 AMX static void backward_head(const struct attention_args *a, int64_t b, int64_t h,
-                              const struct backward_room *f)
+                              const struct backward_scratch *f)
 {
     const struct attention_shape *z = &a->shape;
     int64_t padded = attention_padded(z->hd);
@@ -200,7 +201,7 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
                                float *dbias)
 {
     const struct attention_shape *z = &a->shape;
-    struct backward_room f;
+    struct backward_scratch f;
     divide(z, room, &f);
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_k);
     int64_t group = z->heads / z->kv_heads;
@@ -227,7 +228,7 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
 void attention_amx_backward(const struct attention_args *a)
 {
     const struct attention_shape *z = &a->shape;
-    struct backward_room unused;
+    struct backward_scratch unused;
     int64_t room = divide(z, NULL, &unused), threads = omp_get_max_threads();
     size_t sums = (size_t)(z->B * z->heads * attention_distances(z)) * sizeof(float);
     char *scratch = cpu_scratch(a->s, (size_t)(threads * room) + (z->bias ? sums : 0));

@@ -42,15 +42,15 @@ struct cuda_graph {
     bool capturing; /* the stream is */
     size_t alone;   /* launches of the piece so far, if it is too short to be captured */
     struct piece *pieces;
-    int count, room, next; /* next: the piece that is captured next or now */
+    int count, capacity, next; /* next: the piece that is captured next or now */
     struct graph_use use;
 };
 
 static struct piece *piece_at(struct cuda_graph *g, int index)
 {
-    if (index == g->room) {
-        g->room = g->room ? 2 * g->room : 16;
-        g->pieces = xrealloc(g->pieces, (size_t)g->room * sizeof *g->pieces);
+    if (index == g->capacity) {
+        g->capacity = g->capacity ? 2 * g->capacity : 16;
+        g->pieces = xrealloc(g->pieces, (size_t)g->capacity * sizeof *g->pieces);
     }
     if (index == g->count)
         g->pieces[g->count++] = (struct piece){0};
@@ -108,8 +108,8 @@ static cudaError_t form_find(struct cuda_graph *g, struct piece *piece, cudaGrap
         if (form->used_at < room->used_at)
             room = form;
     }
-    *ret_form = room;
-    return form_make(g, room, captured, nodes);
+    *ret_form = capacity;
+    return form_make(g, capacity, captured, nodes);
 }
 
 static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)

@@ -18,7 +18,7 @@ struct cuda_stream {
     size_t scratch_bytes;
     struct host_calls *calls; /* NULL before the first */
     struct stream_progress *progress;
-    struct timestamps stamps;
+    struct timestamps timestamps;
 };
 
 struct cuda_event {
@@ -162,7 +162,7 @@ void cuda_stream_close(struct stream *stream)
     cudaStreamSynchronize(cuda_uncaptured(stream));
     host_calls_close(s->calls);
     stream_progress_close(s->progress);
-    timestamps_close(&s->stamps);
+    timestamps_close(&s->timestamps);
     stream->device->scratch_free(stream->device, s->scratch);
     cudaStreamDestroy(s->handle);
     free(s);
@@ -178,7 +178,7 @@ int cuda_stream_sync(struct stream *stream, struct error *err)
     struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_check(stream, cudaStreamSynchronize(cuda_uncaptured(stream)), "wait for its work");
     bool failed = stream_progress_end(s->progress, err);
-    cudaError_t status = timestamps_collect(&s->stamps, device_of(stream), !failed);
+    cudaError_t status = timestamps_collect(&s->timestamps, device_of(stream), !failed);
     if (status != cudaSuccess)
         return cuda_error(err, status, "read its clock");
     return failed ? -1 : 0;
@@ -236,7 +236,7 @@ void cuda_stream_copy(struct stream *stream, void *dst, const void *src, size_t 
 void cuda_stream_timestamp(struct stream *stream, int64_t *ret_ns)
 {
     struct cuda_stream *s = (struct cuda_stream *)stream;
-    cuda_check(stream, timestamps_record(&s->stamps, cuda_uncaptured(stream), ret_ns),
+    cuda_check(stream, timestamps_record(&s->timestamps, cuda_uncaptured(stream), ret_ns),
                "take the time");
 }
 

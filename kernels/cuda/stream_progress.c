@@ -19,7 +19,7 @@ struct stream_progress {
     uint64_t failed_at; /* the first that failed; 0: none */
     struct error failure;
     struct wait *waits; /* for what may not have passed yet */
-    size_t wait_count, wait_room;
+    size_t wait_count, wait_capacity;
 };
 
 /* Guards all there is. */
@@ -81,12 +81,12 @@ static void drop_waits(struct stream_progress *p)
  * free then, so the waits are looked through once for as many new ones. */
 static void make_room(struct stream_progress *p)
 {
-    if (p->wait_count < p->wait_room)
+    if (p->wait_count < p->wait_capacity)
         return;
     drop_passed(p);
-    if (p->wait_count > p->wait_room / 2 || !p->wait_room) {
-        p->wait_room = p->wait_room ? 2 * p->wait_room : 16;
-        p->waits = xrealloc(p->waits, p->wait_room * sizeof *p->waits);
+    if (p->wait_count > p->wait_capacity / 2 || !p->wait_capacity) {
+        p->wait_capacity = p->wait_capacity ? 2 * p->wait_capacity : 16;
+        p->waits = xrealloc(p->waits, p->wait_capacity * sizeof *p->waits);
     }
 }
 

@@ -6,9 +6,9 @@
 
 cudaError_t timestamps_record(struct timestamps *stamps, cudaStream_t stream, int64_t *ret_ns)
 {
-    if (stamps->count == stamps->room) {
-        stamps->room = stamps->room ? 2 * stamps->room : 16;
-        stamps->all = xrealloc(stamps->all, stamps->room * sizeof *stamps->all);
+    if (stamps->count == stamps->capacity) {
+        stamps->capacity = stamps->capacity ? 2 * stamps->capacity : 16;
+        stamps->all = xrealloc(stamps->all, stamps->capacity * sizeof *stamps->all);
     }
     struct timestamp *stamp = &stamps->all[stamps->count];
     cudaError_t status = cudaSuccess;

@@ -12,7 +12,7 @@ struct timestamp {
 /* Of one stream; zeroed: none. */
 struct timestamps {
     struct timestamp *all; /* the first `count` wait to be read; the events are kept */
-    size_t count, room, made;
+    size_t count, capacity, made;
 };
 
 /* The stream's time now goes to *ret_ns when it is read. */

@@ -159,7 +159,7 @@ static void drain(int *fd, struct str *to)
         mem_cleanup_close(fd);
 }
 
-bool command_is_over(struct command_run *run)
+bool command_has_finished(struct command_run *run)
 {
     /* The process decides, not the end of its output: a child that it leaves behind may hold the
      * pipes open for ever. */

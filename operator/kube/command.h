@@ -34,7 +34,7 @@ size_t command_fds(const struct command_run *run, struct pollfd *fds);
 int64_t command_left_ms(const struct command_run *run);
 /* Reads available output. Returns whether the command has exited or its limit is reached. Its
  * children may keep its pipes open longer; nothing waits for them. */
-bool command_is_over(struct command_run *run);
+bool command_has_finished(struct command_run *run);
 
 /* Call it once the command is over; frees the run. *ret_output: its standard output,
  * zero-terminated; the caller frees it. ERR_IO: its exit code was not 0; the message ends with its

@@ -364,7 +364,7 @@ size_t kubeconfig_fds(const struct kubeconfig *config, struct pollfd *fds, int64
 
 void kubeconfig_follow(struct kubeconfig *config, int64_t now_ms)
 {
-    if (!config->exec_run || !command_is_over(config->exec_run))
+    if (!config->exec_run || !command_has_finished(config->exec_run))
         return;
     take_credential(config, now_ms, &config->exec_err);
     config->exec_ms = now_ms;

@@ -26,7 +26,7 @@ int kubeconfig_exec_decode(const char *text, size_t bytes, const char *api_versi
 const char *kubeconfig_exec_info(const struct kubeconfig_login *login, const char *ca,
                                  struct arena *arena);
 
-/* kubeconfig_exec_start runs login->exec, for limit_ms at most. Once command_is_over,
+/* kubeconfig_exec_start runs login->exec, for limit_ms at most. Once command_has_finished,
  * kubeconfig_exec_finish reads its output and frees the run. Errors begin with exec->what. */
 int kubeconfig_exec_start(struct command_run **ret_run, const struct kubeconfig_login *login,
                           const char *ca, int64_t limit_ms, struct error *err);

@@ -84,7 +84,7 @@ static void add_parameter(struct str *path, const char *name, const char *value)
         str_printf(path, strchr(unreserved, *c) ? "%c" : "%%%02X", (unsigned char)*c);
 }
 
-enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
+enum watch_action watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
 {
     /* Nobody reports that a stream has settled: a kind that does not change sends no line for a
      * minute. So the next look at the clock counts it as success. */
@@ -92,7 +92,7 @@ enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret
     if (watch->state == STREAMING && now_ms - watch->opened_ms >= SETTLED_MS)
         stream_succeeded(watch);
     if (now_ms < watch_due(watch))
-        return WATCH_WANT_NOTHING;
+        return WATCH_ACTION_NOTHING;
     str_clear(&watch->path);
     if (list) {
         /* Without resourceVersion a list is consistent with etcd ("Most Recent" in the API
@@ -113,7 +113,7 @@ enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret
     assert(!watch->path.truncated);
     watch->state = list ? LISTING : STREAMING;
     *ret_path = str_text(&watch->path);
-    return list ? WATCH_WANT_LIST : WATCH_WANT_STREAM;
+    return list ? WATCH_ACTION_LIST : WATCH_ACTION_STREAM;
 }
 
 int64_t watch_due(const struct watch *watch)

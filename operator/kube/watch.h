@@ -37,10 +37,10 @@ struct watch_options {
     void *context;
 };
 
-enum watch_want {
-    WATCH_WANT_NOTHING, /* a request is in flight, or in backoff until watch_due */
-    WATCH_WANT_LIST,    /* send a GET of the path; its answer goes to watch_feed_list */
-    WATCH_WANT_STREAM,  /* open a stream of the path; lines go to watch_feed_line, the end to
+enum watch_action {
+    WATCH_ACTION_NOTHING, /* a request is in flight, or in backoff until watch_due */
+    WATCH_ACTION_LIST,    /* send a GET of the path; its answer goes to watch_feed_list */
+    WATCH_ACTION_STREAM,  /* open a stream of the path; lines go to watch_feed_line, the end to
                            watch_feed_end */
 };
 
@@ -50,10 +50,10 @@ void watch_close(struct watch *watch); /* NULL-safe */
 
 /* The next request to send; it counts as in flight from then on (except NOTHING). *ret_path lives
  * until the next call. */
-enum watch_want watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
+enum watch_action watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
 int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer changes it */
 
-/* The answer to WATCH_WANT_LIST; NULL: it failed with err. ERR_GONE: the continue token has
+/* The answer to WATCH_ACTION_LIST; NULL: it failed with err. ERR_GONE: the continue token has
  * expired, so the list begins again. ERR_LIMIT: the page is requested again at once, with half as
  * many objects. */
 void watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,

@@ -66,15 +66,15 @@ int64_t watcher_tick(struct watcher *w)
     const char *path;
     int64_t wall_ms = w->clocks->wall_ms(), steady_ms = w->clocks->steady_ms();
     switch (watch_next(w->machine, steady_ms, &path)) {
-    case WATCH_WANT_NOTHING:
+    case WATCH_ACTION_NOTHING:
         break;
-    case WATCH_WANT_LIST: {
+    case WATCH_ACTION_LIST: {
         const struct kube_call call = {
             .method = "GET", .path = path, .once = true, .done = on_list, .context = w};
         w->request = kube_send(w->kube, &call, wall_ms);
         break;
     }
-    case WATCH_WANT_STREAM: {
+    case WATCH_ACTION_STREAM: {
         const struct kube_stream stream = {.path = path,
                                            .idle_timeout_ms = w->idle_timeout_ms,
                                            .line = on_line,

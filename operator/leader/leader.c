@@ -59,7 +59,7 @@ static void on_done(void *context, const struct json *answer, const struct error
     lease_feed(&leader->lease, outcome, &stored, leader->clocks->steady_ms());
 }
 
-static void send(struct leader *leader, enum lease_want want, const struct lease_record *record,
+static void send(struct leader *leader, enum lease_action want, const struct lease_record *record,
                  int64_t wall_ms)
 {
     char path[PATH_BYTES];
@@ -115,7 +115,7 @@ int64_t leader_tick(struct leader *leader)
 {
     struct lease_record record;
     int64_t steady_ms = leader->clocks->steady_ms(), wall_ms = leader->clocks->wall_ms();
-    enum lease_want want = lease_next(&leader->lease, steady_ms, wall_ms, &record);
+    enum lease_action want = lease_next(&leader->lease, steady_ms, wall_ms, &record);
     leader->is_over = want == LEASE_OVER;
     if (want == LEASE_READ || want == LEASE_CREATE || want == LEASE_UPDATE)
         send(leader, want, &record, wall_ms);

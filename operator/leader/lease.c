@@ -62,8 +62,8 @@ static struct lease_record next_record(const struct lease *lease, int64_t wall_m
     return next;
 }
 
-enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
-                           struct lease_record *ret_record)
+enum lease_action lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
+                             struct lease_record *ret_record)
 {
     if (lease->in_flight != LEASE_WAIT)
         return LEASE_WAIT;

@@ -39,7 +39,7 @@ struct lease_options {
     uint64_t seed;                   /* of the jitter between candidates */
 };
 
-enum lease_want {
+enum lease_action {
     LEASE_WAIT,   /* an answer is pending, or nothing is due until lease_due */
     LEASE_READ,   /* GET the lease */
     LEASE_CREATE, /* POST the record */
@@ -63,7 +63,7 @@ struct lease {
     bool is_releasing;
     int64_t observed_ms; /* when this version of the record was first seen */
     int64_t held_until_ms;
-    enum lease_want in_flight; /* LEASE_WAIT: none */
+    enum lease_action in_flight; /* LEASE_WAIT: none */
     int64_t sent_ms, due_ms;
 };
 
@@ -71,8 +71,8 @@ void lease_init(struct lease *lease, const struct lease_options *options);
 
 /* The next request to send. A read or write is in flight until lease_feed; *ret_record is what to
  * write. */
-enum lease_want lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
-                           struct lease_record *ret_record);
+enum lease_action lease_next(struct lease *lease, int64_t now_ms, int64_t wall_ms,
+                             struct lease_record *ret_record);
 
 /* Its outcome; stored: for LEASE_STORED. */
 void lease_feed(struct lease *lease, enum lease_outcome outcome, const struct lease_record *stored,

@@ -155,7 +155,7 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
     assert_int_equal(save->bytes, 0);
 }
 
-static void on_save_goes_on(void *ctx)
+static void on_save_in_background(void *ctx)
 {
     (void)ctx;
 }
@@ -181,11 +181,11 @@ static void on_saved(void *ctx, const struct trainer_save *save)
         seen->after_save(seen, save->step);
 }
 
-static void on_not_saved(void *ctx, int64_t step, const char *why)
+static void on_save_failed(void *ctx, int64_t step, const char *why)
 {
     (void)step;
     struct seen *seen = ctx;
-    snprintf(seen->not_saved, sizeof seen->not_saved, "%s", why);
+    snprintf(seen->save_failed, sizeof seen->save_failed, "%s", why);
 }
 
 static void on_resumed(void *ctx, const char *path, int64_t step)
@@ -235,12 +235,12 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .event = on_event,
         .test_begins = on_test_begins,
         .save_begins = on_save_begins,
-        .save_goes_on = on_save_goes_on,
+        .save_in_background = on_save_in_background,
         .step = on_step,
         .epoch = on_epoch,
         .test = on_test,
         .saved = on_saved,
-        .not_saved = on_not_saved,
+        .save_failed = on_save_failed,
         .resumed = on_resumed,
         .weights = on_weights,
         .skipped = on_skipped,

@@ -27,7 +27,7 @@ struct seen {
     int steps, tests, resumed_step, last_step; /* tests: evaluations */
     int64_t nonfinite_steps, skipped_steps;
     char skipped[1024]; /* what was passed over, if that may be */
-    char differs[256], not_saved[512];
+    char differs[256], save_failed[512];
     char notice[1024]; /* the last one */
     int saves;
     unsigned events; /* bits of enum run_event */

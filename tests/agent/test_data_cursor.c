@@ -68,9 +68,9 @@ static void epochs_and_runs_end(void **state)
                                            .world_size = 2,
                                            .train = &train,
                                            .position = rows[i].position};
-        assert_int_equal(data_cursor_epoch_is_over(&cursor), rows[i].epoch_is_over);
-        assert_int_equal(data_cursor_goes_on(&cursor, cursor.position.step), rows[i].goes_on);
-        assert_int_equal(data_cursor_run_is_over(&cursor), rows[i].run_is_over);
+        assert_int_equal(data_cursor_epoch_done(&cursor), rows[i].epoch_is_over);
+        assert_int_equal(data_cursor_has_next_step(&cursor, cursor.position.step), rows[i].goes_on);
+        assert_int_equal(data_cursor_run_done(&cursor), rows[i].run_is_over);
         assert_true(data_cursor_epochs(&cursor) == rows[i].epochs);
     }
 }

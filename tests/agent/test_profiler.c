@@ -292,10 +292,10 @@ static void a_trace_has_a_most(void **state)
     profiler_add_device(p, device, "cpu");
     profiler_begin(p);
     for (int step = 1; step <= 40; step++) {
-        profiler_step_begins(p, step);
+        profiler_begin_step(p, step);
         stream_range_begin(stream, &(struct stream_range){.what = "work", .number = step});
         stream_range_end(stream);
-        profiler_step_ends(p, true);
+        profiler_end_step(p, true);
     }
     assert_ok(profiler_write(p, path, false, &err), &err);
     struct json *trace = read_trace(*state, "most.json");

@@ -22,7 +22,7 @@ struct news {
     char reason[128];
 };
 
-static void on_lost(void *ctx, const char *reason)
+static void on_peer_lost(void *ctx, const char *reason)
 {
     struct news *news = ctx;
     pthread_mutex_lock(&news->mutex);
@@ -35,7 +35,7 @@ static void on_lost(void *ctx, const char *reason)
 static int wait_for_loss(struct rendezvous *r, struct error *err)
 {
     struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-    struct store_watcher watcher = {.on_lost = on_lost, .ctx = &news};
+    struct store_watcher watcher = {.on_peer_lost = on_peer_lost, .ctx = &news};
     store_watch(rendezvous_store(r), &watcher);
     pthread_mutex_lock(&news.mutex);
     while (!news.reason[0])

@@ -97,7 +97,7 @@ static void a_failed_save_is_told_and_the_second_ends_the_run(void **state)
             struct error err = run.err[rank];
             assert_int_equal(run.result[rank], -1);
             assert_non_null(strstr(err.msg, "lost"));
-            assert_non_null(strstr(run.seen[rank].not_saved, "checkpoint at step"));
+            assert_non_null(strstr(run.seen[rank].save_failed, "checkpoint at step"));
             assert_int_equal(run.seen[rank].saves, 1);
         }
         auto_free char *kept = xasprintf("%s/away/mnist_cnn-1steps/COMPLETE", data);

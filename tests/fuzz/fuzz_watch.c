@@ -99,24 +99,24 @@ static bool feed_stream(struct fixture *f, const char *line, size_t bytes)
 }
 
 /* What is wanted once any backoff is over. */
-static enum watch_want ask(struct fixture *f)
+static enum watch_action ask(struct fixture *f)
 {
     const char *path;
     assert(watch_due(f->watch) <= f->now_ms + BACKOFF_MAX_MS);
     f->now_ms += BACKOFF_MAX_MS;
-    enum watch_want want = watch_next(f->watch, f->now_ms, &path);
-    assert(want != WATCH_WANT_NOTHING && watch_due(f->watch) == INT64_MAX);
+    enum watch_action want = watch_next(f->watch, f->now_ms, &path);
+    assert(want != WATCH_ACTION_NOTHING && watch_due(f->watch) == INT64_MAX);
     return want;
 }
 
 static void feed_lines(struct fixture *f, const char *text, size_t size)
 {
-    enum watch_want want = ask(f);
+    enum watch_action want = ask(f);
     while (size > 0) {
         const char *end = memchr(text, '\n', size);
         size_t bytes = end ? (size_t)(end - text) : size;
         bool goes_on = false;
-        if (want == WATCH_WANT_LIST)
+        if (want == WATCH_ACTION_LIST)
             feed_list(f, text, bytes);
         else
             goes_on = feed_stream(f, text, bytes);

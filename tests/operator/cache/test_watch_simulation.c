@@ -25,7 +25,7 @@ struct feed {
     struct simulation *simulation;
     enum cache_kind kind;
     struct watch *watch;
-    enum watch_want in_flight;
+    enum watch_action in_flight;
     char path[256];
     int position;    /* of the stream: the version up to which it was sent */
     int64_t mute_ms; /* since when the stream says nothing, whatever changes; 0: it does */
@@ -64,7 +64,7 @@ static void start(struct feed *feed)
     const char *path = NULL;
     feed->mute_ms = 0;
     feed->in_flight = watch_next(feed->watch, feed->simulation->now_ms, &path);
-    if (feed->in_flight == WATCH_WANT_NOTHING)
+    if (feed->in_flight == WATCH_ACTION_NOTHING)
         return;
     check(feed->simulation, strstr(path, "labelSelector=app%3Dx"), "%s has no selector", path);
     snprintf(feed->path, sizeof feed->path, "%s", path);
@@ -96,17 +96,17 @@ static void be_mute(struct feed *feed)
     bool is_missed = s->now_ms - feed->mute_ms > PATIENCE_MS &&
                      !watch_server_sent_all(&s->server, feed->kind, feed->position);
     if (!is_missed || !watch_relist_if_silent(feed->watch, s->now_ms - PATIENCE_MS, s->now_ms))
-        feed->in_flight = WATCH_WANT_STREAM;
+        feed->in_flight = WATCH_ACTION_STREAM;
 }
 
 static void drive(struct feed *feed)
 {
     struct simulation *s = feed->simulation;
-    enum watch_want in_flight = feed->in_flight;
-    feed->in_flight = WATCH_WANT_NOTHING;
-    if (in_flight == WATCH_WANT_NOTHING) {
+    enum watch_action in_flight = feed->in_flight;
+    feed->in_flight = WATCH_ACTION_NOTHING;
+    if (in_flight == WATCH_ACTION_NOTHING) {
         start(feed);
-    } else if (in_flight == WATCH_WANT_LIST) {
+    } else if (in_flight == WATCH_ACTION_LIST) {
         answer_list(feed);
     } else if (!s->server.calm && watch_server_chance(&s->server, 4)) {
         end_stream(feed);
@@ -115,7 +115,7 @@ static void drive(struct feed *feed)
     } else {
         auto_free char *line = watch_server_line(&s->server, feed->kind, &feed->position);
         if (!line || send_line(feed, line))
-            feed->in_flight = WATCH_WANT_STREAM;
+            feed->in_flight = WATCH_ACTION_STREAM;
         if (!s->server.calm && watch_server_chance(&s->server, 2))
             feed->mute_ms = s->now_ms;
     }
@@ -243,7 +243,7 @@ static void close_simulation(struct simulation *s)
 static bool is_in_step(const struct simulation *s)
 {
     for (int kind = 0; kind < SERVER_KINDS; kind++)
-        if (s->feeds[kind].in_flight != WATCH_WANT_STREAM ||
+        if (s->feeds[kind].in_flight != WATCH_ACTION_STREAM ||
             !watch_server_sent_all(&s->server, (enum cache_kind)kind, s->feeds[kind].position))
             return false;
     return true;

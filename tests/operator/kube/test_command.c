@@ -16,7 +16,7 @@ static int run(const struct command *command, char **ret_output, size_t *ret_byt
     struct command_run *run;
     if (command_start(&run, command, err) < 0)
         return -1;
-    while (!command_is_over(run)) {
+    while (!command_has_finished(run)) {
         struct pollfd fds[COMMAND_FDS_MAX];
         poll(fds, command_fds(run, fds), (int)command_left_ms(run));
     }
@@ -125,7 +125,7 @@ static void what_is_given_up_is_killed(void **state)
     struct command_run *run;
     struct error err;
     assert_ok(command_start(&run, &command, &err), &err);
-    assert_false(command_is_over(run));
+    assert_false(command_has_finished(run));
     assert_in_range(command_left_ms(run), 1, SUPPORT_PATIENCE_MS);
     command_cancel(run);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left */

@@ -111,7 +111,7 @@ static int run(const struct kubeconfig_login *login, struct arena *arena,
     struct command_run *plugin;
     if (kubeconfig_exec_start(&plugin, login, NULL, SUPPORT_PATIENCE_MS, err))
         return -1;
-    while (!command_is_over(plugin)) {
+    while (!command_has_finished(plugin)) {
         struct pollfd fds[COMMAND_FDS_MAX];
         poll(fds, command_fds(plugin, fds), -1);
     }

@@ -84,11 +84,11 @@ static void close_fixture(struct fixture *f)
 static void say_want(struct fixture *f)
 {
     const char *path = NULL;
-    enum watch_want want = watch_next(f->watch, f->now_ms, &path);
-    if (want == WATCH_WANT_NOTHING)
+    enum watch_action want = watch_next(f->watch, f->now_ms, &path);
+    if (want == WATCH_ACTION_NOTHING)
         str_add(&f->said, watch_due(f->watch) == INT64_MAX ? "in flight " : "waits ");
     else
-        str_printf(&f->said, "%s %s ", want == WATCH_WANT_LIST ? "LIST" : "STREAM", path);
+        str_printf(&f->said, "%s %s ", want == WATCH_ACTION_LIST ? "LIST" : "STREAM", path);
 }
 
 static const struct error *failure(const char *how, struct error *err)
@@ -385,7 +385,7 @@ static void a_selector_is_escaped(void **state)
     struct fixture f;
     open_fixture(&f, "a.b/c=d,e");
     const char *path;
-    assert_int_equal(watch_next(f.watch, 0, &path), WATCH_WANT_LIST);
+    assert_int_equal(watch_next(f.watch, 0, &path), WATCH_ACTION_LIST);
     assert_string_equal(path, "/pods?limit=2&labelSelector=a.b%2Fc%3Dd%2Ce");
     close_fixture(&f);
     watch_close(NULL);
@@ -401,7 +401,7 @@ static void backoff_grows_with_jitter(void **state)
     for (int i = 0; i < 200; i++) {
         const char *path;
         struct error err;
-        assert_int_equal(watch_next(f.watch, f.now_ms, &path), WATCH_WANT_LIST);
+        assert_int_equal(watch_next(f.watch, f.now_ms, &path), WATCH_ACTION_LIST);
         watch_feed_list(f.watch, NULL, failure("timeout", &err), f.now_ms);
         int64_t delay_ms = watch_due(f.watch) - f.now_ms;
         assert_true(delay_ms >= 1 && delay_ms <= most_ms);

@@ -27,7 +27,7 @@ static struct lease_record stored(const char *holder, const char *version)
     return record;
 }
 
-static void assert_wants(struct lease *lease, enum lease_want want, int64_t now_ms,
+static void assert_wants(struct lease *lease, enum lease_action want, int64_t now_ms,
                          struct lease_record *ret_record)
 {
     assert_int_equal(lease_next(lease, now_ms, WALL_MS, ret_record), want);

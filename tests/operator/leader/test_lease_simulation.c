@@ -29,7 +29,7 @@ struct message {
     bool is_used;
     int candidate;
     unsigned request; /* of that candidate */
-    enum lease_want want;
+    enum lease_action want;
     struct lease_record record;
     int64_t arrives_ms, answered_ms; /* common clock; NEVER: lost */
     bool is_applied;
@@ -85,7 +85,7 @@ static void start(struct world *w, struct candidate *c)
     c->request = 0;
 }
 
-static void post(struct world *w, struct candidate *c, enum lease_want want,
+static void post(struct world *w, struct candidate *c, enum lease_action want,
                  const struct lease_record *record)
 {
     struct message *m = w->messages;
@@ -163,7 +163,7 @@ static void step_candidate(struct world *w, struct candidate *c)
         lease_feed(&c->lease, LEASE_UNKNOWN, NULL, local_ms(w, c));
     }
     struct lease_record record = {0};
-    enum lease_want want =
+    enum lease_action want =
         lease_next(&c->lease, local_ms(w, c), w->now_ms + c->wall_offset_ms, &record);
     if (want == LEASE_OVER && w->has_faults)
         start(w, c);
