@@ -12,6 +12,7 @@
 #include "agent/launch/topology.h"
 #include "agent/notices.h"
 #include "agent/rank.h"
+#include "agent/trainer/build.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/environment.h"
@@ -51,6 +52,7 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
     notices_complete(config, arena);
     if (resolve_config_paths(config, environment_get, NULL, arena, err))
         return -1;
+    build_warn(config, arena);
     const struct agent_config *c = &config->value;
     if (strcmp(c->runtime.gpu_ids, "all") != 0)
         setenv("CUDA_VISIBLE_DEVICES", c->runtime.gpu_ids, 1); /* also for the ranks it starts */

@@ -254,6 +254,7 @@ static int command(int argc, char *const *argv, bool only_advice)
         config_check_variables(environ, arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)
         return exit_failed(name, &err);
+    build_warn(&config, arena);
     config_notices(&config, print_note, (void *)(uintptr_t)name);
     if (count_ranks(&options, &config.value, &err) < 0)
         return exit_failed(name, &err);

@@ -294,7 +294,7 @@ int config_parse(int argc, const char *const *argv, getenv_fn *lookup, void *loo
     p->save_strategy = -1;
     str_init(&p->unknown, 1024);
     str_init(&p->mistaken, 1024);
-    str_init(&p->warnings, 8192);
+    str_init(&p->warnings, CONFIG_MAX_WARNING_BYTES);
     int result = apply_sources(p, argc, argv, lookup, lookup_ctx, err);
     config.warning = arena_strdup(arena, str_text(&p->warnings));
     *ret_config = config;

@@ -5,12 +5,14 @@
 #include "agent/models/model.h"
 
 #define OVERRIDE_INT(name, others, high, help)                                                     \
-    KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help)
+    KEY_INT("model.config_overrides", #name, overrides.name, "0", 0, high, others, help,           \
+            .needs = {NEED_LANGUAGE})
 #define OVERRIDE_FLOAT(name, others, high, help)                                                   \
-    KEY_FLOAT("model.config_overrides", #name, overrides.name, "-1", -1, high, others, help)
+    KEY_FLOAT("model.config_overrides", #name, overrides.name, "-1", -1, high, others, help,       \
+              .needs = {NEED_LANGUAGE})
 #define OVERRIDE_TOKEN(name)                                                                       \
     KEY_INT("model.config_overrides", #name, overrides.name, "-1", -1, 1e9, NULL,                  \
-            "token number; -1: config.json's")
+            "token number; -1: config.json's", .needs = {NEED_LANGUAGE})
 
 /* Values of model.type: places in the table of families, where mnist_cnn is the first. */
 #define COMMA                                ,
@@ -30,7 +32,7 @@ static const struct config_key keys[] = {
         "model", "name_or_path", model.name_or_path, "",
         "model_id model_name model_name_or_path pretrained_model_name_or_path",
         "a directory with config.json, or a Hugging Face id of the local caches (HF_HUB_CACHE, HF_HOME)",
-        .is_path = true),
+        .is_path = true, .needs = {NEED_LANGUAGE}),
     KEY_CHOICE("model", "type", model.type, "auto",
                CHOICES({"auto", MODEL_AUTO}, {"mnist_cnn", FAMILY_mnist_cnn},
                        LANGUAGE_FAMILIES(FAMILY_CHOICE, COMMA)),
@@ -46,7 +48,8 @@ static const struct config_key keys[] = {
         .is_path = true),
     KEY_TEXT("model", "architecture", model.architecture, "", NULL,
              "published sizes by name, llama3_2_1b or gpt2 (a preset of that name sets it); empty: "
-             "config.json's, or those of config_overrides"),
+             "config.json's, or those of config_overrides",
+             .needs = {NEED_LANGUAGE}),
     KEY_CHOICE(
         "model", "head", model.head, "auto",
         CHOICES({"auto", HEAD_AUTO}, MODEL_TASKS(TASK_CHOICE, COMMA)), NULL,
@@ -80,7 +83,8 @@ static const struct config_key keys[] = {
                "auto",
                CHOICES({"auto", CHOOSE_AUTO}, {"true=1=yes=on", CHOOSE_YES},
                        {"false=0=no=off", CHOOSE_NO}),
-               NULL, "the head is the embedding; auto: config.json's", .implied = "true"),
+               NULL, "the head is the embedding; auto: config.json's", .implied = "true",
+               .needs = {NEED_LANGUAGE}),
     OVERRIDE_FLOAT(resid_pdrop, NULL, 0.99, "GPT-2: dropout before a residual is added"),
     OVERRIDE_FLOAT(embd_pdrop, NULL, 0.99, "GPT-2: dropout of embeddings"),
     OVERRIDE_FLOAT(attn_pdrop, "attention_dropout", 0.99, "GPT-2: dropout of attention's weights"),
@@ -92,16 +96,18 @@ static const struct config_key keys[] = {
     KEY_CHOICE("model.rope_scaling", "rope_type", rope.type, "config",
                CHOICES({"config", ROPE_OF_CONFIG}, {"default=none", ROPE_DEFAULT},
                        {"linear", ROPE_LINEAR}, {"dynamic", ROPE_DYNAMIC}, {"llama3", ROPE_LLAMA3}),
-               NULL, "how rotary positions are stretched; config: as config.json says"),
+               NULL, "how rotary positions are stretched; config: as config.json says",
+               .needs = {NEED_LANGUAGE}),
     KEY_FLOAT("model.rope_scaling", "factor", rope.factor, "0", 0, 1e6, NULL,
-              "linear, dynamic, llama3: by how much", .needs = {NEED_STRETCHED_ROPE}),
+              "linear, dynamic, llama3: by how much",
+              .needs = {NEED_STRETCHED_ROPE, NEED_LANGUAGE}),
     KEY_FLOAT("model.rope_scaling", "low_freq_factor", rope.low_freq_factor, "0", 0, 1e6, NULL,
-              "llama3", .needs = {NEED_LLAMA3_ROPE}),
+              "llama3", .needs = {NEED_LLAMA3_ROPE, NEED_LANGUAGE}),
     KEY_FLOAT("model.rope_scaling", "high_freq_factor", rope.high_freq_factor, "0", 0, 1e6, NULL,
-              "llama3", .needs = {NEED_LLAMA3_ROPE}),
+              "llama3", .needs = {NEED_LLAMA3_ROPE, NEED_LANGUAGE}),
     KEY_INT("model.rope_scaling", "original_max_position_embeddings",
             rope.original_max_position_embeddings, "0", 0, 1e9, NULL, "llama3",
-            .needs = {NEED_LLAMA3_ROPE}),
+            .needs = {NEED_LLAMA3_ROPE, NEED_LANGUAGE}),
 };
 
 const struct config_table config_table_model = {keys, sizeof keys / sizeof keys[0], RANKS_MATCH};

@@ -65,7 +65,8 @@ static const struct config_key keys[] = {
     KEY_INT("logging", "prometheus_port", logging.http_port, "9401", 0, 65535, NULL,
             "their port; 0: no server"),
     KEY_BOOL("logging", "gpu_metrics", logging.gpu_metrics, "true", NULL,
-             "with device cuda: metrics of the pod's GPUs, on /metrics"),
+             "with device cuda: metrics of the pod's GPUs, on /metrics",
+             .needs = {NEED_GPUS, NEED_SERVER}),
     KEY_CHOICE(
         "logging", "metric_names", logging.metric_names, "native",
         CHOICES({"native", GPU_NAMES_NATIVE}, {"dcgm", GPU_NAMES_DCGM}, {"both", GPU_NAMES_BOTH}),
@@ -110,7 +111,8 @@ static const struct config_key keys[] = {
             "initial values, dropout and data order are pure functions of it",
             .ranks = RANKS_MATCH),
     KEY_BOOL("runtime", "same_seed", runtime.same_seed, "false", NULL,
-             "dropout draws the same numbers on all ranks", .ranks = RANKS_MATCH),
+             "dropout draws the same numbers on all ranks", .needs = {NEED_DROPOUT},
+             .ranks = RANKS_MATCH),
     KEY_TEXT(
         "runtime", "device", runtime.device, "auto", "backend",
         "where the model runs: cpu; cuda, each rank of a node on a GPU of its own; cuda:N, all on "
@@ -189,7 +191,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE("runtime", "debug", runtime.debug, "off",
                CHOICES({"off=info", DEBUG_OFF}, {"detail", DEBUG_DETAIL}), NULL,
                "detail: log each collective between GPUs as it is queued",
-               .environment = "TORCH_DISTRIBUTED_DEBUG"),
+               .environment = "TORCH_DISTRIBUTED_DEBUG", .needs = {NEED_GPUS}),
     KEY_CHOICE(
         "runtime", "abort_collectives", runtime.abort_collectives, "true",
         CHOICES({"false=0=no=off", 0}, {"true=1=2=3=yes=on", 1}), NULL,

@@ -81,7 +81,7 @@ static int take_all(const struct agent_config *c, struct architecture *a, bool d
         const char *name = override_name(key);
         if (!name || !is_listed(name) || !is_given(c, key))
             continue;
-        /* AWS's sample passes dropouts to models that have none: config_warn_rules() warns */
+        /* a dropout that is without effect is a warning (config_unused.c) */
         if (!config_model_has(a->family, i) && !strstr(name, "drop"))
             return error_set(err, ERR_CONFIG, "%s.%s: a %s has none", key->group, name,
                              a->family->name);

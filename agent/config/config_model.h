@@ -21,6 +21,10 @@ void config_set_family(struct agent_config *config, const struct model_family *f
 int config_check_head(const struct agent_config *config, const struct model_family *family,
                       struct error *err);
 
+/* Adds to the warnings what has no effect on that model, where only its config.json tells so. */
+void config_warn_architecture(struct config *config, const struct architecture *architecture,
+                              struct arena *arena);
+
 /* Whether the family has what the key at that index overrides. */
 bool config_model_has(const struct model_family *family, int index);
 #endif

@@ -1,5 +1,6 @@
 #include "agent/config/config_needs.h"
 
+#include "agent/config/config_keys.h"
 #include "agent/config/config_model.h"
 #include "agent/dataset/token_source.h"
 #include "agent/models/families.h"
@@ -34,6 +35,38 @@ static bool reads_ids(const struct agent_config *c)
 static bool reads(const struct agent_config *c, enum optim_use use)
 {
     return optim_kind(c->optimizer.name)->uses & use;
+}
+
+/* Whether the rate comes to be below the highest by what is not warm-up. */
+static bool falls(const struct agent_config *c)
+{
+    return c->schedule.type != SCHEDULE_STEP_LR && c->schedule.type != SCHEDULE_CONSTANT &&
+           c->schedule.type != SCHEDULE_HF_CONSTANT &&
+           c->schedule.type != SCHEDULE_HF_CONSTANT_WITH_WARMUP;
+}
+
+/* Whether the rate depends on how many steps the schedule spans. */
+static bool spans(const struct agent_config *c)
+{
+    switch ((enum schedule_type)c->schedule.type) {
+    case SCHEDULE_STEP_LR:
+    case SCHEDULE_HF_CONSTANT:
+        return false;
+    case SCHEDULE_CONSTANT: /* AnnealingLR's warm-up ends that long before the end */
+        return c->schedule.warmup_ratio > 0 || c->schedule.warmup_steps > 0;
+    case SCHEDULE_HF_CONSTANT_WITH_WARMUP:
+    case SCHEDULE_HF_INVERSE_SQRT:
+        return c->schedule.warmup_ratio > 0;
+    default:
+        return true;
+    }
+}
+
+static bool has_dropout(const struct agent_config *c)
+{
+    const struct model_family *family = config_family(c);
+    return !family || !config_is_language(c) ||
+           config_model_has(family, config_key_at(KEY_AT(model.dropout)));
 }
 
 static bool may_have_gpus(const struct agent_config *c)

@@ -21,7 +21,8 @@
     NEED(POLYNOMIAL, "schedule.type=hf_polynomial", c->schedule.type == SCHEDULE_HF_POLYNOMIAL)    \
     NEED(WSD, "schedule.type=wsd", c->schedule.type == SCHEDULE_WSD)                               \
     NEED(STEP_LR, "schedule.type=step", c->schedule.type == SCHEDULE_STEP_LR)                      \
-    NEED(NO_STEP_LR, "another schedule.type than step", c->schedule.type != SCHEDULE_STEP_LR)      \
+    NEED(FALL, "a schedule.type that falls, other than step", falls(c))         \
+    NEED(SPAN, "a schedule.type that falls until an end, or a schedule.warmup_ratio", spans(c))    \
     NEED(WARMUP, "another schedule.type than step or hf_constant",                                 \
          c->schedule.type != SCHEDULE_STEP_LR && c->schedule.type != SCHEDULE_HF_CONSTANT)         \
     NEED(WAVES, "schedule.type=hf_cosine, hf_cosine_with_restarts or wsd",                         \
@@ -31,6 +32,10 @@
     NEED(EVAL_STEPS, "eval.eval_strategy=steps", c->eval.strategy == EVAL_STEPS)                   \
     NEED(EVALUATION, "an eval.eval_strategy", c->eval.strategy != EVAL_NO)                         \
     NEED(CHECKPOINTS, "checkpoint.dir", c->checkpoint.dir[0])                                      \
+    NEED(PREFIX, "{prefix} in checkpoint.name_format",                                             \
+         strstr(c->checkpoint.name_format, "{prefix"))                                             \
+    NEED(RESUME, "checkpoint.dir or checkpoint.resume_from_checkpoint",                            \
+         c->checkpoint.dir[0] || c->checkpoint.resume[0])                                          \
     NEED(WHOLE_WEIGHTS, "checkpoint.save_model of a language model, or FULL_STATE_DICT",           \
          (c->checkpoint.dir[0] && c->checkpoint.state_dict_type == STATE_DICT_FULL) ||             \
              (c->checkpoint.save_model[0] && config_is_language(c)))                               \
@@ -43,7 +48,7 @@
     NEED(NO_TOKEN_FILES, "documents: token files are shuffled whole", !reads_ids(c))               \
     NEED(NO_IDS, "documents: token files have their ids", !reads_ids(c))                           \
     NEED(LANGUAGE, "a language model", config_is_language(c))                                      \
-    NEED(NO_IMAGES, "a language model", learns(c) & ~LEARNS(IMAGES))                               \
+    NEED(DROPOUT, "a model with dropout", has_dropout(c))                                          \
     NEED(CLASSES, "sequence classification", learns(c) & LEARNS(CLASSES))                          \
     NEED(TRANSLATION, "a sequence-to-sequence model", learns(c) & LEARNS(TRANSLATION))             \
     NEED(PADDED_ROWS, "an encoder or an encoder-decoder model",                                    \

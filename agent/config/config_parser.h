@@ -9,6 +9,7 @@ enum {
     CONFIG_MAX_FILE_BYTES = 64 * 1024, /* of an argument file */
     CONFIG_MAX_FILE_DEPTH = 4,
     CONFIG_MAX_FILES = 16, /* --config */
+    CONFIG_MAX_WARNING_BYTES = 8192,
 };
 
 /* One flag of the command line. */
@@ -135,7 +136,7 @@ void config_warn_rules(struct config_parser *p);
 void config_warn_unused(struct config_parser *p);
 /* Whether the user gave the key a value other than its default. A preset or a resolved
  * configuration does not count. */
-bool config_is_set_by_user(const struct config_parser *p, int index);
+bool config_is_set_by_user(const struct config *config, int index);
 
 /* Adds a warning that changes nothing that is trained or kept; for others there is
  * config_add_headline(). */

@@ -76,7 +76,7 @@ static int check_saving(const struct config_parser *p, struct error *err)
         return 0;
     for (size_t i = only_last ? 1 : 0; i < array_length(fields); i++)
         if (i == 0 ? config_is_given(p->config, &c->checkpoint.save_steps)
-                   : config_is_set_by_user(p, config_key_at(fields[i])))
+                   : config_is_set_by_user(p->config, config_key_at(fields[i])))
             return error_set(err, ERR_CONFIG,
                              "checkpoint.%s asks for checkpoints, but nothing says where they go: "
                              "name a directory by checkpoint.dir (--checkpoint_dir, --output_dir)",
@@ -304,13 +304,8 @@ void config_warn_rules(struct config_parser *p)
                        "own slices anyway");
     if (c->logging.lang != LANG_EN && c->logging.style != STYLE_T5)
         config_warn(p, "logging.lang is ignored: only the lines of style t5-fsdp have another");
+    if (c->model.init_weights[0] && c->model.init == INIT_RANDOM &&
+        SOURCE_OF(model.init) > SOURCE_PRESET)
+        config_warn(p, "model.init=random is ignored: model.init_weights says where values are");
     config_warn_unused(p);
-    const struct model_family *family = config_family(c);
-    if (family && config_is_language(c) &&
-        !config_model_has(family, config_key_at(KEY_AT(model.dropout))) &&
-        ((SOURCE_OF(overrides.resid_pdrop) > SOURCE_PRESET && c->overrides.resid_pdrop >= 0) ||
-         (SOURCE_OF(overrides.embd_pdrop) > SOURCE_PRESET && c->overrides.embd_pdrop >= 0) ||
-         (SOURCE_OF(overrides.attn_pdrop) > SOURCE_PRESET && c->overrides.attn_pdrop >= 0) ||
-         c->model.dropout > 0))
-        config_warn(p, "dropout is ignored: the model has none");
 }

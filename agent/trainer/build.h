@@ -13,6 +13,10 @@
 int build_architecture(const struct agent_config *config, struct arena *arena,
                        struct architecture *ret_architecture, struct error *err);
 
+/* Adds to the warnings what has no effect on that model. A model that cannot be read is left to
+ * build_model() to report. */
+void build_warn(struct config *config, struct arena *arena);
+
 /* The configured model with its wrap policy applied. Memory from `arena`. Errors: ERR_CONFIG. */
 int build_model(const struct agent_config *config, struct arena *arena, struct model **ret_model,
                 struct error *err);

@@ -16,6 +16,15 @@ int build_architecture(const struct agent_config *c, struct arena *arena,
     return config_architecture(c, directory[0] ? &published : NULL, ret_architecture, err);
 }
 
+void build_warn(struct config *config, struct arena *arena)
+{
+    struct architecture a;
+    struct error ignored;
+    if (config_is_language(&config->value) &&
+        build_architecture(&config->value, arena, &a, &ignored) == 0)
+        config_warn_architecture(config, &a, arena);
+}
+
 int build_tokenizer(const struct agent_config *c, const struct model *model,
                     struct tokenizer **ret_tokenizer, struct error *err)
 {

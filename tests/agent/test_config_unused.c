@@ -2,7 +2,8 @@
 #include "tests/agent/config_line.h"
 #include "tests/support.h"
 
-#include "agent/config/config.h"
+#include "agent/config/config_keys.h"
+#include "agent/config/config_model.h"
 #include "base/mem.h"
 
 /* Keys that only other choices use are told. */
@@ -41,7 +42,18 @@ static void what_has_no_use_is_told(void **state)
          "needs schedule.type=step"},
         {"--schedule.type step --step_size 3 --unit step", ""},
         {"--schedule.type step --min_lr 1e-6",
-         "schedule.min_lr is ignored: it needs another schedule.type than step"},
+         "schedule.min_lr is ignored: it needs a schedule.type that falls, other than step"},
+        {"--min_lr 1e-6 --lr_decay_iters 5",
+         "schedule.decay_steps is ignored: it needs a schedule.type that falls until an end, or a "
+         "schedule.warmup_ratio; "
+         "schedule.min_lr is ignored: it needs a schedule.type that falls, other than step"},
+        {"--lr_decay_iters 50 --warmup 0.1", ""},
+        {"--schedule.type hf_inverse_sqrt --min_lr 1e-6 --lr_decay_iters 5",
+         "schedule.decay_steps is ignored: it needs a schedule.type that falls until an end, or a "
+         "schedule.warmup_ratio"},
+        {"--schedule.type hf_linear --min_lr 1e-6 --lr_decay_iters 5", ""},
+        {"--schedule.resume checkpoint", "schedule.resume is ignored: it needs checkpoint.dir or "
+                                         "checkpoint.resume_from_checkpoint"},
         {"--lr_scheduler_type constant --warmup_steps 3",
          "schedule.warmup_steps is ignored: it needs another schedule.type than step or "
          "hf_constant"},
@@ -59,6 +71,19 @@ static void what_has_no_use_is_told(void **state)
          "checkpoint.state_dict_type is ignored: it needs checkpoint.dir"},
         {"--keep_last 2 --checkpoint_dir c --async", ""},
         {"--checkpoint.prefix a", "checkpoint.prefix is ignored: it needs checkpoint.dir"},
+        {"--checkpoint_dir c --checkpoint.prefix a --name_format {step}",
+         "checkpoint.prefix is ignored: it needs {prefix} in checkpoint.name_format"},
+        {"--model_type mnist_cnn --hidden_size 5 --dataset other --tokenizer t --train_split foo",
+         "model.config_overrides.hidden_size is ignored: it needs a language model; "
+         "data.dataset is ignored: it needs a language model; "
+         "data.tokenizer is ignored: it needs a language model; "
+         "data.train_split is ignored: it needs a language model"},
+        {"--model_type mnist_cnn --dropout 0.1 --same_seed", ""},
+        {"--model_type llama --same_seed --dropout 0.5",
+         "runtime.same_seed is ignored: it needs a model with dropout; "
+         "dropout is ignored: the model has none"},
+        {"--init random --init_weights w",
+         "model.init=random is ignored: model.init_weights says where values are"},
         {"--max_shard_size 2GiB",
          "checkpoint.max_shard_size is ignored: it needs checkpoint.save_model of a language "
          "model, or FULL_STATE_DICT"},
@@ -99,6 +124,167 @@ static void what_has_no_use_is_told(void **state)
         struct error err;
         assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
         assert_string_equal(config.warning, rows[i].warning);
+    }
+}
+
+/* That a model has no use for a key may be known only when its config.json has been read. */
+static void what_a_named_model_has_no_use_for_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const struct model_family *family;
+        const char *before, *after;
+    } rows[] = {
+        {"--dropout 0.5", &family_llama, "", "dropout is ignored: the model has none"},
+        {"--attn_pdrop 0.5", &family_mistral, "", "dropout is ignored: the model has none"},
+        {"--dropout 0.5 --attn_pdrop 0.5", &family_gpt2, "", ""},
+        {"--dropout 0", &family_llama, "", ""},
+        {"--model_type llama --dropout 0.5", &family_llama,
+         "dropout is ignored: the model has none", "dropout is ignored: the model has none"},
+        {"--mlm_probability 0.3 --target_column t --max_source_length 9 --label_names a "
+         "--label_column l",
+         &family_gpt2, "",
+         "data.target_column is ignored: it needs a sequence-to-sequence model; "
+         "data.label_column is ignored: it needs sequence classification; "
+         "data.label_names is ignored: it needs sequence classification; "
+         "data.max_source_length is ignored: it needs a sequence-to-sequence model; "
+         "data.mlm_probability is ignored: it needs masked words to be learned"},
+        {"--momentum 0.9 --mlm_probability 0.3", &family_llama,
+         "optimizer.momentum is ignored: it needs optimizer.name=sgd",
+         "optimizer.momentum is ignored: it needs optimizer.name=sgd; "
+         "data.mlm_probability is ignored: it needs masked words to be learned"},
+        {"--max_seq_length 9 --packing none --max_source_length 9", &family_t5, "",
+         "data.max_seq_length is ignored: it needs another model (sequence to sequence: "
+         "data.max_source_length and max_target_length); "
+         "data.packing is ignored: it needs documents: causal or masked words"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        auto_str struct str line;
+        struct config config;
+        struct error err;
+        struct architecture a = architecture_default(rows[i].family);
+        str_init(&line, 512);
+        str_printf(&line, "--model_name somewhere %s", rows[i].line);
+        assert_ok(config_line_parse(arena, str_text(&line), "", &config, &err), &err);
+        assert_string_equal(config.warning, rows[i].before);
+        config_warn_architecture(&config, &a, arena);
+        assert_string_equal(config.warning, rows[i].after);
+    }
+}
+
+static void add_key(struct str *out, const struct config_key *key)
+{
+    str_printf(out, "%s%s.%s", out->length ? " " : "", key->group, key->name);
+}
+
+/* Whether some need of the key is unmet. */
+static bool is_idle(const struct config_key *key, const struct agent_config *c)
+{
+    for (int k = 0; k < CONFIG_MAX_NEEDS; k++)
+        if (!config_need_is_met(key->needs[k], c))
+            return true;
+    return false;
+}
+
+/* A key that acts under all settings, or tells itself when it does not, is on this list; any other
+ * says in its row what it needs. */
+static void every_key_has_needs_or_acts_always(void **state)
+{
+    (void)state;
+    static const char always[] =
+        "model.type model.init model.init_weights model.head model.dropout model.loss_reduction "
+        "data.root data.per_device_train_batch_size data.train_size data.shuffle data.drop_last "
+        "optimizer.name optimizer.lr optimizer.weight_decay optimizer.grad_clip "
+        "optimizer.gradient_accumulation_steps optimizer.state_dtype schedule.type "
+        "schedule.max_steps schedule.num_train_epochs eval.eval_strategy checkpoint.dir "
+        "checkpoint.save_steps checkpoint.keep_last checkpoint.resume_from_checkpoint "
+        "checkpoint.async checkpoint.save_model parallel.sharding_strategy "
+        "parallel.auto_wrap_policy parallel.sync_module_states "
+        "parallel.cpu_ram_efficient_loading precision.mixed_precision precision.reduce_dtype "
+        "memory.cpu_offload memory.log_memory logging.logging_steps logging.style logging.lang "
+        "logging.level logging.csv logging.jsonl logging.tensorboard_dir logging.wandb "
+        "logging.prometheus_port profiler.enable runtime.seed runtime.device "
+        "runtime.cpu_affinity runtime.cuda_graphs runtime.threads runtime.nproc_per_node "
+        "runtime.num_processes runtime.nnodes runtime.node_rank runtime.master_addr "
+        "runtime.master_port runtime.rdzv_backend runtime.rdzv_endpoint runtime.rdzv_id "
+        "runtime.standalone runtime.max_restarts runtime.redirects runtime.tee runtime.timeout "
+        "runtime.join_timeout runtime.nan_policy runtime.strict runtime.script runtime.dry_run";
+    auto_str struct str keys;
+    str_init(&keys, 8192);
+    for (int i = 0; i < config_key_count(); i++)
+        if (config_key(i)->needs[0] == NEED_NOTHING)
+            add_key(&keys, config_key(i));
+    assert_string_equal(str_text(&keys), always);
+}
+
+/* The keys that do nothing for a model, whatever else is set. */
+static void every_model_ignores_what_it_has_no_use_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *keys;
+    } rows[] = {
+        {"--model_type mnist_cnn",
+         "model.name_or_path model.architecture model.config_overrides.vocab_size "
+         "model.config_overrides.hidden_size model.config_overrides.intermediate_size "
+         "model.config_overrides.num_hidden_layers model.config_overrides.num_attention_heads "
+         "model.config_overrides.num_key_value_heads model.config_overrides.head_dim "
+         "model.config_overrides.max_position_embeddings model.config_overrides.rms_norm_eps "
+         "model.config_overrides.layer_norm_epsilon model.config_overrides.rope_theta "
+         "model.config_overrides.initializer_range model.config_overrides.tie_word_embeddings "
+         "model.config_overrides.resid_pdrop model.config_overrides.embd_pdrop "
+         "model.config_overrides.attn_pdrop model.config_overrides.bos_token_id "
+         "model.config_overrides.eos_token_id model.config_overrides.pad_token_id "
+         "model.config_overrides.num_labels model.rope_scaling.rope_type data.dataset "
+         "data.dataset_config_name data.format data.text_column data.text_pair_column "
+         "data.target_column data.source_prefix data.label_column data.label_names "
+         "data.tokenizer data.max_seq_length data.max_source_length data.max_target_length "
+         "data.padding data.pad_to_multiple_of data.label_pad_token_id data.mlm_probability "
+         "data.packing data.add_bos data.add_eos data.train_split data.eval_split "
+         "data.shuffle_buffer data.num_workers data.prefetch_factor data.loader_timeout "
+         "memory.activation_checkpointing memory.offload_activations"},
+        {"--model_type llama",
+         "data.text_pair_column data.target_column data.source_prefix data.label_column "
+         "data.label_names data.max_source_length data.max_target_length data.padding "
+         "data.pad_to_multiple_of data.label_pad_token_id data.mlm_probability runtime.same_seed"},
+        {"--model_type gpt2",
+         "data.text_pair_column data.target_column data.source_prefix data.label_column "
+         "data.label_names data.max_source_length data.max_target_length data.padding "
+         "data.pad_to_multiple_of data.label_pad_token_id data.mlm_probability"},
+        {"--model_type t5",
+         "data.text_pair_column data.label_column data.label_names data.max_seq_length "
+         "data.mlm_probability data.packing data.shuffle_buffer data.prefetch_factor "
+         "data.loader_timeout"},
+        {"--model_type bert --head masked_lm",
+         "data.text_pair_column data.target_column data.source_prefix data.label_column "
+         "data.label_names data.max_source_length data.max_target_length data.label_pad_token_id "
+         "data.add_bos data.add_eos data.shuffle_buffer data.prefetch_factor data.loader_timeout"},
+        {"--model_type bert --head pretraining",
+         "data.text_pair_column data.target_column data.source_prefix data.label_column "
+         "data.label_names data.max_source_length data.max_target_length data.label_pad_token_id "
+         "data.packing data.add_bos data.add_eos data.shuffle_buffer data.prefetch_factor "
+         "data.loader_timeout"},
+        {"--model_type bert --head sequence_classification",
+         "data.target_column data.source_prefix data.max_source_length data.max_target_length "
+         "data.label_pad_token_id data.mlm_probability data.packing data.add_bos data.add_eos "
+         "data.shuffle_buffer data.prefetch_factor data.loader_timeout"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        auto_str struct str keys;
+        struct config config;
+        struct error err;
+        str_init(&keys, 8192);
+        assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
+        struct agent_config any = config.value;
+        any.model.type = MODEL_AUTO;
+        any.model.head = HEAD_AUTO;
+        for (int k = 0; k < config_key_count(); k++)
+            if (is_idle(config_key(k), &config.value) && !is_idle(config_key(k), &any))
+                add_key(&keys, config_key(k));
+        assert_string_equal(str_text(&keys), rows[i].keys);
     }
 }
 
@@ -152,6 +338,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_use_is_told),
+        cmocka_unit_test(what_a_named_model_has_no_use_for_is_told),
+        cmocka_unit_test(every_key_has_needs_or_acts_always),
+        cmocka_unit_test(every_model_ignores_what_it_has_no_use_for),
         cmocka_unit_test(what_lies_beyond_the_end_is_told),
         cmocka_unit_test(variables_without_use_are_told),
     };
