@@ -161,7 +161,8 @@ struct agent_config {
         int64_t save_steps;      /* 0: at the end of each epoch */
         int64_t keep_last;       /* 0: all */
         int64_t state_dict_type; /* enum config_state_dict */
-        const char *resume;      /* "", "latest" or a directory */
+        const char
+            *resume; /* "", "latest", "true" (as latest, and there must be one) or a directory */
         bool auto_resume;
         bool async;
         bool save_on_signal;

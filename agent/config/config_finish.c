@@ -185,15 +185,24 @@ static void finish_wrap(struct config_parser *p)
         c->parallel.wrap_policy = WRAP_NONE;
 }
 
+/* True is Trainer's, which raises an error where there is nothing to go on from. */
+static void finish_resume(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    if (p->checkpoint && strcmp(c->checkpoint.resume, "no") != 0) {
+        c->checkpoint.resume = p->checkpoint;
+        p->config->source[config_key_at(KEY_AT(checkpoint.resume))] = p->checkpoint_source;
+    }
+    if (strcmp(c->checkpoint.resume, "true") == 0 && !strstr(p->config->preset, "trainer"))
+        c->checkpoint.resume = "latest";
+}
+
 /* What is named but for its place. */
 static int finish_places(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
     bool is_auto = strcmp(c->checkpoint.save_model, "auto") == 0;
-    if (p->checkpoint && strcmp(c->checkpoint.resume, "no") != 0) {
-        c->checkpoint.resume = p->checkpoint;
-        p->config->source[config_key_at(KEY_AT(checkpoint.resume))] = p->checkpoint_source;
-    }
+    finish_resume(p);
     if (is_auto && !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.save_model) > SOURCE_PRESET)
         return error_set(err, ERR_CONFIG,
                          "checkpoint.save_model=auto asks for the weights, but nothing says where "

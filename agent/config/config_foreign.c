@@ -51,8 +51,8 @@ const struct config_alias config_aliases[] = {
     /* "--resume" alone, "--resume=DIR", and Fabric's "--resume=True --checkpoint=DIR", of which the
      * later --resume holds whatever --checkpoint says, before it or behind (config_finish.c), and
      * which names a checkpoint if the former does not.
-     * Trainer has True and False for the key itself. */
-    {RESUME, "true", "checkpoint.resume_from_checkpoint", "latest", UNLESS_SAID},
+     * Trainer has True and False for the key itself; elsewhere true is latest (config_finish.c). */
+    {RESUME, "true", "checkpoint.resume_from_checkpoint", "true", UNLESS_SAID},
     {RESUME, "false", "checkpoint.resume_from_checkpoint", "no", ALWAYS},
     {RESUME, "text", "checkpoint.resume_from_checkpoint", NULL, ALWAYS},
     /* Transformers' Trainer and its examples; more of it is in config_trainer.c. */

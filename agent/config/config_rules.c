@@ -90,9 +90,10 @@ static int check_checkpoint(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "checkpoint.async: FULL_STATE_DICT gathers the weights while training "
                          "waits; choose SHARDED_STATE_DICT, or no async");
-    if (strcmp(c->checkpoint.resume, "latest") == 0 && !c->checkpoint.dir[0])
+    if (config_names_have("latest true", c->checkpoint.resume, false) && !c->checkpoint.dir[0])
         return error_set(err, ERR_CONFIG,
-                         "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir");
+                         "checkpoint.resume_from_checkpoint=%s needs checkpoint.dir",
+                         c->checkpoint.resume);
     if (c->checkpoint.resume[0] && c->model.init_weights[0])
         return error_set(err, ERR_CONFIG,
                          "model.init_weights and checkpoint.resume_from_checkpoint: only one can "

@@ -99,6 +99,14 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     print_line(ctx, &line);
 }
 
+static void on_began_anew(void *ctx, const char *dir)
+{
+    struct str line;
+    str_init(&line, LINE_BYTES);
+    str_printf(&line, "No checkpoint in %s yet: training starts from the beginning\n", dir);
+    print(ctx, &line);
+}
+
 static void on_weights(void *ctx, const char *path, const char *warnings)
 {
     struct str line;
@@ -364,6 +372,7 @@ struct trainer_listener report_listener(struct report *r)
         .saved = on_saved,
         .save_failed = on_save_failed,
         .resumed = on_resumed,
+        .began_anew = on_began_anew,
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,

@@ -66,6 +66,8 @@ struct trainer_listener {
     void (*save_failed)(void *ctx, int64_t step,
                         const char *why); /* the training goes on without it */
     void (*resumed)(void *ctx, const char *path, int64_t step);
+    /* It was to go on from the latest checkpoint of the directory, which has none. */
+    void (*began_anew)(void *ctx, const char *dir);
     /* Initial values came from there, NULL: they are drawn; warnings: what people should know of
      * it,
      * "" if nothing. */

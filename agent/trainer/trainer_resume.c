@@ -63,6 +63,23 @@ static void choose_latest(struct trainer *t, const char *dir, bool must, struct 
         outcome_set(&choice->outcome, result, &err);
 }
 
+/* Trainer raises an error where its True finds nothing. */
+static void choose_own_latest(struct trainer *t, bool must, struct choice *choice)
+{
+    const char *dir = t->config->checkpoint.dir;
+    struct error err;
+    choose_latest(t, dir, false, choice);
+    if (!must || choice->path[0] || choice->outcome.failed)
+        return;
+    error_set(
+        &err, ERR_NOT_FOUND,
+        "resume_from_checkpoint=True: no valid checkpoint found in output directory %s, which "
+        "is an error in Trainer, too: leave it out at a first start, or give latest, which "
+        "then trains from the beginning",
+        dir);
+    outcome_set(&choice->outcome, -1, &err);
+}
+
 /* Whether two paths name one directory; one that is not there is compared by its name. */
 static bool is_same_place(const char *a, const char *b)
 {
@@ -130,8 +147,9 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
 {
     const struct agent_config *c = t->config;
     const char *asked = c->checkpoint.resume;
-    if (strcmp(asked, "latest") == 0) {
-        choose_latest(t, c->checkpoint.dir, false, choice);
+    bool must = strcmp(asked, "true") == 0;
+    if (must || strcmp(asked, "latest") == 0) {
+        choose_own_latest(t, must, choice);
         if (!choice->path[0] && !choice->outcome.failed)
             choose_scripts(t, choice);
     } else if (asked[0] && is_checkpoint(asked)) {
@@ -143,7 +161,11 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         choice->own_only = t->checkpointer.run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }
-    if (!asked[0] && c->checkpoint.dir[0] && !choice->path[0] && !choice->outcome.failed)
+    if (choice->path[0] || choice->outcome.failed || !c->checkpoint.dir[0])
+        return;
+    if (asked[0])
+        t->listener->began_anew(t->listener->ctx, c->checkpoint.dir);
+    else
         notify_other_checkpoints(t);
 }
 

@@ -194,6 +194,12 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
     ((struct seen *)ctx)->resumed_step = (int)step;
 }
 
+static void on_began_anew(void *ctx, const char *dir)
+{
+    (void)dir;
+    ((struct seen *)ctx)->began_anew++;
+}
+
 static void on_weights(void *ctx, const char *path, const char *notes)
 {
     (void)ctx, (void)path;
@@ -242,6 +248,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .saved = on_saved,
         .save_failed = on_save_failed,
         .resumed = on_resumed,
+        .began_anew = on_began_anew,
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,

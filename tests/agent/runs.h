@@ -29,7 +29,7 @@ struct seen {
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], save_failed[512];
     char notice[1024]; /* the last one */
-    int saves;
+    int saves, began_anew;
     unsigned events; /* bits of enum run_event */
     struct trainer_facts facts;
     /* NULL, or called on the rank's thread when a checkpoint is there. */

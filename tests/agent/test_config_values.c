@@ -112,6 +112,8 @@ static const struct {
     {"--resume p", "checkpoint.resume_from_checkpoint=p (flag)"},
     {"--output_dir c --resume_from_checkpoint True",
      "checkpoint.dir=c (flag), checkpoint.resume_from_checkpoint=latest (flag)"},
+    {"--output_dir c --resume_from_checkpoint latest",
+     "checkpoint.dir=c (flag), checkpoint.resume_from_checkpoint=latest (flag)"},
     {"--resume_from_checkpoint=p", "checkpoint.resume_from_checkpoint=p (flag)"},
     {"--max_steps -1", "schedule.max_steps=0 (flag)"},
     {"--optim adamw_torch", "optimizer.name=adamw (flag)"},

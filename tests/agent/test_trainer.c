@@ -335,6 +335,45 @@ static void a_restart_goes_on_from_its_own_run(void **state)
     }
 }
 
+/* Who asks to go on where nothing is gets a line; where Trainer would raise an error, an error. */
+static void a_start_without_a_checkpoint_is_told(void **state)
+{
+    static const struct {
+        const char *flags; /* DIR: a directory without a checkpoint */
+        bool is_told;
+        const char *error; /* "": it trains */
+    } rows[] = {
+        {"--checkpoint_dir DIR", false, ""},
+        {"--checkpoint_dir DIR --resume_from_checkpoint latest", true, ""},
+        {"--checkpoint_dir DIR --resume_from_checkpoint DIR", true, ""},
+        {"--checkpoint_dir DIR --resume True --checkpoint None", true, ""},
+        {"--checkpoint_dir DIR --preset trainer --resume_from_checkpoint latest", true, ""},
+        {"--checkpoint_dir DIR --preset trainer --resume_from_checkpoint True", false,
+         "no valid checkpoint found in output directory"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *dir = arena_printf(arena, "%s/anew%zu", (char *)*state, i);
+        auto_str struct str flags;
+        struct config config;
+        str_init(&flags, 4096);
+        str_add(&flags, "--max_steps=1");
+        char *rest = NULL;
+        for (char *word = strtok_r(arena_strdup(arena, rows[i].flags), " ", &rest); word;
+             word = strtok_r(NULL, " ", &rest))
+            str_printf(&flags, " %s", strcmp(word, "DIR") == 0 ? dir : word);
+        runs_configure(&config, arena, *state, 2, str_text(&flags));
+        struct run run = {.config = &config.value, .size = 2};
+        runs_start(&run);
+        for (int rank = 0; rank < 2; rank++)
+            if (rows[i].error[0])
+                assert_fails(run.result[rank], &run.err[rank], ERR_NOT_FOUND, rows[i].error);
+            else
+                assert_ok(run.result[rank], &run.err[rank]);
+        assert_int_equal(run.seen[0].began_anew, rows[i].is_told);
+    }
+}
+
 /* The tutorial's ordering, at its own sizes: batch 64, four ranks. */
 #define TUTORIAL "--preset mnist --max_steps 1 --eval_strategy no --batch_size " TUTORIAL_BATCH " "
 
@@ -378,6 +417,7 @@ int main(void)
         cmocka_unit_test(what_differs_on_resume_is_told),
         cmocka_unit_test(a_saved_model_is_begun_with),
         cmocka_unit_test(a_restart_goes_on_from_its_own_run),
+        cmocka_unit_test(a_start_without_a_checkpoint_is_told),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
         cmocka_unit_test(an_epoch_that_is_filled_up_is_one),

@@ -36,6 +36,16 @@ check "a run goes on from a checkpoint" trains accelerate launch --config_file "
     --resume_from_checkpoint "$work/ckpt/checkpoint-2"
 check "... and says so" contains "$work/out" "Resumed from $work/ckpt/checkpoint-2"
 
+check "Trainer's True without a checkpoint is an error, as there" fails 2 "no valid checkpoint found in output directory $work/none" \
+    accelerate launch --cpu --num_processes 1 my-trainer-script.py "${arguments[@]}" --output_dir "$work/none" --resume_from_checkpoint True
+check "... and latest begins" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --output_dir "$work/none" \
+    --resume_from_checkpoint latest
+check "... and says so" contains "$work/out" "No checkpoint in $work/none yet: training starts from the beginning"
+check "... where True then goes on" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --output_dir "$work/none" \
+    --resume_from_checkpoint True
+check "what the named model has no use for is told" fails 0 "data.target_column is ignored: it needs a sequence-to-sequence model" \
+    accelerate launch --cpu --num_processes 1 my-trainer-script.py "${arguments[@]}" --output_dir "$work/told" --target_column x
+
 check "... falling over other steps" trains accelerate launch --config_file "$document" my-trainer-script.py \
     --resume_from_checkpoint "$work/ckpt/checkpoint-2" --decay_steps 6
 check "... which is told in words, once" fails 0 1 grep -c "the checkpoint's run was another than this one: steps that the rate falls over .*: it had 4, this one has 6" "$work/out"
