@@ -98,18 +98,18 @@ static cudaError_t form_make(struct cuda_graph *g, struct form *form, cudaGraph_
 static cudaError_t form_find(struct cuda_graph *g, struct piece *piece, cudaGraph_t captured,
                              size_t nodes, struct form **ret_form)
 {
-    struct form *room = &piece->forms[0];
+    struct form *oldest = &piece->forms[0];
     for (int i = 0; i < FORMS; i++) {
         struct form *form = &piece->forms[i];
         if (form_takes(form, captured, nodes)) {
             *ret_form = form;
             return cudaSuccess;
         }
-        if (form->used_at < room->used_at)
-            room = form;
+        if (form->used_at < oldest->used_at)
+            oldest = form;
     }
-    *ret_form = capacity;
-    return form_make(g, capacity, captured, nodes);
+    *ret_form = oldest;
+    return form_make(g, oldest, captured, nodes);
 }
 
 static cudaError_t launch(struct cuda_graph *g, cudaGraph_t captured)
