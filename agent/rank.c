@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "kernels/device.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,7 @@ static void print_banner(const struct config *config, const struct topology *t)
     str_init(&text, 256 * 1024);
     notices_log(config);
     banner_print(config, t, environ, is_hyperpod(), &text);
-    fputs(str_text(&text), stdout);
-    fflush(stdout);
+    log_print(stdout, str_text(&text));
 }
 
 /* CPU threads of a rank: the configuration's, else its share of the cores that this process may
@@ -116,8 +116,11 @@ static int save_model(struct trainer *trainer, const char *path, int rank, struc
 {
     if (trainer_save_model(trainer, path, err))
         return -1;
+    auto_str struct str line;
+    str_init(&line, PATH_MAX);
+    str_printf(&line, "Model saved: %s\n", path);
     if (rank == 0)
-        printf("Model saved: %s\n", path);
+        log_print(stdout, str_text(&line));
     return 0;
 }
 

@@ -3,8 +3,11 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static enum log_level threshold = LOG_INFO;
@@ -39,4 +42,13 @@ void log_write(enum log_level level, const char *format, ...)
     /* One write, so that lines of several threads or processes never mix. */
     if (write(STDERR_FILENO, line, length) < 0)
         return;
+}
+
+void log_print(FILE *out, const char *text)
+{
+    bool was_lost = ferror(out) != 0;
+    errno = 0;
+    bool is_written = fputs(text, out) != EOF && fflush(out) == 0;
+    if (!is_written && !was_lost && errno != EPIPE)
+        log_warning("standard output: %s: what is printed is lost", strerror(errno));
 }

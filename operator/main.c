@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/contract.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "operator/program.h"
@@ -35,6 +36,13 @@ static void print_help(void)
     fputs(str_text(&text), stdout);
 }
 
+/* The end of what only prints. */
+static int printed(void)
+{
+    struct error err;
+    return file_flush_standard(&err) < 0 ? fail(&err) : EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "wait-for"))
@@ -45,11 +53,11 @@ int main(int argc, char **argv)
         return fail(&err);
     if (config.help) {
         print_help();
-        return EXIT_DONE;
+        return printed();
     }
     if (config.version) {
         printf("shoal-operator %s\n", SHOAL_VERSION);
-        return EXIT_DONE;
+        return printed();
     }
     log_set_level((enum log_level)config.log_level);
     struct program *program;

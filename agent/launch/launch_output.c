@@ -1,6 +1,7 @@
 #include "agent/launch/launch_output.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -130,13 +131,19 @@ int launch_output_open(const struct launch_output_spec *spec, int attempt, int l
     return 0;
 }
 
-/* Output that cannot be written is lost; the ranks go on. */
-static void write_all(int fd, const char *bytes, size_t count)
+/* Output that cannot be written is lost, which is told once; the ranks go on. */
+static void write_all(const struct launch_stream *stream, int fd, bool *lost, const char *bytes,
+                      size_t count)
 {
     while (count > 0) {
         ssize_t n = write(fd, bytes, count);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && !*lost && errno != EPIPE)
+            log_warning("local rank %d: its %s is lost%s: %s", stream->local_rank,
+                        stream_names[stream->terminal - 1],
+                        fd == stream->file ? " for runtime.log_dir" : "", strerror(errno));
+        *lost |= n < 0;
         if (n <= 0)
             return;
         bytes += n;
@@ -151,7 +158,7 @@ static void write_line(struct launch_stream *stream, const char *line, size_t le
     char text[LAUNCH_LINE_BYTES + 64];
     int n =
         snprintf(text, sizeof text, "[default%d]:%.*s\n", stream->local_rank, (int)length, line);
-    write_all(stream->terminal, text, (size_t)n);
+    write_all(stream, stream->terminal, &stream->lost_terminal, text, (size_t)n);
 }
 
 /* Tells the whole lines of what has come and keeps the rest. */
@@ -184,7 +191,8 @@ void launch_stream_read(struct launch_stream *stream)
             return;
         }
         if (stream->file >= 0)
-            write_all(stream->file, stream->line + stream->length, (size_t)n);
+            write_all(stream, stream->file, &stream->lost_file, stream->line + stream->length,
+                      (size_t)n);
         stream->length += (size_t)n;
         write_lines(stream);
     }

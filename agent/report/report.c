@@ -40,10 +40,8 @@ static double seconds_since(const struct report *r, int64_t us)
 /* Of rank 0. Frees the text. */
 static void print(const struct report *r, struct str *text)
 {
-    if (r->setting.rank == 0) {
-        fputs(str_text(text), stdout);
-        fflush(stdout);
-    }
+    if (r->setting.rank == 0)
+        log_print(stdout, str_text(text));
     str_free(text);
 }
 

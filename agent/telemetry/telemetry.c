@@ -233,8 +233,7 @@ void telemetry_event(struct telemetry *t, const struct run_moment *moment)
     log_lines(&t->setting.lines, &now, &t->state, &t->text);
     if (t->text.length == 0)
         return;
-    fputs(str_text(&t->text), t->setting.out);
-    fflush(t->setting.out);
+    log_print(t->setting.out, str_text(&t->text));
 }
 
 void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)

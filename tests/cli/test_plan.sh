@@ -70,6 +70,8 @@ full() { # COMMAND...
 check "a plan that cannot be written is no success" full shoal plan --preset=gpt2
 check "nor is the agent's" full shoal-agent --dry_run --preset=mnist --data.root=$data
 check "nor is its help" full shoal-agent --help
+check "nor the operator's" full shoal-operator --help
+check "nor a version" full shoal-operator --version
 
 # planned STRATEGY FIELD: a number of the configured strategy.
 planned() {

@@ -114,6 +114,16 @@ printf '\377' | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") - 5)) conv=notr
 check "a checkpoint with a flipped bit" one_line 2 "$(basename "$file")" \
     agent "${small[@]}" --data.root "$data" --resume_from_checkpoint "$work/flipped"
 
+# Lines that nobody can read are no reason to end a training, and none to be silent.
+unread() { agent "$@" 2>&1 >/dev/full; }
+check "a full disk behind the output" fails 0 "standard output: No space left on device: what is printed is lost" \
+    unread "${small[@]}" --data.root "$data" --save_model "$work/unread.safetensors"
+check "... is told once" test "$(grep -c "No space left" <(unread "${small[@]}" --data.root "$data"))" -eq 1
+check "... and the model is there" test -s "$work/unread.safetensors"
+rm -f "$work/unread.safetensors"
+check "a launcher tells it of its ranks" fails 0 "local rank 0: its stdout is lost: No space left on device" \
+    unread "${small[@]}" --data.root "$data" --tee 1
+
 # A full disk: a small file system of its own, where we may mount one.
 mkdir "$work/full"
 if mount -t tmpfs -o size=3m none "$work/full" 2>/dev/null; then
