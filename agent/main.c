@@ -121,8 +121,10 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
                    .tee = c->runtime.tee},
     };
     int exit_code = EXIT_FAILED;
-    return launch_local_ranks(&options, &exit_code, err) ? exit_failed("shoal-agent", err)
-                                                         : exit_code;
+    /* here, and not by each rank: they would all say the same */
+    return rank_check_interface(t, err) || launch_local_ranks(&options, &exit_code, err)
+               ? exit_failed("shoal-agent", err)
+               : exit_code;
 }
 
 /* Command lines that train nothing. */

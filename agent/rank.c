@@ -59,6 +59,19 @@ struct process_group {
     struct comm *world;
 };
 
+static void ring_interface(const struct topology *t, char out[NET_INTERFACE_BYTES])
+{
+    net_interface_choose(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"), out);
+}
+
+int rank_check_interface(const struct topology *t, struct error *err)
+{
+    char interface[NET_INTERFACE_BYTES], host[STORE_HOST_MAX];
+    ring_interface(t, interface);
+    return t->world_size > 1 && interface[0] ? net_interface_host(interface, host, sizeof host, err)
+                                             : 0;
+}
+
 static int init_process_group(const struct agent_config *c, const struct topology *t,
                               struct process_group *m, struct error *err)
 {
@@ -81,8 +94,7 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .join_timeout_ms = options.join_timeout_ms,
         .timeout_ms = (int)(c->runtime.timeout_s * 1000),
     };
-    net_interface_choose(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"),
-                         ring.interface);
+    ring_interface(t, ring.interface);
     return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
                           err);
 }

@@ -11,6 +11,10 @@
 
 #include <stdint.h>
 
+/* Whether the network interface that the environment names is there. Errors: ERR_CONFIG, which each
+ * rank would meet. */
+int rank_check_interface(const struct topology *topology, struct error *err);
+
 /* start_us: clock_monotonic_us() at the start of the process, from which elapsed time counts.
  * Errors: the run's; err->shared if every rank has the same error. */
 int rank_run(const struct config *config, const struct topology *topology, int64_t start_us,

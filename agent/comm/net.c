@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,8 @@
 /* What the sender may be ahead of the receiver: more means fewer switches between them. The kernel
  * cuts it to net.core.wmem_max, and grows TCP's by itself. */
 #define UNIX_BUFFER_BYTES (512 * 1024)
+
+enum { INTERFACES_TOLD = 8 }; /* of a host with hundreds of veths an error tells the first */
 
 static int left_ms(int64_t deadline_ms)
 {
@@ -198,21 +201,57 @@ void net_peer_host(int fd, char *out, size_t out_bytes)
     format_host((const struct sockaddr *)&address, out, out_bytes);
 }
 
+/* The first address of the interface of that name; "" if it has none. */
+static void find_host(const struct ifaddrs *list, const char *interface, char *out,
+                      size_t out_bytes)
+{
+    out[0] = '\0';
+    for (const struct ifaddrs *i = list; i && !out[0]; i = i->ifa_next)
+        if (i->ifa_addr && strcmp(i->ifa_name, interface) == 0)
+            format_host(i->ifa_addr, out, out_bytes);
+}
+
+static bool is_named_before(const struct ifaddrs *list, const struct ifaddrs *interface)
+{
+    while (list != interface && strcmp(list->ifa_name, interface->ifa_name) != 0)
+        list = list->ifa_next;
+    return list != interface;
+}
+
+/* Adds " lo eth0": those that have an address, in the system's order. */
+static void add_interfaces(const struct ifaddrs *list, struct str *out)
+{
+    int count = 0;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        char host[NI_MAXHOST];
+        find_host(list, i->ifa_name, host, sizeof host);
+        if (!host[0] || is_named_before(list, i))
+            continue;
+        if (count++ == INTERFACES_TOLD) {
+            str_add(out, " ...");
+            return;
+        }
+        str_printf(out, " %s", i->ifa_name);
+    }
+}
+
 int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err)
 {
     struct ifaddrs *list;
     if (getifaddrs(&list) < 0)
         return error_errno(err, errno, "list the network interfaces");
-    out[0] = '\0';
-    for (struct ifaddrs *i = list; i && !out[0]; i = i->ifa_next)
-        if (i->ifa_addr && strcmp(i->ifa_name, interface) == 0)
-            format_host(i->ifa_addr, out, out_bytes);
+    find_host(list, interface, out, out_bytes);
+    if (!out[0]) {
+        auto_str struct str others;
+        str_init(&others, 1024);
+        add_interfaces(list, &others);
+        error_set(
+            err, ERR_CONFIG,
+            "GLOO_SOCKET_IFNAME: no network interface \"%s\" with an address here; there are%s",
+            interface, others.length ? str_text(&others) : " none");
+    }
     freeifaddrs(list);
-    if (!out[0])
-        return error_set(err, ERR_CONFIG,
-                         "GLOO_SOCKET_IFNAME: no network interface \"%s\" with an address here",
-                         interface);
-    return 0;
+    return out[0] ? 0 : -1;
 }
 
 /* NCCL_SOCKET_IFNAME's rules: prefixes with commas between them, "=" for whole names, "^" for all

@@ -32,7 +32,8 @@ const char *net_loopback(const char *host);
 /* The numeric addresses of a connection's two ends; "" for a Unix socket. */
 void net_local_host(int fd, char *out, size_t out_bytes);
 void net_peer_host(int fd, char *out, size_t out_bytes);
-/* The first address of a network interface. Errors: ERR_CONFIG names it. */
+/* The first address of a network interface. Errors: ERR_CONFIG names it, and those that have an
+ * address. */
 int net_interface_host(const char *interface, char *out, size_t out_bytes, struct error *err);
 /* Whether NCCL_SOCKET_IFNAME's `pattern` matches an interface. It lists prefixes, separated by
  * commas; after "=" whole names; after "^" those that do not match. */

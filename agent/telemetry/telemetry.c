@@ -180,7 +180,8 @@ static void open_server(struct telemetry *t)
         return;
     if (run_server_open(&t->server, s->http_host, s->http_port, s->healthy_within_s, &t->state,
                         &err) < 0)
-        log_warning("%s; the run is not served over HTTP", err.msg);
+        log_warning("%s; the run is not served over HTTP (--prometheus_port, --prometheus_addr)",
+                    err.msg);
     t->published_us = s->steady_us();
     if (t->server && s->gpu_metrics)
         open_poller(t);

@@ -282,7 +282,8 @@ static void test_an_unknown_network_interface_is_named(void **state)
     struct comm *comm;
     struct error err;
     int result = comm_ring_open(comm_local_store(group), 0, 2, &options, &comm, &err);
-    assert_fails(result, &err, ERR_CONFIG, "no network interface \"nosuch0\"");
+    assert_fails(result, &err, ERR_CONFIG,
+                 "no network interface \"nosuch0\" with an address here; there are lo");
     snprintf(options.interface, sizeof options.interface,
              "lo"); /* is there: only the other rank is missing */
     result = comm_ring_open(comm_local_store(group), 1, 2, &options, &comm, &err);

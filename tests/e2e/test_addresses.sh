@@ -35,8 +35,11 @@ for variable in NCCL_SOCKET_IFNAME=^lo NCCL_SOCKET_IFNAME==eth0 NCCL_SOCKET_IFNA
     check "$variable with checkpoints" saves "$variable" 2
 done
 check "... with HYBRID's groups" saves NCCL_SOCKET_IFNAME=^lo 4 --sharding_strategy HYBRID_SHARD --shard_group_size 2
-check "... with an interface that is not there" fails 2 'GLOO_SOCKET_IFNAME: no network interface "ib0" with an address here' \
-    saves GLOO_SOCKET_IFNAME=ib0 2
+no_such_interface() { # says so once, and which there are
+    fails 2 'GLOO_SOCKET_IFNAME: no network interface "ib0" with an address here; there are lo' saves GLOO_SOCKET_IFNAME=ib0 3 &&
+        [ "$(saves GLOO_SOCKET_IFNAME=ib0 3 2>&1 | grep -c 'no network interface')" -eq 1 ]
+}
+check "... with an interface that is not there" no_such_interface
 
 # Who may join: nodes that were told the same.
 node() { # RANK SECRET
@@ -85,6 +88,17 @@ shoal-agent "${two_nodes[@]}" --node_rank 1 --prometheus_port 9402 >"$work/other
 check "ranks that meet on a network are served there" serves "127.0.0.1,$master,[::1]" "" \
     exec shoal-agent "${two_nodes[@]}" --node_rank 0
 wait $!
+second_run() { # while another is served
+    shoal-agent "${endless[@]}" >"$work/first" 2>&1 &
+    local first=$! result=0
+    wait_for 300 served_or_gone 127.0.0.1 "$first"
+    shoal-agent "${small[@]}" >"$work/second" 2>&1 || result=1
+    kill "$first"
+    wait "$first"
+    contains "$work/second" "port 9401 is in use by another process: end it or choose another port; the run is not served over HTTP (--prometheus_port, --prometheus_addr)" &&
+        [ "$result" -eq 0 ]
+}
+check "a second run on the machine goes on without, and names the flags" second_run
 sed 's/--epochs=3/--epochs=1000/' deploy/demo/mnist.yaml >"$work/job.yaml"
 check "the replicas of shoal run are served once" serves 127.0.0.1 "$master" \
     exec shoal run -f "$work/job.yaml" --log-dir "$work/logs" --progress never
