@@ -358,10 +358,9 @@ void script_describe(struct config *config, bool is_here, struct arena *arena)
     for (int i = 0; i < config_preset_count; i++)
         if (strcmp(config_presets[i].name, scripts[which].preset) == 0)
             help = config_presets[i].help;
-    config->script_notice =
-        arena_printf(arena, "%s%s is not read: preset %s stands in for it (%s)",
-                     str_after_last(config->value.runtime.script, '/'),
-                     is_here ? "" : " (there is no such file here)", scripts[which].preset, help);
+    config->script_notice = arena_printf(
+        arena, "%s%s is not run: preset %s stands in for it (%s)", config->value.runtime.script,
+        is_here ? "" : " (there is no such file here)", scripts[which].preset, help);
 }
 
 int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err)

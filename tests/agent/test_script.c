@@ -272,14 +272,14 @@ static void who_stands_in_is_told(void **state)
     static const struct {
         const char *line, *script_notice;
     } rows[] = {
-        {"--preset mnist-fsdp --runtime.script " TUTORIAL,
-         "FSDP_mnist.py is not read: preset mnist-fsdp stands in for it (the tutorial's "
+        {"--preset mnist-fsdp --runtime.script " TUTORIAL, TUTORIAL
+         " is not run: preset mnist-fsdp stands in for it (the tutorial's "
          "FSDP_mnist.py: MNIST's network, Adadelta, StepLR; another name of preset mnist)"},
         {"--preset hyperpod --runtime.script /nonexistent/train.py",
-         "train.py (there is no such file here) is not read: preset hyperpod stands in for it "
+         "/nonexistent/train.py (there is no such file here) is not run: preset hyperpod stands in for it "
          "(train.py of AWS's FSDP sample: a Llama, AdamW, cosine, bf16, its log lines)"},
         {"--preset accelerate --preset trainer --runtime.script my.py --model_name m --dir c",
-         "my.py (there is no such file here) is not read: preset trainer stands in for it (the "
+         "my.py (there is no such file here) is not run: preset trainer stands in for it (the "
          "defaults of Transformers' Trainer: batches of 8, 3 epochs, AdamW without weight decay, "
          "5e-5 falling linearly, gradients clipped to 1, no evaluation, checkpoints each 500 "
          "steps)"},

@@ -25,7 +25,7 @@ mkdir "$work/edited"
 sed 's/model = FSDP(model)/model = FSDP(model, fsdp_auto_wrap_policy=my_auto_wrap_policy, cpu_offload=CPUOffload(offload_params=True))/' \
     tests/data/tutorial/FSDP_mnist.py >"$work/edited/FSDP_mnist.py"
 check "an edited script" trains torchrun --standalone --nproc_per_node=2 "$work/edited/FSDP_mnist.py"
-check "... is told to be none" bash -c "sed -n 3p '$work/out' | grep -q 'info FSDP_mnist.py is not read: preset mnist-fsdp stands in for it'"
+check "... is told to be none" bash -c "sed -n 3p '$work/out' | grep -q 'info $work/edited/FSDP_mnist.py is not run: preset mnist-fsdp stands in for it'"
 check "... nor its policy" contains "$work/out" "say --auto_wrap_policy SIZE_BASED_WRAP --min_num_params 100"
 check "... nor its offload" contains "$work/out" "which is not read: say --cpu_offload"
 sed 's/dataset1 = datasets.MNIST/dataset1 = datasets.CIFAR10/' tests/data/tutorial/FSDP_mnist.py >"$work/edited/FSDP_mnist.py"
@@ -33,7 +33,7 @@ check "a script of other data" fails 2 "FSDP_mnist.py has CIFAR10 in line " torc
 check "a wrong value ends before any work" fails 2 "--lr: 'x' is not a number" torchrun --standalone FSDP_mnist.py --lr x
 other_model() { (cd "$work" && torchrun train.py --head masked_lm); }
 check "a head that the preset's model has not" fails 2 "model.head: masked_lm is not for a llama model" other_model
-first_says() { other_model 2>&1 | head -n 1 | grep -q "info train.py .there is no such file here. is not read: preset hyperpod .* a Llama"; }
+first_says() { other_model 2>&1 | head -n 1 | grep -q "info train.py .there is no such file here. is not run: preset hyperpod .* a Llama"; }
 check "... behind whose place is taken" first_says
 mkfifo "$work/train.py"
 check "a FIFO for a script is not waited for" fails 2 "train.py is not a regular file" torchrun "$work/train.py"
