@@ -7,6 +7,7 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -24,12 +25,13 @@ struct place {
 
 /* Flags as "KEY=VALUE", and the file's. */
 static int read_values(struct place *p, char *const *words, const char **values, const char **file,
-                       bool *ret_asks, struct error *err)
+                       bool *ret_is_default, struct error *err)
 {
     int count = 0;
+    *ret_is_default = false;
     for (; *words; words++) {
         if (strcmp(*words, "default") == 0 || strcmp(*words, "update") == 0) {
-            *ret_asks = false;
+            *ret_is_default = true;
             continue;
         }
         const char *equals = strchr(*words, '=');
@@ -51,26 +53,35 @@ static int read_values(struct place *p, char *const *words, const char **values,
 
 static int save(struct place *p, const char *path, const struct str *text, struct error *err)
 {
-    struct durable_result written;
     char *copy = arena_strdup(p->arena, path); /* dirname writes into it */
-    return durable_make_dirs(&file_ops_system, dirname(copy), err) ||
-                   durable_write_file(&file_ops_system, path, str_text(text), text->length,
-                                      &written, err)
-               ? -1
-               : 0;
+    if (durable_make_dirs(&file_ops_system, dirname(copy), err))
+        return -1;
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return error_errno(err, errno, "%s", path);
+    bool is_written = fwrite(str_text(text), 1, text->length, file) == text->length;
+    return fclose(file) == 0 && is_written ? 0 : error_errno(err, errno, "write %s", path);
 }
 
 static int configure(struct place *p, char *const *words, struct error *err)
 {
     const char *values[MAX_VALUES + 1];
     const char *file = accelerate_default_file(p->lookup, p->ctx, p->arena);
-    bool asks = isatty(STDIN_FILENO);
+    bool is_default;
     auto_str struct str text;
     str_init(&text, FILE_MAX_BYTES);
-    if (read_values(p, words, values, &file, &asks, err))
+    if (read_values(p, words, values, &file, &is_default, err))
         return -1;
     if (!file)
         return error_set(err, ERR_CONFIG, "there is no HOME: name the file by --config_file");
+    /* As accelerate has it: only `accelerate config` itself writes over a file. */
+    if (is_default && strcmp(file, "-") != 0 && access(file, F_OK) == 0) {
+        printf("Configuration already exists at %s, will not override. Remove it, name another by "
+               "--config_file, or run `accelerate config`.\n",
+               file);
+        return 0;
+    }
+    bool asks = !is_default && isatty(STDIN_FILENO);
     if (accelerate_write_file(values, asks ? stdin : NULL, stderr, &text, err))
         return -1;
     if (strcmp(file, "-") == 0) {

@@ -55,7 +55,7 @@ check "more steps than an epoch has" accelerate launch --num_processes 2 my-trai
 check "... go on into the next" grep -q '^7,' "$work/steps.csv"
 check "a run whose arguments say little" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --lr_scheduler_type linear \
     --warmup_steps 1 --jsonl "$work/rates.jsonl"
-check "... says first whose place is taken" bash -c "sed -n 3p '$work/out' | grep -qE 'info my-trainer-script.py .there is no such file here. is not read: preset trainer stands in for it .the defaults of Transformers. Trainer: batches of 8'"
+check "... says first whose place is taken" bash -c "sed -n 3p '$work/out' | grep -qE 'info my-trainer-script.py .there is no such file here. is not run: preset trainer stands in for it .the defaults of Transformers. Trainer: batches of 8'"
 check "... then where it saves" bash -c "sed -n 4p '$work/out' | grep -q 'warning checkpoints go to trainer_output, as no checkpoint.dir says otherwise'"
 check "... which it does" test -e "$work/cwd/trainer_output/checkpoint-4/COMPLETE" -a -e "$work/cwd/trainer_output/model/model.safetensors"
 check "... evaluates nothing" lacks "$work/rates.jsonl" eval
@@ -90,6 +90,17 @@ check "accelerate config writes a file" fails 0 "accelerate configuration saved 
 check "... which accelerate launch finds" trains accelerate launch my-trainer-script.py
 check "... and heeds" contains "$work/out" "2 ranks on 1 node"
 check "accelerate env tells of it" fails 0 "  fsdp_transformer_layer_cls_to_wrap: BertLayer" accelerate env
+check "accelerate config default leaves a file as it is, and says so" fails 0 \
+    "Configuration already exists at $HF_HOME/accelerate/default_config.yaml, will not override. Remove it, name another by --config_file" \
+    accelerate config default --num_processes 4
+check "... as it was" contains "$HF_HOME/accelerate/default_config.yaml" "num_processes: 2"
+echo 'left: over' >"$work/fsdp.yaml"
+check "accelerate config writes over one" fails 0 "accelerate configuration saved at $work/fsdp.yaml" \
+    bash -c "accelerate config --config_file '$work/fsdp.yaml' --num_processes 4 </dev/null"
+check "... the whole of it" lacks "$work/fsdp.yaml" left
+check "... with the new values" contains "$work/fsdp.yaml" "num_processes: 4"
+check "a folder is not written over" fails 1 "accelerate config: $work: Is a directory" \
+    bash -c "accelerate config --config_file '$work' </dev/null"
 check "a shell's questions are answered" bash -c "printf '2\n\n1\n4\n' | accelerate config --config_file - | grep -q 'distributed_type: FSDP'"
 
 launch() { accelerate launch --config_file "$work/bad.yaml" my-trainer-script.py "${arguments[@]}"; }
