@@ -224,10 +224,12 @@ static void notify_max_steps(struct trainer *t)
     if (c->logging.style != STYLE_FABRIC || most == 0 || steps == 0 || most == steps)
         return;
     snprintf(text, sizeof text,
-             most < steps ? "schedule.max_steps: %lld steps end before the %.6g epochs do, which "
-                            "are %lld steps; leave it out, and it is computed"
-                          : "schedule.max_steps: %lld steps are more than the %.6g epochs have: "
-                            "the schedule spans the %lld that are trained",
+             most < steps ? "schedule.max_steps=%lld ends the run before "
+                            "schedule.num_train_epochs=%.6g does, at step %lld; leave max_steps "
+                            "out, and it is computed"
+                          : "schedule.max_steps=%lld is beyond the run's end: "
+                            "schedule.num_train_epochs=%.6g ends it, and the schedule, at step "
+                            "%lld",
              (long long)most, c->schedule.epochs, (long long)steps);
     t->listener->notice(t->listener->ctx, text);
 }
@@ -247,15 +249,15 @@ static void warn_of_early_end(struct trainer *t)
     if (t->cursor.test && c->eval.strategy == EVAL_STEPS && ends_before(t, c->eval.steps))
         t->listener->notice(t->listener->ctx,
                             arena_printf(t->arena,
-                                         "eval.eval_steps=%lld is beyond the run's %lld steps: it "
-                                         "is never evaluated",
+                                         "eval.eval_steps=%lld is beyond the run's last step, "
+                                         "%lld: it is never evaluated",
                                          (long long)c->eval.steps, steps));
     if (c->schedule.type != SCHEDULE_STEP_LR && c->schedule.type != SCHEDULE_HF_CONSTANT &&
         c->schedule.warmup_steps > 0 && ends_before(t, c->schedule.warmup_steps + 1))
         t->listener->notice(t->listener->ctx,
                             arena_printf(t->arena,
-                                         "schedule.warmup_steps=%lld is not below the run's %lld "
-                                         "steps: the rate never reaches optimizer.lr",
+                                         "schedule.warmup_steps=%lld is not below the run's last "
+                                         "step, %lld: the rate never reaches optimizer.lr",
                                          (long long)c->schedule.warmup_steps, steps));
 }
 
