@@ -1,6 +1,9 @@
 #include "cli/screen.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,37 +27,100 @@ void screen_duration(int64_t ms, struct str *out)
     str_add(out, "s");
 }
 
+/* In the last column a terminal may wrap: the view would then take more rows than terminal.c
+ * counts. */
+static int line_room(int columns)
+{
+    return columns > 1 ? columns - 1 : 0;
+}
+
 /* Adds a line, cut to what fits. */
 static void add_line(struct str *out, const char *line, int columns)
 {
-    /* In the last column a terminal may wrap: the view would then take more rows than terminal.c
-     * counts. */
-    str_add_bytes(out, line, strnlen(line, columns > 1 ? (size_t)columns - 1 : 0));
+    str_add_bytes(out, line, strnlen(line, (size_t)line_room(columns)));
     str_add(out, "\n");
 }
 
-static void add_replica(struct str *line, const struct local_replica *replica, int name_width)
+/* Adds a piece to a line that has room for all of it: "step 10" is never cut to "step 1". */
+__attribute__((format(printf, 3, 4))) static void add_piece(struct str *line, int columns,
+                                                            const char *format, ...)
 {
-    str_printf(line, "  %-*s  %s", name_width, replica->name, local_state_name(replica->state));
-    if (replica->state == LOCAL_RESTARTING)
-        str_printf(line, " %" PRId32, replica->restarts + 1);
-    if (replica->state == LOCAL_FAILED || replica->state == LOCAL_RESTARTING)
-        str_printf(line, " (exit code %" PRId32 ")", replica->failure_code);
-    else if (replica->restarts > 0)
-        str_printf(line, " (restarts: %" PRId32 ")", replica->restarts);
+    char piece[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    if (line->length + strlen(piece) <= (size_t)line_room(columns))
+        str_add(line, piece);
 }
 
-static void add_replicas(const struct screen *screen, int columns, struct str *out)
+/* The end of a name, which tells it from others: at most `width` characters, and no part of a
+ * number. */
+static const char *end_of_name(const char *name, int width)
+{
+    int length = (int)strlen(name);
+    if (length <= width)
+        return name;
+    name += length - width;
+    while (isdigit((unsigned char)name[-1]) && isdigit((unsigned char)name[0]))
+        name++;
+    return name;
+}
+
+/* is_short: without the job's name before it. */
+static const char *replica_name(const struct screen *screen, size_t i, bool is_short)
+{
+    const char *name = screen->replicas[i].name;
+    size_t job = strlen(screen->job);
+    bool has_job = strncmp(name, screen->job, job) == 0 && name[job] == '-';
+    return is_short && has_job ? name + job + 1 : name;
+}
+
+static int widest_name(const struct screen *screen, bool is_short)
 {
     int width = 0;
     for (size_t i = 0; i < screen->replica_count; i++) {
-        int length = (int)strlen(screen->replicas[i].name);
+        int length = (int)strlen(replica_name(screen, i, is_short));
         width = length > width ? length : width;
     }
+    return width;
+}
+
+static int widest_state(const struct screen *screen)
+{
+    int width = 0;
+    for (size_t i = 0; i < screen->replica_count; i++) {
+        int length = (int)strlen(local_state_name(screen->replicas[i].state));
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+static void add_replica(struct str *line, const struct local_replica *replica, int columns)
+{
+    if (replica->state == LOCAL_RESTARTING)
+        add_piece(line, columns, " %" PRId32, replica->restarts + 1);
+    if (replica->state == LOCAL_FAILED || replica->state == LOCAL_RESTARTING)
+        add_piece(line, columns, " (exit code %" PRId32 ")", replica->failure_code);
+    else if (replica->restarts > 0)
+        add_piece(line, columns, " (restarts: %" PRId32 ")", replica->restarts);
+}
+
+/* Where there is little room the names give way, and then what stands behind the states. */
+static void add_replicas(const struct screen *screen, int columns, struct str *out)
+{
+    int blanks = (int)strlen("    "), left = line_room(columns) - blanks - widest_state(screen);
+    bool is_short = widest_name(screen, false) > left;
+    int width = widest_name(screen, is_short);
+    if (width > left)
+        width = left > 0 ? left : 0;
     for (size_t i = 0; i < screen->replica_count; i++) {
         auto_str struct str line;
         str_init(&line, LINE_MAX_BYTES);
-        add_replica(&line, &screen->replicas[i], width);
+        str_printf(&line, "  %-*s  %s", width,
+                   end_of_name(replica_name(screen, i, is_short), width),
+                   local_state_name(screen->replicas[i].state));
+        add_replica(&line, &screen->replicas[i], columns);
         add_line(out, str_text(&line), columns);
     }
 }
@@ -66,10 +132,10 @@ static void add_counts(const struct screen *screen, int columns, struct str *out
         counts[screen->replicas[i].state]++;
     auto_str struct str line;
     str_init(&line, LINE_MAX_BYTES);
-    str_printf(&line, "  %zu replicas:", screen->replica_count);
+    add_piece(&line, columns, "  %zu replicas:", screen->replica_count);
     for (int state = 0; state <= LOCAL_FAILED; state++)
         if (counts[state] > 0)
-            str_printf(&line, " %zu %s", counts[state], local_state_name(state));
+            add_piece(&line, columns, " %zu %s", counts[state], local_state_name(state));
     add_line(out, str_text(&line), columns);
 }
 
@@ -77,22 +143,23 @@ static void add_progress(const struct progress *p, int columns, struct str *out)
 {
     auto_str struct str line;
     str_init(&line, LINE_MAX_BYTES);
-    if (p->epoch >= 0)
-        str_printf(&line, "  epoch %" PRId64, p->epoch);
     if (p->epoch >= 0 && p->epochs > 0)
-        str_printf(&line, "/%" PRId64, p->epochs);
-    if (p->step >= 0)
-        str_printf(&line, "  step %" PRId64, p->step);
+        add_piece(&line, columns, "  epoch %" PRId64 "/%" PRId64, p->epoch, p->epochs);
+    else if (p->epoch >= 0)
+        add_piece(&line, columns, "  epoch %" PRId64, p->epoch);
     if (p->step >= 0 && p->steps > 0)
-        str_printf(&line, "/%" PRId64, p->steps);
+        add_piece(&line, columns, "  step %" PRId64 "/%" PRId64, p->step, p->steps);
+    else if (p->step >= 0)
+        add_piece(&line, columns, "  step %" PRId64, p->step);
     if (p->has_loss)
-        str_printf(&line, "  loss %.4f", p->loss);
+        add_piece(&line, columns, "  loss %.4f", p->loss);
     if (p->samples_per_s >= 0)
-        str_printf(&line, "  %.0f samples/s", p->samples_per_s);
+        add_piece(&line, columns, "  %.0f samples/s", p->samples_per_s);
     if (p->seconds_left >= 0) {
-        str_add(&line, "  ");
-        screen_duration((int64_t)(p->seconds_left * 1000), &line);
-        str_add(&line, " left");
+        auto_str struct str left;
+        str_init(&left, LINE_MAX_BYTES);
+        screen_duration((int64_t)(p->seconds_left * 1000), &left);
+        add_piece(&line, columns, "  %s left", str_text(&left));
     }
     add_line(out, str_text(&line), columns);
 }
@@ -115,10 +182,13 @@ static void add_bar(int64_t step, int64_t steps, int columns, struct str *out)
 void screen_render(const struct screen *screen, int columns, int rows, int64_t now_ms,
                    struct str *out)
 {
-    auto_str struct str head;
+    auto_str struct str head, elapsed;
     str_init(&head, LINE_MAX_BYTES);
-    str_printf(&head, "%s  %s  ", screen->job, screen->state);
-    screen_duration(now_ms - screen->started_ms, &head);
+    str_init(&elapsed, LINE_MAX_BYTES);
+    int left = line_room(columns) - (int)strlen("  ") - (int)strlen(screen->state);
+    screen_duration(now_ms - screen->started_ms, &elapsed);
+    str_printf(&head, "%s  %s", end_of_name(screen->job, left > 0 ? left : 0), screen->state);
+    add_piece(&head, columns, "  %s", str_text(&elapsed));
     add_line(out, str_text(&head), columns);
     if ((int64_t)screen->replica_count + FIXED_ROWS < rows)
         add_replicas(screen, columns, out);

@@ -44,12 +44,30 @@ static void test_replicas(void **state)
            "  mnist-worker-0   Running (restarts: 2)\n"
            "  mnist-worker-1   Restarting 1 (exit code 138)\n"
            "  mnist-worker-10  Failed (exit code 1)\n");
-    expect(&running, 24, 24, /* cut, never wrapped */
+    expect(&running, 40, 24, /* never wrapped, and no half of a number */
            "mnist  Running  1m43s\n"
-           "  mnist-master-0   Runn\n"
-           "  mnist-worker-0   Runn\n"
-           "  mnist-worker-1   Rest\n"
-           "  mnist-worker-10  Fail\n");
+           "  mnist-master-0   Running\n"
+           "  mnist-worker-0   Running\n"
+           "  mnist-worker-1   Restarting 1\n"
+           "  mnist-worker-10  Failed (exit code 1)\n");
+    expect(&running, 25, 24, /* then the names give way */
+           "mnist  Running  1m43s\n"
+           "  master-0   Running\n"
+           "  worker-0   Running\n"
+           "  worker-1   Restarting\n"
+           "  worker-10  Failed\n");
+    expect(&running, 20, 24,
+           "mnist  Running\n"
+           "  ter-0  Running\n"
+           "  ker-0  Running\n"
+           "  ker-1  Restarting\n"
+           "  er-10  Failed\n");
+    expect(&running, 16, 24, /* nor is worker-10 called 0 */
+           "mnist  Running\n"
+           "  0  Running\n"
+           "  0  Running\n"
+           "  1  Restarting\n"
+           "     Failed\n");
     expect(&running, 80, 7, /* too low for all of them */
            "mnist  Running  1m43s\n"
            "  4 replicas: 2 Running 1 Restarting 1 Failed\n");
@@ -77,7 +95,7 @@ static void test_progress(void **state)
     expect(&screen, 31, 24,
            "mnist  Running  1m43s\n"
            "  mnist-master-0  Running\n"
-           "  epoch 2/3  step 352/705  los\n"
+           "  epoch 2/3  step 352/705\n"
            "  [#########-----------]  49%\n");
     screen.progress = (struct progress){.known = true,
                                         .epoch = -1,
@@ -93,10 +111,14 @@ static void test_progress(void **state)
     screen.progress.step = 12; /* beyond the end */
     screen.progress.steps = 10;
     expect(&screen, 21, 24,
-           "mnist  Running  1m43\n"
-           "  mnist-master-0  Ru\n"
+           "mnist  Running\n"
+           "  master-0  Running\n"
            "  step 12/10\n"
            "  [##########] 100%\n");
+    expect(&screen, 12, 24, /* "step 12/1" would be another number */
+           "st  Running\n"
+           "    Running\n"
+           "\n");
     expect(&screen, 1, 24, "\n\n\n");
 }
 
