@@ -31,6 +31,8 @@ int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_
         ssize_t n = read(fd, bytes + size, CHUNK_BYTES);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EISDIR) /* another path is meant: trying again does not help */
+            return error_set(err, ERR_INPUT, "%s: %s", path, strerror(errno));
         if (n < 0)
             return error_errno(err, errno, "%s", path);
         if (n == 0)

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Reads a file, or standard input for "-". *ret_bytes gets a terminating zero behind its *ret_size
- * bytes; the caller frees. Errors name the path: ERR_NOT_FOUND, ERR_IO, and ERR_INPUT for more than
- * max_bytes. */
+ * bytes; the caller frees. Errors name the path: ERR_NOT_FOUND, ERR_IO, and ERR_INPUT for a
+ * directory or more than max_bytes. */
 int file_read(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_size,
               struct error *err);
 

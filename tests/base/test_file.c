@@ -44,7 +44,7 @@ static void what_cannot_be_read_is_named(void **state)
     struct error err;
     assert_fails(file_read("/nonexistent/x", 1, &bytes, &size, &err), &err, ERR_NOT_FOUND,
                  "/nonexistent/x: No such file");
-    assert_fails(file_read("/", 1, &bytes, &size, &err), &err, ERR_IO, "/: Is a directory");
+    assert_fails(file_read("/", 1, &bytes, &size, &err), &err, ERR_INPUT, "/: Is a directory");
 }
 
 static void directories_are_told_from_the_rest(void **state)

@@ -49,6 +49,7 @@ expire
 openssl req -x509 -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=another \
     -keyout /dev/null -out "$work/another.crt" 2>/dev/null
 check "no such kubeconfig" refused "$work/none: No such file" --kubeconfig "$work/none"
+check "a folder for a kubeconfig" refused "$work: Is a directory" --kubeconfig "$work"
 check "no such context" refused 'no context "none"' --kubeconfig "$KUBECONFIG" --context none
 check "no such CA file" refused "certificate-authority: /no/ca.crt: No such file" \
     --kubeconfig "$(variant no-ca 's|certificate-authority-data: .*|certificate-authority: /no/ca.crt|')"
