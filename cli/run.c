@@ -10,6 +10,7 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/open_files.h"
 #include "base/signals.h"
 #include "base/yaml.h"
 #include "cli/job_run.h"
@@ -171,6 +172,7 @@ int run_command(int argc, char *const *argv)
     }
     if (options.help)
         return print_help();
+    open_files_raise(); /* each container has a log, a guard and ports */
     struct work work = {.manifest_count = 0};
     int code = read_manifests(&work, &options, &err);
     if (code == 0)

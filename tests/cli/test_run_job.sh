@@ -113,4 +113,7 @@ check "each has its own logs" contains "$logs/next/next-master-0.log" second
 { job 'exit 1' | sed 's/backoffLimit: 6/backoffLimit: 0/'; echo ---; job 'echo second' | sed 's/name: job/name: next/'; } | run
 check "a job that fails ends the run" ended_with 1
 check "so the next one is not begun" test ! -e "$logs/next"
+
+few_files() { job 'echo fine' | (ulimit -S -n 12 && run && ended_with 0); }
+check "a low soft limit of open files is raised" few_files
 tap_done
