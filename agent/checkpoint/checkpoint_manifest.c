@@ -54,6 +54,15 @@ static size_t checked_bytes(const char *text, size_t bytes)
                : 0;
 }
 
+/* Whether it is what a save writes, to the byte: nothing before, between or behind. */
+static bool is_printed_so(const struct manifest *m, const char *text, size_t bytes)
+{
+    auto_str struct str again;
+    str_init(&again, bytes + 1);
+    manifest_print(m, &again);
+    return again.length == bytes && memcmp(str_text(&again), text, bytes) == 0;
+}
+
 int manifest_parse(struct arena *arena, const char *name, const char *text, size_t bytes,
                    struct manifest *ret_manifest, struct error *err)
 {
@@ -71,7 +80,7 @@ int manifest_parse(struct arena *arena, const char *name, const char *text, size
                 sscanf(step, "step %" SCNd64 "%n", &m.step, &end) == 1 && step[end] == '\0';
     while (good && rest && *rest)
         good = parse_file(arena, strsep(&rest, "\n"), &m.files[m.file_count++]);
-    if (!good)
+    if (!good || !is_printed_so(&m, text, bytes))
         return error_set(err, ERR_INPUT, "%s: not a manifest that this version understands", name);
     *ret_manifest = m;
     return 0;

@@ -59,6 +59,14 @@ static void test_refuses(void **state)
         "shoal-checkpoint 1\nstep 1\nfile a/../../b 1 1 1\n",
         "shoal-checkpoint 1\nstep 1\nfolder a 1 1 1\n",
         "\n",
+        "text\nshoal-checkpoint 1\nstep 1\n",
+        " shoal-checkpoint 1\nstep 1\n",
+        "shoal-checkpoint 1\nstep  1\n",
+        "shoal-checkpoint 1\nstep +1\n",
+        "shoal-checkpoint 1\n step 1\n",
+        "shoal-checkpoint 1\nstep 1\nfile a 1 0000000000000001  0000000000000001\n",
+        "shoal-checkpoint 1\nstep 1\nfile a 1 0000000000000001 1\n",
+        "shoal-checkpoint 1\nstep 1\n\n",
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         size_t length = strlen(rows[i]);
