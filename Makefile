@@ -217,7 +217,7 @@ cluster-deps:
 
 #> make demo           run the PyTorchJob in deploy/demo: four processes train MNIST's network, sharded
 demo: deps
-	@$(MAKE) --no-print-directory V=release programs
+	@$(MAKE) --silent --no-print-directory V=release programs
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/mnist.yaml
 	@deploy/demo/accuracy.sh shoal-logs/mnist/mnist-master-0.log
 
@@ -225,7 +225,7 @@ demo: deps
 .PHONY: demo-llama
 FORTUNES := /usr/share/games/fortunes/fortunes
 demo-llama: deps
-	@$(MAKE) --no-print-directory V=release programs
+	@$(MAKE) --silent --no-print-directory V=release programs
 	@deploy/demo/fortunes.sh $(FORTUNES) build/demo/fortunes
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/llama.yaml
 	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/fortunes.sh tell $(FORTUNES) build/demo/llama
@@ -233,7 +233,7 @@ demo-llama: deps
 #> make demo-t5        train a small T5 to write days as ISO 8601 does, in two processes, and ask it for some that it has not seen
 .PHONY: demo-t5
 demo-t5: deps
-	@$(MAKE) --no-print-directory V=release programs
+	@$(MAKE) --silent --no-print-directory V=release programs
 	@deploy/demo/dates.sh build/demo/dates
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/t5.yaml
 	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/dates.sh ask build/demo/dates build/demo/t5

@@ -6,6 +6,10 @@ unset MAKEFLAGS MFLAGS MAKELEVEL CUDA_ARCHS
 
 check "make fuzz without T names what there is" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz
 check "make fuzz with another name, too" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz T=nosuch
+quiet() { make -n "$1" | grep -q '^[^ ]*make --silent .*V=release programs$'; } # "Nothing to be done" is no news
+for demo in demo demo-llama demo-t5; do
+    check "make $demo says nothing where all is built" quiet $demo
+done
 # which leaves alone what the run around this one is writing of the lines that it has executed
 printf '#!/bin/sh\nexit 1\n' >"$work/gcovr" && chmod +x "$work/gcovr"
 check "a filter that meets no test says so" fails 1 'no test has "nosuch" in its name' env PATH="$work:$PATH" tests/run.sh nosuch debug
