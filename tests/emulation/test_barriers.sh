@@ -43,6 +43,7 @@ asked() {
     local file
     grep -rlE --include='*.c' "\b($waits)\(" agent | sort | while read -r file; do
         awk -v pass="^($waits)\$" -v call="(^|[^a-z_])($waits)\\\\(" '
+            { sub(/\/\*.*/, "") }
             /^[a-z].*\(/ { inside = $0; sub(/\(.*/, "", inside); sub(/.*[ *]/, "", inside) }
             /^ / && inside !~ pass && $0 ~ call { print FILENAME ":" FNR, inside }' "$file"
     done
