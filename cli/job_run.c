@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "cli/agent_image.h"
 #include "cli/inbox.h"
 #include "cli/job_view.h"
+#include "cli/launcher_hint.h"
 #include "operator/apply/apply.h"
 #include "operator/job/condition.h"
 #include "operator/local/local.h"
@@ -18,9 +20,11 @@
 enum {
     PASSES_MAX = 1000,          /* a job that does not come to rest is a bug */
     FIXED_FDS = 4,              /* children, stop, progress, stdout; then the logs */
+    HINT_MAX_BYTES = 4096,      /* more than a manifest's names take */
     STOPPED_PATIENCE_MS = 1000, /* for a reader of stdout that may have been stopped as well */
 };
-#define NEVER INT64_MAX
+#define NEVER          INT64_MAX
+#define EXIT_NOT_FOUND 127 /* of a shell that does not find its command */
 
 struct run {
     const struct job *job;
@@ -168,13 +172,32 @@ static void end_when_finished(struct run *run)
     }
 }
 
+/* A shell did not find its command, and the launcher that the job calls is not on this machine: no
+ * restart would bring it. A 127 for which there is no such reason counts like any other code. */
+static int check_launcher(struct run *run, struct error *err)
+{
+    size_t count;
+    const struct local_replica *replicas = local_replicas(run->local, &count), *failed = NULL;
+    for (size_t i = 0; i < count && !failed; i++)
+        if (replicas[i].failures > 0 && replicas[i].failure_code == EXIT_NOT_FOUND)
+            failed = &replicas[i];
+    auto_str struct str hint;
+    str_init(&hint, HINT_MAX_BYTES);
+    if (failed)
+        launcher_hint(run->job, getenv("PATH"), &hint);
+    if (hint.length == 0)
+        return 0;
+    return error_set(err, ERR_NOT_FOUND, "%s: exit code %d, command not found: %s", failed->name,
+                     EXIT_NOT_FOUND, str_text(&hint));
+}
+
 /* The snapshot as of now -> what the job wants -> the containers that are due. */
 static void pass(struct run *run)
 {
     struct error err;
     int started;
     do {
-        if (settle(run, &err) < 0) {
+        if (check_launcher(run, &err) < 0 || settle(run, &err) < 0) {
             give_up(run, &err);
             return;
         }

@@ -122,10 +122,19 @@ check "help" fails 0 "Usage: shoal run -f FILE | -k DIR" shoal run --help
 check "version" fails 0 "shoal 0." shoal --version
 # ---- launchers that only the agent's image brings
 note="shoal: note: job job: container pytorch calls torchrun, which is not on the PATH: images are not run here, and only one named shoal-agent brings it: name such an image in place of any, or install it"
-policy='backoffLimit: 0'
-job $'cd .\n/usr/local/bin/torchrun --nnodes 1 train.py' 'torchrun --nnodes 1 train.py' | run
-check "a launcher that is not there is told before it fails" ended_with 1
+job $'echo >>"$DATA/starts"\n/usr/local/bin/torchrun --nnodes 1 train.py' 'sleep 1000' | run
+check "a launcher that is not there is told before it fails" ended_with 2
 check "... once, with where it comes from" same "$note" <(grep '^shoal: note: ' "$work/err")
+check "... and again at the end, with the pod and its code" \
+    says "shoal: -: job-master-0: exit code 127, command not found: ${note#shoal: note: }"
+check "... which no restart puts off" lines 1 "$DATA/starts"
+policy='backoffLimit: 1'
+job 'echo >>"$DATA/starts"; nosuchcommand' | run
+check "another command that is not found is restarted as ever" ended_with 1
+check "... as often as the job says" lines 2 "$DATA/starts"
+job 'echo >>"$DATA/starts"; : torchrun; exit 1' | run
+check "... and so is what ends with another code" lines 2 "$DATA/starts"
+policy='backoffLimit: 0'
 job 'true # torchrunner, my.torchrun' | run
 check "... and no other word" lacks "$work/err" "calls torchrun"
 mkdir "$work/venv" && printf '#!/bin/sh\n' >"$work/venv/torchrun" && chmod +x "$work/venv/torchrun"
