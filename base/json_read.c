@@ -45,6 +45,18 @@ void json_problem(struct json_reader *reader, const char *format, ...)
     va_end(args);
 }
 
+bool json_has_problem(const struct json_reader *reader)
+{
+    const char *path = path_of(reader);
+    size_t length = strlen(path);
+    for (size_t i = 0; i < reader->problems->count; i++) {
+        const char *problem = reader->problems->items[i];
+        if (strncmp(problem, path, length) == 0 && problem[length] == ':')
+            return true;
+    }
+    return false;
+}
+
 void json_note(struct json_reader *reader, const char *format, ...)
 {
     if (!reader->notes)
@@ -74,7 +86,7 @@ static void wrong_type(struct json_reader *reader, const struct json *value, con
         json_problem(reader, "must be %s, not the number %" PRId64, wanted, json_as_integer(value));
         break;
     case JSON_REAL:
-        json_problem(reader, "must be %s, not the number %g", wanted, json_as_number(value));
+        json_problem(reader, "must be %s, not the number %.40s", wanted, json_number_text(value));
         break;
     case JSON_TRUE:
     case JSON_FALSE:
@@ -292,18 +304,31 @@ static void report_unknown(struct json_reader *reader, const struct json_field *
     }
 }
 
+static bool may_be_null(const struct json_reader *reader, const struct json_field *field)
+{
+    if (!reader->nullable || !field || field->kind == JSON_KIND_KNOWN)
+        return true;
+    size_t length = strlen(field->name);
+    for (const char *at = reader->nullable; (at = strstr(at, field->name)); at += length)
+        if ((at == reader->nullable || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+            return true;
+    return false;
+}
+
 void json_read(struct json_reader *reader, const struct json *object,
                const struct json_field *fields, void *out)
 {
     struct json *value;
     json_each_member(value, object) {
         const char *name = json_key(value);
-        /* Kubernetes' rule: null is as good as absent. */
-        if (json_is_null(value))
+        const struct json_field *field = find_field(fields, name);
+        bool is_null = json_is_null(value);
+        if (is_null && may_be_null(reader, field))
             continue;
         size_t depth = json_enter(reader, ".%s", name);
-        const struct json_field *field = find_field(fields, name);
-        if (field)
+        if (is_null)
+            json_problem(reader, "must not be null: give a value, or leave the field out");
+        else if (field)
             read_field(reader, value, field, out);
         else
             report_unknown(reader, fields, name);

@@ -19,9 +19,12 @@ struct json;
 struct json_reader {
     struct arena *arena;
     struct lines *problems;
-    struct lines *notes;      /* fields that are dropped; NULL: nobody wants to know */
-    struct lines *unused;     /* paths of what json_note_unused was told; NULL: a note each */
-    struct lines *unknown;    /* what no table has and is near no name of one; NULL: to the notes */
+    struct lines *notes;   /* fields that are dropped; NULL: nobody wants to know */
+    struct lines *unused;  /* paths of what json_note_unused was told; NULL: a note each */
+    struct lines *unknown; /* what no table has and is near no name of one; NULL: to the notes */
+    /* Names of fields that may be null, separated by spaces; another one that is read, and is null,
+     * is a problem. NULL: null is the same as absent, as in Kubernetes. */
+    const char *nullable;
     bool misspelt_fails;      /* an unknown field that is near a known one is a problem */
     char path[JSON_MAX_PATH]; /* of the value that is being read; cut if longer */
 };
@@ -39,7 +42,7 @@ enum json_kind {
     JSON_KIND_UNUSED,  /* understood, but nothing here acts on it: a note says so */
 };
 
-/* One field of an object. null is the same as absent, as in Kubernetes. */
+/* One field of an object. */
 struct json_field {
     const char *name;
     enum json_kind kind;
@@ -119,6 +122,8 @@ void json_leave(struct json_reader *reader, size_t depth);
 /* Adds "PATH: text" to the problems (notes). */
 void json_problem(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Whether there is a problem with the value at the path already. */
+bool json_has_problem(const struct json_reader *reader);
 void json_note(struct json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Nothing here acts on this field: what JSON_UNUSED does, for custom readers. */

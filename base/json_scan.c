@@ -319,6 +319,10 @@ int json_scan(const char *text, size_t bytes, unsigned allow, struct json_census
               struct error *err)
 {
     struct scan s = {.text = text, .bytes = bytes, .allow = allow, .duplicate = NO_KEY, .err = err};
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* which no quote would show */
+        return error_set(err, ERR_INPUT,
+                         "begins with a byte order mark, which JSON has not (RFC 8259): save it as "
+                         "UTF-8 without one");
     int result = scan_text(&s);
     *ret_census = s.census;
     return result;

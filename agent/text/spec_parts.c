@@ -14,7 +14,8 @@ const char *spec_location(struct json_reader *reader)
 void spec_report_missing(struct json_reader *reader, const char *name)
 {
     size_t depth = json_enter(reader, ".%s", name);
-    json_problem(reader, "must be there");
+    if (!json_has_problem(reader))
+        json_problem(reader, "must be there");
     json_leave(reader, depth);
 }
 

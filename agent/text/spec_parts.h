@@ -13,7 +13,7 @@ void spec_read_part(struct json_reader *reader, const struct json *value, void *
 void spec_read_added(struct json_reader *reader, const struct json *value,
                      struct spec_added *added);
 
-/* The problem that a field is not there. */
+/* The problem that a field is not there, unless it has one already. */
 void spec_report_missing(struct json_reader *reader, const char *name);
 
 /* The reader's place in the file, in its arena. */

@@ -229,6 +229,17 @@ static void wrong_files_are_refused_by_field_and_value(void **state)
         {"{\"model_type\": \"llama\", \"hidden_size\": \"2048\", \"rms_norm_eps\": -1}",
          "config.json: hidden_size: must be a whole number, not the text \"2048\"; rms_norm_eps: "
          "must be a number within 0 and 1000, not -1"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": null, \"num_hidden_layers\": 32.0, "
+         "\"num_key_value_heads\": null, \"rope_scaling\": null}",
+         "config.json: hidden_size: must not be null: give a value, or leave the field out; "
+         "num_hidden_layers: must be a whole number, not the number 32.0"},
+        {"{\"model_type\": \"gpt2\", \"tie_word_embeddings\": null, \"n_inner\": null}",
+         "config.json: tie_word_embeddings: must not be null: give a value, or leave the field out"},
+        {"{\"model_type\": \"t5\", \"tie_word_embeddings\": null, \"d_kv\": null}",
+         "config.json: d_kv: must not be null: give a value, or leave the field out"},
+        {"\xef\xbb\xbf{\"model_type\": \"t5\"}",
+         "config.json: begins with a byte order mark, which JSON has not (RFC 8259): save it as UTF-8 "
+         "without one"},
         {"{\"model_type\": \"llama\", \"num_key_value_heads\": 5}",
          "config.json: Llama model: num_key_value_heads 5 does not divide num_attention_heads 32"},
         {"{\"model_type\": \"gpt2\", \"resid_pdrop\": 1.0}",

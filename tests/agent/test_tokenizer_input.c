@@ -98,6 +98,8 @@ static const struct {
     {ADDED("\"content\":\"x\""), ERR_INPUT, "added_tokens[0].id: must be there"},
     {ADDED("\"id\":4"), ERR_INPUT, "added_tokens[0].content: must be there"},
     {ADDED("\"id\":-4,\"content\":\"x\""), ERR_INPUT, "added_tokens[0].id: must be within 0"},
+    {"{\"added_tokens\":[{\"id\":-4,\"content\":\"x\"}]}", ERR_INPUT,
+     "added_tokens[0].id: must be within 0 and 2097151, not -4; model: must be there"},
     {ADDED("\"id\":4,\"content\":\"<s>\""), ERR_INPUT,
      "added_tokens[0]: \"<s>\" has id 4 here, but 3 before"},
     {ADDED("\"id\":3,\"content\":\"x\""), ERR_INPUT,

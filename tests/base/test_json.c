@@ -69,7 +69,8 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         {"", "line 1, column 0: '[' or '{' expected near end of file"},
         {" \n ", "line 2, column 1: '[' or '{' expected near end of file"},
         {"1", "line 1, column 1: '[' or '{' expected near '1'"},
-        {"\xef\xbb\xbf{}", "line 1, column 1: '[' or '{' expected near '\ufeff'"},
+        {"\xef\xbb\xbf{}", "begins with a byte order mark, which JSON has not (RFC 8259): save it "
+                           "as UTF-8 without one"},
         {"{\"a\":", "line 1, column 5: premature end of input near end of file"},
         {"[\"a\nb\"]", "line 1, column 4: a control character that is not escaped near '\"a'"},
         {"{\"a\": 1", "line 1, column 7: '}' expected near end of file"},

@@ -53,7 +53,7 @@ struct reading {
     struct thing thing;
 };
 
-static void read_thing(struct reading *reading, const char *text)
+static void read_with(struct reading *reading, const char *nullable, const char *text)
 {
     reading->arena = arena_open();
     lines_init(&reading->problems, reading->arena);
@@ -61,10 +61,17 @@ static void read_thing(struct reading *reading, const char *text)
     reading->json = json_parse_text(text, JSON_STRICT, NULL);
     assert_non_null(reading->json);
     reading->thing = (struct thing){0};
-    struct json_reader reader = {
-        .arena = reading->arena, .problems = &reading->problems, .notes = &reading->notes};
+    struct json_reader reader = {.arena = reading->arena,
+                                 .problems = &reading->problems,
+                                 .notes = &reading->notes,
+                                 .nullable = nullable};
     json_read(&reader, reading->json, fields, &reading->thing);
     assert_string_equal(reader.path, "");
+}
+
+static void read_thing(struct reading *reading, const char *text)
+{
+    read_with(reading, NULL, text);
 }
 
 static void done(struct reading *reading)
@@ -104,6 +111,20 @@ static void null_is_absent(void **state)
     done(&r);
 }
 
+/* Where null says something, only the fields that are named may be so; what nobody reads may. */
+static void null_is_refused(void **state)
+{
+    (void)state;
+    struct reading r;
+    read_with(&r, "text numbers",
+              "{\"text\":null,\"number\":null,\"part\":{\"flag\":null},\"known\":null,"
+              "\"what\":null}");
+    assert_string_equal(lines_join(&r.problems),
+                        "number: must not be null: give a value, or leave the field out; "
+                        "part.flag: must not be null: give a value, or leave the field out");
+    done(&r);
+}
+
 struct row {
     const char *json;
     const char *problem; /* or note */
@@ -117,7 +138,8 @@ static const struct row wrong[] = {
     {"{\"number\":1.5}", "number: must be a whole number, not the number 1.5"},
     {"{\"number\":18446744073709551616}",
      "number: must be within -1 and 10, not 18446744073709551616"},
-    {"{\"number\":1e3}", "number: must be a whole number, not the number 1000"},
+    {"{\"number\":1e3}", "number: must be a whole number, not the number 1e3"},
+    {"{\"number\":7.0}", "number: must be a whole number, not the number 7.0"},
     {"{\"number\":-2}", "number: must be within -1 and 10, not -2"},
     {"{\"colour\":\"blue\"}",
      "colour: Unsupported value: \"blue\": supported values: \"red\", \"green\""},
@@ -180,9 +202,9 @@ static void lists_of_lines_are_capped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_fill_structs),       cmocka_unit_test(null_is_absent),
-        cmocka_unit_test(problems_name_the_path),    cmocka_unit_test(what_is_dropped_is_noted),
-        cmocka_unit_test(lists_of_lines_are_capped),
+        cmocka_unit_test(tables_fill_structs),      cmocka_unit_test(null_is_absent),
+        cmocka_unit_test(null_is_refused),          cmocka_unit_test(problems_name_the_path),
+        cmocka_unit_test(what_is_dropped_is_noted), cmocka_unit_test(lists_of_lines_are_capped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
