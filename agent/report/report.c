@@ -99,10 +99,14 @@ static void on_resumed(void *ctx, const char *path, int64_t step)
 
 static void on_began_anew(void *ctx, const char *dir)
 {
+    const struct report *r = ctx;
+    int64_t style = r->setting.config->value.logging.style;
     struct str line;
+    if (style == STYLE_ADT || style == STYLE_T5) /* have their own */
+        return;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "No checkpoint in %s yet: training starts from the beginning\n", dir);
-    print(ctx, &line);
+    print(r, &line);
 }
 
 static void on_weights(void *ctx, const char *path, const char *warnings)
