@@ -104,4 +104,13 @@ check "the replicas of shoal run are served once" serves 127.0.0.1 "$master" \
     exec shoal run -f "$work/job.yaml" --log-dir "$work/logs" --progress never
 check "... by rank 0" grep -q '^fsdp_memory_.*{rank="0",' "$work/page"
 check "... none complains of another's port" lacks <(cat "$work"/logs/*/*.log) "is in use"
+
+# A host has hundreds of interfaces where it runs containers.
+for i in 1 2 3 4; do
+    ip link add "a$i" type veth peer name "b$i" && ip addr add "10.78.$i.1/24" dev "a$i" && ip addr add "10.79.$i.1/24" dev "b$i"
+done
+the_first_eight() {
+    saves GLOO_SOCKET_IFNAME=ib0 2 2>&1 | grep -qE 'with an address here; there are lo( [a-z0-9]+){7} \.\.\.$'
+}
+check "of many interfaces eight are told" the_first_eight
 tap_done
