@@ -1,7 +1,7 @@
 #include "base/nearest.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static int folded(char c)
@@ -47,4 +47,61 @@ int nearest_limit(const char *name)
 {
     size_t third = strlen(name) / 3;
     return third < 3 ? (int)third : 3;
+}
+
+static char next_without_digits(const char **text)
+{
+    while (isdigit((unsigned char)**text))
+        ++*text;
+    return **text ? *(*text)++ : '\0';
+}
+
+static bool differs_in_digits(const char *a, const char *b)
+{
+    char x, y;
+    do {
+        x = next_without_digits(&a);
+        y = next_without_digits(&b);
+    } while (x && folded(x) == folded(y));
+    return x == y;
+}
+
+bool nearest_is_slip(const char *name, const char *known)
+{
+    int distance = nearest_distance(name, known);
+    if (distance > 0 && differs_in_digits(name, known))
+        return false;
+    return distance == 0 || (distance == 1 && strlen(name) >= 5);
+}
+
+struct nearest_word nearest_word(const char *name, const char *words, const char *separators)
+{
+    struct nearest_word best = {.text = ""};
+    int least = (int)(strlen(name) / 4) + 1;
+    if (least > nearest_limit(name) + 1)
+        least = nearest_limit(name) + 1;
+    while (*(words += strspn(words, separators))) {
+        struct nearest_word one = {.text = ""};
+        size_t length = strcspn(words, separators);
+        if (length < sizeof one.text) {
+            memcpy(one.text, words, length);
+            int distance = nearest_distance(name, one.text);
+            if (distance < least) {
+                least = distance;
+                best = one;
+            }
+        }
+        words += length;
+    }
+    best.is_slip = best.text[0] && nearest_is_slip(name, best.text);
+    return best;
+}
+
+struct nearest_note nearest_note(const char *name, const char *words, const char *separators)
+{
+    struct nearest_note note = {.text = ""};
+    struct nearest_word word = nearest_word(name, words, separators);
+    if (word.text[0])
+        snprintf(note.text, sizeof note.text, " (the nearest is %s)", word.text);
+    return note;
 }

@@ -39,11 +39,55 @@ static void short_names_must_be_nearer(void **state)
     assert_int_equal(nearest_limit("a_name_of_many_letters"), 3);
 }
 
+static void a_slip_is_one_change_of_a_longer_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *known;
+        bool is_slip;
+    } rows[] = {
+        {"epochz", "epochs", true},
+        {"epcohs", "epochs", true},
+        {"lrr", "lr", false},
+        {"gpu", "tpu", false},
+        {"num_layers", "num_labels", false},
+        {"fooo", "foo", false},
+        {"fsdp2", "fsdp", false},
+        {"beta1_", "beta1", true},
+        {"Num-Layers", "num_layers", true},
+        {"adam_beta3", "adam_beta1", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(nearest_is_slip(rows[i].name, rows[i].known), rows[i].is_slip);
+}
+
+static void the_nearest_word_of_a_list_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *words, *separators, *note;
+    } rows[] = {
+        {"lineer", "constant=fixed linear", " =", " (the nearest is linear)"},
+        {"noo", "bf16 'no'", " '", ""},
+        {"bf61", "bf16, 'no'", ", '", " (the nearest is bf16)"},
+        {"SOME_SHARD", "FULL_SHARD NO_SHARD", " ", ""},
+        {"x", "", " ", ""},
+        {"", "a b", " ", ""},
+        {"nearly_so_many_characters_that_a_word_is_too_long_to_be_looked_at_",
+         "nearly_so_many_characters_that_a_word_is_too_long_to_be_looked_at", " ", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_string_equal(nearest_note(rows[i].name, rows[i].words, rows[i].separators).text,
+                            rows[i].note);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_count_changes),
         cmocka_unit_test(short_names_must_be_nearer),
+        cmocka_unit_test(a_slip_is_one_change_of_a_longer_name),
+        cmocka_unit_test(the_nearest_word_of_a_list_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
