@@ -39,11 +39,14 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
                               struct config *config, struct topology *topology, struct error *err)
 {
     int argc = 0;
+    auto_str struct str others;
+    str_init(&others, 4096);
+    shim_variables(&others);
     while (argv[argc])
         argc++;
     if (config_parse(argc - 1, (const char *const *)argv + 1, environment_get, NULL, arena, config,
                      err) ||
-        config_check_variables(environ, arena, config, err))
+        config_check_variables(environ, str_text(&others), arena, config, err))
         return -1;
     if (config->help || config->help_markdown || config->version)
         return 0;

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "agent/compat/shim.h"
 #include "agent/config/config.h"
 #include "agent/config/config_model.h"
 #include "agent/config/model_path.h"
@@ -250,8 +251,11 @@ static int command(int argc, char *const *argv, bool only_advice)
         return exit_failed(name, &err);
     if (options.help)
         return print_help(only_advice);
+    auto_str struct str others;
+    str_init(&others, 4096);
+    shim_variables(&others);
     if (config_parse(agent_count, agents, environment_get, NULL, arena, &config, &err) < 0 ||
-        config_check_variables(environ, arena, &config, &err) < 0 ||
+        config_check_variables(environ, str_text(&others), arena, &config, &err) < 0 ||
         resolve_paths(&config, arena, &err) < 0)
         return exit_failed(name, &err);
     build_warn(&config, arena);

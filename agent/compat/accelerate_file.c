@@ -1,5 +1,7 @@
 #include "agent/compat/accelerate_file.h"
 
+#include "base/nearest.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -125,7 +127,8 @@ static int check(struct arena *arena, const struct row *row, const char *text,
         *ret_value = NULL;
     if (*ret_value)
         return 0;
-    return error_set(err, ERR_CONFIG, "%s: '%s' is not %s%s", row->key, text,
+    return error_set(err, ERR_CONFIG, "%s: '%s'%s is not %s%s", row->key, text,
+                     nearest_note(text, row->choices, " '").text,
                      row->choices[0] ? "one of: " : "a whole number", row->choices);
 }
 
@@ -141,6 +144,19 @@ static const char *find_value(const char *const *values, const char *key)
     return NULL;
 }
 
+static int refuse_key(const char *given, struct error *err)
+{
+    char name[64];
+    auto_str struct str keys;
+    str_init(&keys, 4096);
+    for (size_t i = 0; i < array_length(rows); i++)
+        str_printf(&keys, " %s", rows[i].key);
+    const char *key = given + strspn(given, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "="), key);
+    return error_set(err, ERR_CONFIG, "'%s': give KEY=VALUE, with a key of the file%s", given,
+                     nearest_note(name, str_text(&keys), " ").text);
+}
+
 static int refuse_unknown(const char *const *values, struct error *err)
 {
     for (; *values; values++) {
@@ -150,8 +166,7 @@ static int refuse_unknown(const char *const *values, struct error *err)
                (strlen(rows[i].key) != length || strncmp(rows[i].key, value, length) != 0))
             i++;
         if (i == array_length(rows) || !value[length])
-            return error_set(err, ERR_CONFIG, "'%s': give KEY=VALUE, with a key of the file",
-                             *values);
+            return refuse_key(*values, err);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "agent/compat/script.h"
 #include "base/contract.h"
+#include "base/nearest.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -81,6 +82,13 @@ bool shim_is_flag(const char *word, const char *name)
     return true;
 }
 
+int shim_refuse_flag(const char *tool, const char *word, const char *names, struct error *err)
+{
+    auto_free char *name = xasprintf("%.*s", (int)strcspn(word, "="), word);
+    return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script%s", tool, word,
+                     nearest_note(name, names, " ").text);
+}
+
 static const struct shim_flag *find_flag(const char *word)
 {
     for (size_t i = 0; i < array_length(shim_flags); i++) {
@@ -114,6 +122,15 @@ static const char *requests(const char *word)
     return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "--version" : NULL;
 }
 
+static int refuse_flag(const struct rewriter *r, const char *word, struct error *err)
+{
+    auto_str struct str names;
+    str_init(&names, 4096);
+    for (size_t i = 0; i < array_length(shim_flags); i++)
+        str_printf(&names, " --%s", shim_flags[i].name);
+    return shim_refuse_flag(r->w.tool, word, str_text(&names), err);
+}
+
 /* Reads the flags in front of the script. *ret_is_module: the "script" is a module's name. */
 static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_module,
                       struct error *err)
@@ -122,8 +139,7 @@ static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_modu
         const char *word = **words, *value = strchr(word, '=');
         const struct shim_flag *flag = find_flag(word);
         if (!flag)
-            return error_set(err, ERR_CONFIG, "%s: unknown flag '%s' before the script", r->w.tool,
-                             word);
+            return refuse_flag(r, word, err);
         if (flag->letter == 'm') {
             *ret_is_module = true;
             continue;
@@ -142,16 +158,28 @@ static int read_flags(struct rewriter *r, char *const **words, bool *ret_is_modu
     return 0;
 }
 
+static const char *variable_of(const struct shim_flag *flag, struct arena *arena)
+{
+    char *name = arena_printf(arena, "PET_%s", flag->name);
+    for (char *c = name; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return name;
+}
+
+void shim_variables(struct str *out)
+{
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(shim_flags); i++)
+        str_printf(out, " %s", variable_of(&shim_flags[i], arena));
+}
+
 /* What the command line does not say. */
 static int read_variables(struct rewriter *r, struct error *err)
 {
     for (size_t i = 0; i < array_length(shim_flags); i++) {
         if (!shim_flags[i].from_pet || r->given[i])
             continue;
-        char *name = arena_printf(r->w.arena, "PET_%s", shim_flags[i].name);
-        for (char *c = name; *c; c++)
-            *c = (char)toupper((unsigned char)*c);
-        const char *value = r->w.lookup(r->w.ctx, name);
+        const char *value = r->w.lookup(r->w.ctx, variable_of(&shim_flags[i], r->w.arena));
         if (value && *value && pass_on(r, &shim_flags[i], value, err))
             return -1;
     }
@@ -172,8 +200,9 @@ int shim_add_script(struct shim_writer *w, const char *script, bool is_module, s
     str_init(&known, 256);
     script_names(&known);
     return error_set(err, ERR_CONFIG,
-                     "%s: '%s' is no script that the agent stands in for; it knows%s", w->tool,
-                     script, str_text(&known));
+                     "%s: '%s'%s is no script that the agent stands in for; it knows%s", w->tool,
+                     script, nearest_note(str_after_last(file, '/'), str_text(&known), " ").text,
+                     str_text(&known));
 }
 
 /* "python SCRIPT": one process per device of this machine, as such scripts spawn them. */

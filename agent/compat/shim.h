@@ -18,6 +18,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -27,4 +28,7 @@
  * scripts. */
 int shim_rewrite(char *const *argv, getenv_fn *lookup, void *ctx, struct arena *arena,
                  bool *ret_is_shim, char *const **ret_argv, struct error *err);
+
+/* Adds torchrun's variables, a blank before each: PET_<FLAG>. */
+void shim_variables(struct str *out);
 #endif

@@ -2,9 +2,12 @@
 #include "agent/compat/accelerate_file.h"
 #include "agent/compat/shim_parts.h"
 
+#include "base/nearest.h"
 #include "base/str.h"
 
 #include <string.h>
+
+#define COMMANDS "launch, config, env, merge-weights"
 
 /* A flag before the script. */
 struct launch_flag {
@@ -116,9 +119,13 @@ static int read_flag(struct shim_writer *w, char *const **words, struct error *e
     const char *word = **words, *value = strchr(word, '=');
     const struct launch_flag *flag = find_flag(word);
     int family = flag ? -1 : find_family(word);
-    if (!flag && family < 0)
-        return error_set(err, ERR_CONFIG, "accelerate launch: unknown flag '%s' before the script",
-                         word);
+    if (!flag && family < 0) {
+        auto_str struct str names;
+        str_init(&names, 4096);
+        for (size_t i = 0; i < array_length(launch_flags); i++)
+            str_printf(&names, " --%s", launch_flags[i].name);
+        return shim_refuse_flag("accelerate launch", word, str_text(&names), err);
+    }
     const char *why = flag ? flag->why : families[family].why;
     if (why)
         return error_set(err, ERR_CONFIG, "accelerate launch: %s: %s", word, why);
@@ -137,9 +144,9 @@ int shim_read_accelerate(struct shim_writer *w, char *const **words, struct erro
 {
     bool is_module = false, has_file = false, is_copied = false, is_sharded = false;
     if (!**words || strcmp(**words, "launch") != 0)
-        return error_set(err, ERR_CONFIG,
-                         "accelerate: '%s' is not one of: launch, config, env, merge-weights",
-                         **words ? **words : "");
+        return error_set(err, ERR_CONFIG, "accelerate: '%s'%s is not one of: " COMMANDS,
+                         **words ? **words : "",
+                         nearest_note(**words ? **words : "", COMMANDS, ", ").text);
     if (shim_add_word(w, "--preset=accelerate", err))
         return -1;
     for (++*words; **words && (**words)[0] == '-'; ++*words) {

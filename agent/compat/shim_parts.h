@@ -26,6 +26,10 @@ int shim_add_script(struct shim_writer *w, const char *script, bool is_module, s
 /* Whether the flag `word` ("--name", "--name=value", '-' and '_' equal) has this name. */
 bool shim_is_flag(const char *word, const char *name);
 
+/* ERR_CONFIG for a flag before the script that `tool` has not; names: all that it has, with their
+ * dashes, separated by spaces. */
+int shim_refuse_flag(const char *tool, const char *word, const char *names, struct error *err);
+
 /* "accelerate launch [FLAGS] SCRIPT [ARGUMENTS]", from the word after "accelerate". *words is
  * then after the script. */
 int shim_read_accelerate(struct shim_writer *w, char *const **words, struct error *err);

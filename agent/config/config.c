@@ -103,29 +103,31 @@ static int apply_variable(struct config_parser *p, int index, const char *name, 
 /* Variables that are no key's: what accelerate's launcher tells its processes by them, and what is
  * told as ignored. A variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so
  * these come first. */
+static const struct {
+    const char *variable, *flag;
+} launcher_variables[] = {
+    {"FSDP_VERSION", "fsdp_version"},
+    {"FSDP_RESHARD_AFTER_FORWARD", "fsdp_reshard_after_forward"},
+    {"FSDP_USE_ORIG_PARAMS", "fsdp_use_orig_params"},
+    {"FSDP_IGNORED_MODULES", "fsdp_ignored_modules"},
+    {"ACCELERATE_USE_CPU", "use_cpu"},
+    {"ACCELERATE_DEBUG_MODE", "debug"},
+    {"ACCELERATE_USE_XLA", "xla"},
+    {"ACCELERATE_USE_DEEPSPEED", "use_deepspeed"},
+    {"ACCELERATE_USE_MEGATRON_LM", "use_megatron_lm"},
+    {"ACCELERATE_DYNAMO_BACKEND", "dynamo_backend"},
+    {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
+    {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
+    {"HF_DATASETS_CACHE", "HF_DATASETS_CACHE"},
+};
+
 static int apply_launcher(struct config_parser *p, getenv_fn *lookup, void *ctx, struct error *err)
 {
-    static const struct {
-        const char *variable, *flag;
-    } rows[] = {
-        {"FSDP_VERSION", "fsdp_version"},
-        {"FSDP_RESHARD_AFTER_FORWARD", "fsdp_reshard_after_forward"},
-        {"FSDP_USE_ORIG_PARAMS", "fsdp_use_orig_params"},
-        {"FSDP_IGNORED_MODULES", "fsdp_ignored_modules"},
-        {"ACCELERATE_USE_CPU", "use_cpu"},
-        {"ACCELERATE_DEBUG_MODE", "debug"},
-        {"ACCELERATE_USE_XLA", "xla"},
-        {"ACCELERATE_USE_DEEPSPEED", "use_deepspeed"},
-        {"ACCELERATE_USE_MEGATRON_LM", "use_megatron_lm"},
-        {"ACCELERATE_DYNAMO_BACKEND", "dynamo_backend"},
-        {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
-        {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"},
-        {"HF_DATASETS_CACHE", "HF_DATASETS_CACHE"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        const char *text = lookup(ctx, rows[i].variable);
-        if (text && *text && config_apply(p, rows[i].flag, text, SOURCE_ENVIRONMENT, err))
-            return error_wrap(err, "environment variable %s", rows[i].variable);
+    for (size_t i = 0; i < array_length(launcher_variables); i++) {
+        const char *name = launcher_variables[i].variable, *text = lookup(ctx, name);
+        if (text && *text &&
+            config_apply(p, launcher_variables[i].flag, text, SOURCE_ENVIRONMENT, err))
+            return error_wrap(err, "environment variable %s", name);
     }
     return 0;
 }
@@ -180,10 +182,13 @@ static int apply_flags(struct config_parser *p, struct error *err)
             continue;
         if (err->code != ERR_NOT_FOUND)
             return error_wrap(err, "--%s", flag->name);
-        const char *near = strstr(err->msg, "the nearest is ");
-        struct str *names = has_our_group(p->arena, flag->name) ? &p->mistaken : &p->unknown;
-        str_printf(names, "%s--%s%s%s%s", names->length ? ", " : "", flag->name, near ? " (" : "",
-                   near ? near : "", near ? ")" : "");
+        struct config_nearest near;
+        config_find_nearest(flag->name, &near);
+        bool is_mistake = near.is_slip || has_our_group(p->arena, flag->name);
+        struct str *names = is_mistake ? &p->mistaken : &p->unknown;
+        str_printf(names, "%s--%s", names->length ? ", " : "", flag->name);
+        if (near.count > 0)
+            str_printf(names, " (the nearest %s %s)", near.count > 1 ? "are" : "is", near.names);
     }
     return 0;
 }
@@ -260,20 +265,41 @@ static bool is_mistaken(struct arena *arena, const char *variable, size_t length
     return looks_ours;
 }
 
-int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
-                           struct error *err)
+/* All variables that are read, separated by spaces. */
+static void list_variables(const char *others, struct arena *arena, struct str *out)
 {
-    auto_str struct str names;
+    str_add(out, others);
+    for (size_t i = 0; i < array_length(launcher_variables); i++)
+        str_printf(out, " %s", launcher_variables[i].variable);
+    for (int i = 0; i < config_key_count(); i++) {
+        const struct config_key *key = config_key(i);
+        str_printf(out, " %s %s", variable_of(arena, key->group, key->name),
+                   key->environment ? key->environment : "");
+    }
+}
+
+int config_check_variables(char *const *variables, const char *others, struct arena *arena,
+                           struct config *config, struct error *err)
+{
+    auto_str struct str names, known;
     str_init(&names, 2048);
+    str_init(&known, CONFIG_MAX_FILE_BYTES);
+    list_variables(others, arena, &known);
     for (; *variables; variables++) {
-        size_t length = strcspn(*variables, "=");
-        if (str_starts_with(*variables, "AGENT_") && is_mistaken(arena, *variables, length))
-            str_printf(&names, "%s%.*s", names.length ? ", " : "", (int)length, *variables);
+        const char *name = arena_strndup(arena, *variables, strcspn(*variables, "="));
+        bool is_ours = str_starts_with(name, "AGENT_");
+        struct nearest_word near = nearest_word(name, str_text(&known), " ");
+        if (is_ours ? !is_mistaken(arena, name, strlen(name))
+                    : !near.is_slip || config_names_have(str_text(&known), name, false))
+            continue;
+        str_printf(&names, "%s%s", names.length ? ", " : "", name);
+        if (near.is_slip)
+            str_printf(&names, " (the nearest is %s)", near.text);
     }
     if (!names.length)
         return 0;
     if (config->value.runtime.strict)
-        return error_set(err, ERR_CONFIG, "environment: no key has %s; --help lists all",
+        return error_set(err, ERR_CONFIG, "environment: unknown variables %s; --help lists all",
                          str_text(&names));
     config_add_headline(config, arena, "unknown variables are ignored: %s", str_text(&names));
     return 0;

@@ -257,9 +257,11 @@ int config_parse(int argc, const char *const *argv, getenv_fn *lookup, void *loo
 
 /* Warns of variables ("NAME=VALUE", NULL-terminated) that begin with AGENT_<GROUP>_ and name no
  * key. Other variables that begin with AGENT_ are not ours: Kubernetes sets some for a Service
- * named agent. Errors: with runtime.strict, ERR_CONFIG in place of the warning. */
-int config_check_variables(char *const *variables, struct arena *arena, struct config *config,
-                           struct error *err);
+ * named agent. Warns also of a variable that only a slip of the keys parts from one that is read: a
+ * key's other one, or one of `others` (separated by spaces). Errors: with runtime.strict,
+ * ERR_CONFIG in place of the warning. */
+int config_check_variables(char *const *variables, const char *others, struct arena *arena,
+                           struct config *config, struct error *err);
 
 /* Adds a line to the headline. */
 void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)

@@ -2,6 +2,7 @@
  * each key and word stands for here. */
 #include "agent/config/config_parser.h"
 #include "base/json.h"
+#include "base/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,11 +195,21 @@ static int refuse_unknown(const struct json *root, const char *path, struct erro
     str_init(&list, 4096);
     for (int i = 0; i < count; i++)
         str_printf(&list, "%s'%s'", i ? ", " : "", names[i]);
+    auto_str struct str known, nearest;
+    str_init(&known, 4096);
+    str_init(&nearest, 4096);
+    for (size_t i = 0; i < array_length(top_keys); i++)
+        str_printf(&known, " %s", top_keys[i].name);
+    for (int i = 0; i < count; i++) {
+        struct nearest_word near = nearest_word(names[i], str_text(&known), " ");
+        if (near.text[0])
+            str_printf(&nearest, " The nearest to '%s' is %s.", names[i], near.text);
+    }
     return error_set(err, ERR_CONFIG,
                      "The config file at %s had unknown keys ([%s]), please try upgrading "
                      "your `accelerate` version or fix (and potentially remove) these keys from "
-                     "your config file.",
-                     path, str_text(&list));
+                     "your config file.%s",
+                     path, str_text(&list), str_text(&nearest));
 }
 
 static bool is_one_process(const char *type)
@@ -212,10 +223,11 @@ static int apply_distributed_type(struct config_parser *p, const char *type, str
         return 0;
     bool is_one = is_one_process(type);
     if (!is_one && strcmp(type, "MULTI_GPU") != 0 && strcmp(type, "MULTI_CPU") != 0)
-        return error_set(err, ERR_CONFIG,
-                         "distributed_type: '%s' is not supported; choose FSDP (its strategies do "
-                         "what ZeRO's stages do), MULTI_GPU, MULTI_CPU or NO",
-                         type);
+        return error_set(
+            err, ERR_CONFIG,
+            "distributed_type: '%s'%s is not supported; choose FSDP (its strategies do "
+            "what ZeRO's stages do), MULTI_GPU, MULTI_CPU or NO",
+            type, nearest_note(type, "FSDP MULTI_GPU MULTI_CPU NO", " ").text);
     return apply(p, "distributed_type", "parallel.sharding_strategy", "NO_SHARD", err) ||
                    (is_one && apply(p, "distributed_type", "num_processes", "1", err))
                ? -1

@@ -1,6 +1,8 @@
 /* One setting at a time: a refused flag, an alias, or a key of the table. */
 #include "agent/config/config_parser.h"
 
+#include "base/nearest.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -94,7 +96,8 @@ static int refuse_value(const char *name, const char *value, struct error *err)
         before = row->when;
         str_printf(&allowed, " %s", strcmp(before, "number") == 0 ? "N (from 2)" : before);
     }
-    return error_set(err, ERR_CONFIG, "'%s' is not one of:%s", value ? value : "true",
+    return error_set(err, ERR_CONFIG, "'%s'%s is not one of:%s", value ? value : "true",
+                     nearest_note(value ? value : "true", str_text(&allowed), " ").text,
                      str_text(&allowed));
 }
 
@@ -198,7 +201,8 @@ static int apply_preset(struct config_parser *p, const char *name, struct error 
             before[0] ? arena_printf(p->arena, "%s,%s", before, preset->name) : preset->name;
         return 0;
     }
-    return error_set(err, ERR_CONFIG, "--preset: '%s' is not one of: %s", name, str_text(&names));
+    return error_set(err, ERR_CONFIG, "--preset: '%s'%s is not one of: %s", name,
+                     nearest_note(name, str_text(&names), ", ").text, str_text(&names));
 }
 
 int config_apply_presets(struct config_parser *p, const char *names, struct error *err)

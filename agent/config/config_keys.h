@@ -154,6 +154,16 @@ bool config_parse_bool(const char *text, bool *ret_value);
  * With `beginning`, whether it begins one of them. */
 bool config_names_have(const char *names, const char *name, bool beginning);
 
+/* Which known name somebody may have meant by one that nobody knows: a key, another trainer's name
+ * of one, or a flag that is refused or ignored. */
+struct config_nearest {
+    char names[160]; /* keys have their group; several are joined by " and "; "": none is near */
+    int count;       /* names that are equally near */
+    bool is_same;    /* the name is a key's, without its group or in another */
+    bool is_slip;    /* a flag without a group that can mean nothing else */
+};
+void config_find_nearest(const char *name, struct config_nearest *ret_nearest);
+
 /* The row a name means: "lr", "optimizer.lr", another trainer's name or an unambiguous beginning.
  * Errors: ERR_CONFIG names the candidates, or the nearest name; *ret_known then says whether the
  * name was merely ambiguous (true) or unknown (false). */

@@ -228,7 +228,8 @@ static const struct config_key keys[] = {
     KEY_BOOL(
         "runtime", "strict", runtime.strict, "false", NULL,
         "unknown flags and variables are errors, as is a broken line of data; false: one warning "
-        "names them. A flag with one of these groups before it is an error in any case"),
+        "names them. A flag with one of these groups before it, or nearly a known one, is an error in "
+        "any case"),
     KEY_TEXT(
         "runtime", "script", runtime.script, "", NULL,
         "the script that a launcher was given, whose place a preset takes: it is not run; if it is "

@@ -1,8 +1,6 @@
 /* Which key a name means. */
 #include "agent/config/config_keys.h"
 
-#include "base/nearest.h"
-
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -125,6 +123,23 @@ static bool names_key(const struct config_key *key, const char *name, bool begin
            (key->other_names && config_names_have(key->other_names, name, beginning));
 }
 
+/* The other name that begins so, where the key's own does not. */
+static void add_other_name(const struct config_key *key, const char *name, struct str *out)
+{
+    const char *rest = after_own_group(key, name);
+    const char *begin = rest ? rest : name;
+    if (matches(begin, key->name, strlen(key->name), true))
+        return;
+    for (const char *other = key->other_names; other && *other; other += strspn(other, " ")) {
+        size_t length = strcspn(other, " ");
+        if (matches(begin, other, length, true)) {
+            str_printf(out, " (%.*s)", (int)length, other);
+            return;
+        }
+        other += length;
+    }
+}
+
 static int count_matches(const char *name, bool beginning, int *ret_index, struct str *candidates)
 {
     int count = 0;
@@ -134,24 +149,19 @@ static int count_matches(const char *name, bool beginning, int *ret_index, struc
             continue;
         *ret_index = i;
         str_printf(candidates, "%s%s.%s", count ? ", " : "", key->group, key->name);
+        if (beginning)
+            add_other_name(key, name, candidates);
         count++;
     }
     return count;
 }
 
-static const struct config_key *nearest_key(const char *name)
+/* "schedule.lr" is no beginning of lr_scheduler_type: it is a key, in another group. */
+static bool is_elsewhere(const char *name)
 {
-    const struct config_key *best = NULL;
-    const char *dot = strrchr(name, '.'), *own = dot ? dot + 1 : name;
-    int least = nearest_limit(own) + 1;
-    for (int i = 0; i < config_key_count(); i++) {
-        int d = nearest_distance(own, config_key(i)->name);
-        if (d < least) {
-            least = d;
-            best = config_key(i);
-        }
-    }
-    return best;
+    struct config_nearest near;
+    config_find_nearest(name, &near);
+    return strchr(name, '.') && near.is_same;
 }
 
 int config_find_key(const char *name, int *ret_index, bool *ret_known, struct error *err)
@@ -164,14 +174,17 @@ int config_find_key(const char *name, int *ret_index, bool *ret_known, struct er
         int count = *name ? count_matches(name, beginning, ret_index, &candidates) : 0;
         if (count == 1)
             return 0;
+        if (count > 1 && is_elsewhere(name))
+            break;
         if (count > 1)
             return error_set(err, ERR_CONFIG, "'%s' is ambiguous: it can mean %s", name,
                              str_text(&candidates));
     }
     *ret_known = false;
-    const struct config_key *near = nearest_key(name);
-    if (near)
-        return error_set(err, ERR_CONFIG, "unknown key '%s'; the nearest is %s.%s", name,
-                         near->group, near->name);
+    struct config_nearest near;
+    config_find_nearest(name, &near);
+    if (near.count > 0)
+        return error_set(err, ERR_CONFIG, "unknown key '%s'; the nearest %s %s", name,
+                         near.count > 1 ? "are" : "is", near.names);
     return error_set(err, ERR_CONFIG, "unknown key '%s'; --help lists all", name);
 }

@@ -133,8 +133,9 @@ void config_markdown(struct str *out)
         "`--config FILE` (a later one wins),\npreset, default.\n\n"
         "Numbers may be written `1e8` or `20_000`, bytes with `KiB`, `MiB` or `GiB`, times with "
         "`s`, `m` or `h`.\nThe case of a choice does not matter; `A=B` are spellings of one.\n\n"
-        "An unknown flag or variable is a warning, with `--strict` an error. An unknown "
-        "`--group.name` is always an error.\n\n"
+        "An unknown `--group.name` is an error, and so is a flag that one slip of the keys parts from "
+        "a name on\nthis page (`--hiden_width`). Each message names the nearest. Any other unknown "
+        "flag or variable is a\nwarning, with `--strict` an error.\n\n"
         "## Presets\n\n"
         "`--preset A,B` (or `preset:` in a file) applies several; a later one is the "
         "stronger.\n\n| preset | what |\n| --- | --- |\n");

@@ -2,6 +2,8 @@
  * flags have been read. */
 #include "agent/config/config_parser.h"
 
+#include "base/nearest.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -23,7 +25,8 @@ static int find_word(const char *value, const char *const *words, size_t count, 
         }
         str_printf(&allowed, " %s", words[i]);
     }
-    return error_set(err, ERR_CONFIG, "'%s' is not one of:%s", value ? value : "true",
+    return error_set(err, ERR_CONFIG, "'%s'%s is not one of:%s", value ? value : "true",
+                     nearest_note(value ? value : "true", str_text(&allowed), " ").text,
                      str_text(&allowed));
 }
 

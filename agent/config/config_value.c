@@ -1,5 +1,7 @@
 #include "agent/config/config_keys.h"
 
+#include "base/nearest.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -129,7 +131,8 @@ static int parse_choice(const struct config_key *key, const char *text, int64_t 
     auto_str struct str allowed;
     str_init(&allowed, 1024);
     config_choices_text(key, &allowed);
-    return error_set(err, ERR_CONFIG, "'%s' is not one of: %s", text, str_text(&allowed));
+    return error_set(err, ERR_CONFIG, "'%s'%s is not one of: %s", text,
+                     nearest_note(text, str_text(&allowed), " =").text, str_text(&allowed));
 }
 
 int config_set_value(const struct config_key *key, struct agent_config *config, const char *text,

@@ -68,6 +68,10 @@ static void mistakes_are_named(void **state)
         const char *value, *answers, *message;
     } rows[] = {
         {"--fsdp_sharding=1", NULL, "'--fsdp_sharding=1': give KEY=VALUE, with a key of the file"},
+        {"--num_process=2", NULL,
+         "'--num_process=2': give KEY=VALUE, with a key of the file (the nearest is "
+         "num_processes)"},
+        {"mixed_precision=bf61", NULL, "mixed_precision: 'bf61' (the nearest is bf16) is not one"},
         {"num_processes", NULL, "'num_processes': give KEY=VALUE"},
         {"num_processes=two", NULL, "num_processes: 'two' is not a whole number"},
         {"use_cpu=maybe", NULL, "use_cpu: 'maybe' is not one of: true false"},

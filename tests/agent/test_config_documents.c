@@ -337,8 +337,10 @@ static void argument_files_say_what_they_ask_in_vain(void **state)
                         "summary_first_pdrop is ignored: there is no summary head; rotary_pct is "
                         "ignored: only gpt_neox turns a part of a head; dropout is ignored: the "
                         "model has none");
-    assert_fails(parse(arena, "--preset hyperpod @tests/data/adt/mistral_8x7b.txt", &config, &err),
-                 &err, ERR_CONFIG, "--model_type: 'mixtral' is not one of: auto mnist_cnn llama");
+    assert_fails(
+        parse(arena, "--preset hyperpod @tests/data/adt/mistral_8x7b.txt", &config, &err), &err,
+        ERR_CONFIG,
+        "--model_type: 'mixtral' (the nearest is mistral) is not one of: auto mnist_cnn llama");
 }
 
 /* What a preset says for its own model or precision gives way to what was asked for. */

@@ -27,19 +27,28 @@ static void mistaken_variables_are_told(void **state)
     char foo[] = "AGENT_OPTIMIZER_FOO=3", lr[] = "AGENT_OPTIMIZER_LR=1",
          map[] = "AGENT_MODEL_CONFIG_OVERRIDES_HEAD_DIM=4", preset[] = "AGENT_PRESET=mnist",
          port[] = "AGENT_PORT=tcp://10.0.0.1", size[] = "AGENT_DATA_SIZE",
-         british[] = "AGENT_OPTIMISER_LR=1", service[] = "AGENT_SERVICE_PORT=1";
-    char *variables[] = {foo, lr, map, preset, port, size, british, service, NULL};
+         british[] = "AGENT_OPTIMISER_LR=1", service[] = "AGENT_SERVICE_PORT=1",
+         pods[] = "PET_NPROC_PER_NOD=2", right[] = "PET_NNODES=1", other[] = "PET_NUMA_BINDING=x",
+         fsdp[] = "FSDP_SHARDNG_STRATEGY=NO_SHARD", cache[] = "HF_HUB_CACHE=/cache";
+    char *variables[] = {foo,     lr,   map,   preset, port, size,  british,
+                         service, pods, right, other,  fsdp, cache, NULL};
     struct config config;
     struct error err;
     assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
-    assert_ok(config_check_variables(variables, arena, &config, &err), &err);
+    assert_ok(
+        config_check_variables(variables, " PET_NNODES PET_NPROC_PER_NODE", arena, &config, &err),
+        &err);
     assert_string_equal(config.headline,
                         "unknown flags are ignored: --foo\nunknown variables are ignored: "
-                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, AGENT_OPTIMISER_LR\n");
+                        "AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, AGENT_OPTIMISER_LR (the nearest is "
+                        "AGENT_OPTIMIZER_LR), PET_NPROC_PER_NOD (the nearest is "
+                        "PET_NPROC_PER_NODE), FSDP_SHARDNG_STRATEGY (the nearest is "
+                        "FSDP_SHARDING_STRATEGY)\n");
     assert_ok(config_line_parse(arena, "--strict", "", &config, &err), &err);
-    assert_fails(config_check_variables(variables, arena, &config, &err), &err, ERR_CONFIG,
-                 "environment: no key has AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, "
-                 "AGENT_OPTIMISER_LR; --help lists all");
+    assert_fails(config_check_variables(variables, "", arena, &config, &err), &err, ERR_CONFIG,
+                 "environment: unknown variables AGENT_OPTIMIZER_FOO, AGENT_DATA_SIZE, "
+                 "AGENT_OPTIMISER_LR (the nearest is AGENT_OPTIMIZER_LR), FSDP_SHARDNG_STRATEGY "
+                 "(the nearest is FSDP_SHARDING_STRATEGY); --help lists all");
 }
 
 static void stronger_sources_win(void **state)

@@ -231,6 +231,31 @@ static const struct {
      "profiler.repeat_every=3 is less than a trace takes: warmup_steps and active_steps are 4"},
     {"--profiler.enable --profiler.file a/b", "", "profiler.file: 'a/b' must be a name without"},
     {"--profiler.enable --profiler.dir a/{stop}", "", "profiler.dir: '{stop}': there is no field"},
+    {"--hiden_width 64", "",
+     "unknown flag --hiden_width (the nearest is hidden_width); --help lists all"},
+    {"--checkpoint_dirr x", "", "unknown flag --checkpoint_dirr (the nearest is checkpoint_dir)"},
+    {"--learning_rte 1", "", "unknown flag --learning_rte (the nearest is learning_rate)"},
+    {"--output_dirr x", "", "unknown flag --output_dirr (the nearest is output_dir)"},
+    {"--fsdp_shardng_strategy NO_SHARD", "", "(the nearest is fsdp_sharding_strategy)"},
+    {"--save_stepp_interval 5", "", "(the nearest is save_step_interval)"},
+    {"--foo --epochz 3", "", "unknown flag --epochz (the nearest is epochs); --help lists all"},
+    {"--optimizer_lrr 1", "", "unknown flag --optimizer_lrr (the nearest is optimizer.lr)"},
+    {"--optimizer_lr 1", "", "unknown flag --optimizer_lr (the nearest is optimizer.lr)"},
+    {"--push-to-hob", "", "unknown flag --push_to_hob (the nearest is push_to_hub)"},
+    {"--max_step_size 1 --model_dtype fp32 --fsdp2 --beta3 1", "", ""}, /* names of their own */
+    {"--model.path x", "", "unknown flag --model.path (the nearest is model.name_or_path)"},
+    {"--eval.step 1", "", "unknown flag --eval.step (the nearest is eval.eval_steps)"},
+    {"--eval.batch 1", "", "unknown flag --eval.batch (the nearest is eval.max_batches)"},
+    {"--schedule.lr 1", "", "unknown flag --schedule.lr (the nearest is optimizer.lr)"},
+    {"--lr_decay_ 1", "",
+     "'lr_decay_' is ambiguous: it can mean schedule.type (lr_decay_style), schedule.decay_steps "
+     "(lr_decay_iters)"},
+    {"--lr_decay_style lineer", "", "'lineer' (the nearest is linear) is not one of: constant"},
+    {"--save_strategy stpes", "", "'stpes' (the nearest is steps) is not one of: no epoch steps"},
+    {"--no_cuda=tru", "", "--no_cuda: 'tru' is not one of: true false"},
+    {"--no_cuda=flase", "", "'flase' (the nearest is false) is not one of: true false"},
+    {"--preset hyperpot", "",
+     "--preset: 'hyperpot' (the nearest is hyperpod) is not one of: mnist"},
     {"--start_step 3 --strict", "",
      "unknown flag --start_step (the nearest is profiler.start_step)"},
     {"--profiler.active_steps 0", "", "--profiler.active_steps: '0' is not a whole number from 1"},
@@ -324,12 +349,11 @@ static void unknown_flags_are_one_warning_when_not_strict(void **state)
     auto_arena struct arena *arena = arena_open();
     struct config config;
     struct error err;
-    assert_ok(
-        config_line_parse(arena, "--foo --bar=1 --lr 2 --num_train_epoch5 3", "", &config, &err),
-        &err);
+    assert_ok(config_line_parse(arena, "--foo --bar=1 --lr 2 --num_layrz 3", "", &config, &err),
+              &err);
     assert_string_equal(
         config.headline,
-        "unknown flags are ignored: --foo, --bar, --num_train_epoch5 (the nearest is schedule.num_train_epochs)\n");
+        "unknown flags are ignored: --foo, --bar, --num_layrz (the nearest is num_layers)\n");
     assert_string_equal(config.warning, "");
     assert_true(config.value.optimizer.lr == 2.0);
 }

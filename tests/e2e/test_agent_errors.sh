@@ -17,6 +17,9 @@ one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr
 
 check "unknown strategy" one_line 2 "'SOME_SHARD' is not one of: FULL_SHARD" agent --sharding_strategy SOME_SHARD
 check "unknown flag names the nearest" one_line 2 "the nearest is schedule.num_train_epochs" agent --strict --num_train_epoch5 3
+check "a slip of the keys" one_line 2 "unknown flag --hiden_width (the nearest is hidden_width)" agent --hiden_width 64
+pets() { PET_NPROC_PER_NOD=2 agent --strict --preset mnist; }
+check "a misspelt variable of torchrun" one_line 2 "PET_NPROC_PER_NOD (the nearest is PET_NPROC_PER_NODE)" pets
 check "a flag near nothing" one_line 2 "unknown flag --size; --help lists all" agent --strict --size 3
 check "a rank that is missing names its flag" one_line 2 "--node_rank" agent --nnodes 2
 check "a beta of 1" one_line 2 "optimizer.beta1 must be below 1" agent --beta1 1
