@@ -250,14 +250,25 @@ static bool is_almost(struct arena *arena, const struct config_key *key, const c
     return nearest_distance(group, key->group) <= 2;
 }
 
+/* Whether the list, separated by spaces, has a variable whose name is of `length` bytes. */
+static bool has_variable(const char *names, const char *variable, size_t length)
+{
+    for (size_t n; *names; names += n + (names[n] == ' ')) {
+        n = strcspn(names, " ");
+        if (n == length && memcmp(names, variable, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether a variable (its name is of `length` bytes) looks like a key's, and is none's. */
 static bool is_mistaken(struct arena *arena, const char *variable, size_t length)
 {
     bool looks_ours = false;
     for (int i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key(i);
-        const char *name = variable_of(arena, key->group, key->name);
-        if (strlen(name) == length && memcmp(name, variable, length) == 0)
+        if (has_variable(variable_of(arena, key->group, key->name), variable, length) ||
+            (key->environment && has_variable(key->environment, variable, length)))
             return false;
         looks_ours |= str_starts_with(variable, variable_of(arena, key->group, "")) ||
                       is_almost(arena, key, variable, length);

@@ -37,7 +37,8 @@ struct config_key {
     const char *help;
     const char *implied;     /* the value of the flag without one; NULL: the flag needs a value */
     bool needs_group;        /* the name alone does not select the key */
-    const char *environment; /* other variables that set it, separated by spaces; NULL: none */
+    const char *environment; /* other variables that set it, the weakest first, separated by spaces;
+                                NULL: none */
     enum config_need needs[CONFIG_MAX_NEEDS]; /* the key has no effect unless all are met */
     enum config_ranks ranks;
     bool is_path; /* or derived from a path: ranks may have different ones */

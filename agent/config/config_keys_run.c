@@ -209,7 +209,7 @@ static const struct config_key keys[] = {
         "runtime", "flight_recorder_size", runtime.flight_recorder_size, "2000", 0, 1e6,
         "collective_notes",
         "GPUs: how many of the last collectives the flight recorder keeps, to report them if one takes too long",
-        .environment = "AGENT_RUNTIME_COLLECTIVE_NOTES TORCH_NCCL_TRACE_BUFFER_SIZE",
+        .environment = "TORCH_NCCL_TRACE_BUFFER_SIZE AGENT_RUNTIME_COLLECTIVE_NOTES",
         .needs = {NEED_GPUS}),
     KEY_BOOL("runtime", "dump_on_timeout", runtime.dump_on_timeout, "true", NULL,
              "GPUs: dump the flight recorder if a collective times out",

@@ -29,9 +29,10 @@ static void mistaken_variables_are_told(void **state)
          port[] = "AGENT_PORT=tcp://10.0.0.1", size[] = "AGENT_DATA_SIZE",
          british[] = "AGENT_OPTIMISER_LR=1", service[] = "AGENT_SERVICE_PORT=1",
          pods[] = "PET_NPROC_PER_NOD=2", right[] = "PET_NNODES=1", other[] = "PET_NUMA_BINDING=x",
-         fsdp[] = "FSDP_SHARDNG_STRATEGY=NO_SHARD", cache[] = "HF_HUB_CACHE=/cache";
-    char *variables[] = {foo,     lr,   map,   preset, port, size,  british,
-                         service, pods, right, other,  fsdp, cache, NULL};
+         fsdp[] = "FSDP_SHARDNG_STRATEGY=NO_SHARD", cache[] = "HF_HUB_CACHE=/cache",
+         former[] = "AGENT_RUNTIME_COLLECTIVE_NOTES=20";
+    char *variables[] = {foo,  lr,    map,   preset, port,  size,   british, service,
+                         pods, right, other, fsdp,   cache, former, NULL};
     struct config config;
     struct error err;
     assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
@@ -142,6 +143,24 @@ static void variables_of_torchs_watch_are_read(void **state)
     }
 }
 
+static const char *two_variables(void *ctx, const char *name)
+{
+    (void)ctx;
+    if (strcmp(name, "AGENT_RUNTIME_COLLECTIVE_NOTES") == 0)
+        return "7";
+    return strcmp(name, "TORCH_NCCL_TRACE_BUFFER_SIZE") == 0 ? "9" : NULL;
+}
+
+static void a_former_name_is_as_strong_as_ours(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct config config;
+    struct error err;
+    assert_ok(config_parse(0, NULL, two_variables, NULL, arena, &config, &err), &err);
+    assert_int_equal(config.value.runtime.flight_recorder_size, 7);
+}
+
 static void files_are_refused_with_their_place(void **state)
 {
     (void)state;
@@ -201,6 +220,7 @@ int main(void)
         cmocka_unit_test(stronger_sources_win),
         cmocka_unit_test(sources_reach_every_kind_of_key),
         cmocka_unit_test(variables_of_torchs_watch_are_read),
+        cmocka_unit_test(a_former_name_is_as_strong_as_ours),
         cmocka_unit_test(files_are_refused_with_their_place),
         cmocka_unit_test(argument_files_expand_in_place),
     };
