@@ -118,7 +118,7 @@ check "a checkpoint with a flipped bit" one_line 2 "$(basename "$file")" \
     agent "${small[@]}" --data.root "$data" --resume_from_checkpoint "$work/flipped"
 
 # Lines that nobody can read are no reason to end a training, and none to be silent.
-unread() { agent "$@" 2>&1 >/dev/full; }
+unread() { { agent "$@" >/dev/full; } 2>&1; }
 check "a full disk behind the output" fails 0 "standard output: No space left on device: what is printed is lost" \
     unread "${small[@]}" --data.root "$data" --save_model "$work/unread.safetensors"
 check "... is told once" test "$(grep -c "No space left" <(unread "${small[@]}" --data.root "$data"))" -eq 1
