@@ -9,6 +9,10 @@
 
 enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one value of the store */
 
+/* A name on the wire, the same since 0.1.0: ranks of two versions compare their configurations, or
+ * learn at once that they cannot. Under another name each would wait for a key that nobody sets. */
+#define KEY "alike/%s/%d"
+
 struct shared_config {
     struct config_entry *entries; /* those that must match */
     int count;
@@ -51,7 +55,7 @@ static int publish(struct store *store, const char *name, int number, const char
                    struct error *err)
 {
     char key[STORE_KEY_MAX];
-    snprintf(key, sizeof key, "config/%s/%d", name, number);
+    snprintf(key, sizeof key, KEY, name, number);
     return store->fn->set(store, key, value, err);
 }
 
@@ -59,7 +63,7 @@ static int await(struct store *store, const char *name, int number, int timeout_
                  struct error *err)
 {
     char key[STORE_KEY_MAX];
-    snprintf(key, sizeof key, "config/%s/%d", name, number);
+    snprintf(key, sizeof key, KEY, name, number);
     return store->fn->get(store, key, timeout_ms, ret_value, err);
 }
 

@@ -16,7 +16,7 @@ enum { PROGRESS_EVERY_US = 200 * 1000, LINE_BYTES = 16 * 1024 };
 
 struct report {
     struct report_setting setting;
-    bool own_lines; /* the tutorial's; false: telemetry's print_line what happens */
+    bool own_lines; /* the tutorial's; false: telemetry prints its own */
     struct progress *progress;
     struct telemetry *telemetry; /* NULL before the run has begun */
     bool predicts_tokens, on_gpu;

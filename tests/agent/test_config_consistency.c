@@ -22,7 +22,7 @@ static int compare(struct rank *r, struct comm *comm, struct stream *stream, str
     /* by now the store may end with rank 0: the others have said that they have the verdict */
     for (int other = 1; result < 0 && r->rank == 0 && other < r->size; other++) {
         char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-        snprintf(key, sizeof key, "config/heard/%d", other);
+        snprintf(key, sizeof key, "alike/heard/%d", other);
         struct error missing;
         assert_ok(store->fn->get(store, key, 1, value, &missing), &missing);
     }
@@ -84,11 +84,41 @@ static void one_difference_is_told_to_all(void **state)
                      "schedule.num_train_epochs: rank 1 has '3', rank 0 has '");
 }
 
+/* Rank 0 as 0.1.0 plays it: what it says and hears is what agents in the field do. */
+static int play_an_older_agent(struct rank *r, struct comm *comm, struct stream *stream,
+                               struct error *err)
+{
+    if (r->rank != 0)
+        return compare(r, comm, stream, err);
+    struct store *store = comm_local_store(r->group);
+    char value[STORE_VALUE_MAX];
+    if (store->fn->set(store, "alike/digest/0", "1 keys 0123456789abcdef", err) ||
+        store->fn->get(store, "alike/rank/1", r->timeout_ms, value, err))
+        return -1;
+    assert_string_equal(value, "rank 1 is of another version than rank 0");
+    return store->fn->set(store, "alike/verdict/0", value, err) ||
+                   store->fn->get(store, "alike/heard/1", r->timeout_ms, value, err)
+               ? -1
+               : 0;
+}
+
+static void another_version_is_told(void **state)
+{
+    (void)state;
+    char line[] = "--preset mnist";
+    struct rank ranks[2] = {{.arg = line}, {.arg = line}};
+    ranks_run(ranks, 2, RANKS_TIMEOUT_MS, play_an_older_agent);
+    assert_ok(ranks[0].result, &ranks[0].err);
+    assert_fails(ranks[1].result, &ranks[1].err, ERR_CONFIG,
+                 "rank 1 is of another version than rank 0; give all ranks the same");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_told_what_differs),
         cmocka_unit_test(one_difference_is_told_to_all),
+        cmocka_unit_test(another_version_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
