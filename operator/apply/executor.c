@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "operator/apply/executor_parts.h"
 #include "operator/job/snapshot.h"
+#include "operator/manifest/manifest.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -90,23 +91,31 @@ static void record_refusal(struct run *run, const struct action *action, const s
 static void check_history_kept(struct run *run, const struct job_status *written,
                                const struct json *answer)
 {
-    static const struct action event = {
-        .kind = ACTION_EVENT,
-        .event_type = EVENT_WARNING,
-        .reason = "HistoryNotKept",
-        .message = "The CustomResourceDefinition pytorchjobs.kubeflow.org is not this version's "
-                   "and does not keep all of status.history: backoffLimit counts only as long as "
-                   "one operator runs, and other fields that it does not name are dropped. Apply "
-                   "deploy/crd (Helm: kubectl apply -f charts/shoal/crds; see docs/install.md)"};
     const struct json *status = json_get(answer, "status");
     if (!written->history.known || !json_is_object(status))
         return;
     struct executor *executor = run->executor;
-    bool came_back = json_get(json_get(status, "history"), HISTORY_NEWEST_FIELD);
-    if (!came_back && !executor->history_pruned)
+    auto_arena struct arena *arena = arena_open();
+    const char *lost = manifest_lost_history(&written->history, json_get(status, "history"), arena);
+    bool is_first = job_memory_set_history_kept(run->memory, written, !lost);
+    bool is_news = lost && !executor->history_pruned;
+    executor->history_pruned = lost;
+    if (!lost)
+        return;
+    const struct action event = {
+        .kind = ACTION_EVENT,
+        .event_type = EVENT_WARNING,
+        .reason = "HistoryNotKept",
+        .message = arena_printf(
+            arena,
+            "The CustomResourceDefinition pytorchjobs.kubeflow.org is not this version's and does "
+            "not keep all of status.history (%s is missing): backoffLimit counts only as long as "
+            "one operator runs, and other fields that it does not name are dropped. Apply "
+            "deploy/crd (Helm: kubectl apply -f charts/shoal/crds; see docs/install.md)",
+            lost)};
+    if (is_news)
         log_warning("%s", event.message);
-    executor->history_pruned = !came_back;
-    if (job_memory_set_history_kept(run->memory, written, came_back))
+    if (is_first)
         inflight_record_event(run, &event);
 }
 

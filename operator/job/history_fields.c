@@ -17,8 +17,8 @@ const struct history_field history_fields[] = {
     /* also as 0: `kubectl get pytorchjobs -o wide` has a column of it */
     {FIELD(history, restarts), .name = "restarts", .kind = HISTORY_COUNT, .print = " restarts=",
      .as_failures = true, .always = true},
-    /* also as 0: by it the operator knows whether the API server keeps them all */
-    {FIELD(history, incidents), .name = HISTORY_NEWEST_FIELD, .kind = HISTORY_COUNT,
+    /* also as 0: so the CustomResourceDefinition of Shoal 0.1 is known by the first status */
+    {FIELD(history, incidents), .name = "incidents", .kind = HISTORY_COUNT,
      .print = " incidents=", .as_failures = true, .always = true},
     {FIELD(history, attempt), .name = "attempt", .kind = HISTORY_COUNT, .print = " attempt="},
     {FIELD(history, incident_ms), .name = "incidentTime", .kind = HISTORY_TIME},

@@ -336,10 +336,6 @@ struct replica_history {
     bool left;
 };
 
-/* The newest field of status.history. It is always written: its absence in an answer shows that the
- * API server prunes fields of the history. */
-#define HISTORY_NEWEST_FIELD "incidents"
-
 /* What the operator remembers of pods that are gone. A row of history_fields.c for each field. */
 struct history {
     /* The history goes back to the job's creation. False: another operator began the job, and what

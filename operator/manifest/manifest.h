@@ -21,6 +21,12 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
 struct json *manifest_status_update(const struct json *object, const struct job *job,
                                     const struct job_status *status);
 
+/* Of what is written of this history, the first field that is not in `answer`, the API server's
+ * value of `.status.history`: "incidents", "replicas.left". "history" if there is
+ * no answer; NULL: nothing is missing. Lives as long as `arena`. */
+const char *manifest_lost_history(const struct history *history, const struct json *answer,
+                                  struct arena *arena);
+
 /* The pod of a job that was decoded from a document: the template as it was written, all of it,
  * with what pod_build adds. `init_containers`: an array to be put behind the user's, or NULL; an
  * annotation names them unless the one is INIT_CONTAINER_NAME. */

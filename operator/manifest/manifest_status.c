@@ -186,6 +186,48 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
     return object;
 }
 
+/* A map of which an entry is missing is not whole. */
+static bool is_whole(const struct json *written, const struct json *answer)
+{
+    return answer && json_object_count(answer) >= json_object_count(written) &&
+           json_array_count(answer) >= json_array_count(written);
+}
+
+static const struct history_field *lost_field(const struct history_field *fields,
+                                              const struct json *written, const struct json *answer)
+{
+    for (const struct history_field *field = fields; field->member; field++)
+        if (field->name && json_get(written, field->name) &&
+            !is_whole(json_get(written, field->name), json_get(answer, field->name)))
+            return field;
+    return NULL;
+}
+
+static const struct history_field *lost_of_records(const struct json *written,
+                                                   const struct json *answer)
+{
+    const struct history_field *lost = NULL;
+    for (size_t i = 0; i < json_array_count(written) && !lost; i++)
+        lost = lost_field(replica_history_fields, json_at(written, i), json_at(answer, i));
+    return lost;
+}
+
+const char *manifest_lost_history(const struct history *history, const struct json *answer,
+                                  struct arena *arena)
+{
+    struct json *written = history_object(history_fields, history);
+    const struct history_field *lost = lost_field(history_fields, written, answer);
+    const char *path = lost ? lost->name : NULL;
+    for (const struct history_field *field = history_fields; field->member && !path; field++) {
+        if (field->kind != HISTORY_RECORDS)
+            continue;
+        lost = lost_of_records(json_get(written, field->name), json_get(answer, field->name));
+        path = lost ? arena_printf(arena, "%s.%s", field->name, lost->name) : NULL;
+    }
+    json_free(written);
+    return answer ? path : "history";
+}
+
 static bool is_ours(const struct json *condition)
 {
     const char *type = json_as_text(json_get(condition, "type"));

@@ -11,6 +11,7 @@
 struct kube_request {
     char *line;
     bool event;
+    struct json *status; /* that was put; NULL: something else */
     void (*done)(void *context, const struct json *answer, const struct error *err);
     void *context;
 };
@@ -42,6 +43,7 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
                                        name ? " " : "", name ? name : "");
     assert_int_equal(call->once, request->event);
     assert_int_equal(call->exact, strcmp(request->line, "POST podgroups j") == 0);
+    request->status = json_clone(json_get(call->body, "status"));
     request->done = call->done;
     request->context = call->context;
     str_printf(&kube->said, "%s\n", request->line);
@@ -58,6 +60,7 @@ static void remove_request(struct kube *kube, struct kube_request *request)
     kube->count--;
     memmove(&kube->in_flight[i], &kube->in_flight[i + 1],
             (kube->count - i) * sizeof(kube->in_flight[0]));
+    json_free(request->status);
     free(request->line);
     free(request);
 }
@@ -84,6 +87,23 @@ static void answer(struct kube *kube, struct kube_request *request, const struct
     done(context, object, err);
 }
 
+/* The status as that CustomResourceDefinition lets it be stored. */
+static struct json *stored(const struct kube *kube, const struct json *put)
+{
+    struct json *status = put ? json_clone(put) : json_new_object();
+    struct json *history = json_get(status, "history"), *record;
+    const char *drops = kube->keeps == LATE_API_KEEPS_A_PART ? "incidents" : kube->drops;
+    if (kube->keeps == LATE_API_KEEPS_NOTHING)
+        json_remove(status, "history");
+    else if (drops) {
+        json_remove(history, drops);
+        json_each_item(record, json_get(history, "replicas")) {
+            json_remove(record, drops);
+        }
+    }
+    return status;
+}
+
 void late_api_answer(struct kube *kube, struct kube_request *request, enum error_code code)
 {
     struct error err = {.code = ERR_NONE};
@@ -91,12 +111,7 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
     snprintf(uid, sizeof uid, "uid%d", ++kube->uids);
     struct json *metadata = json_texts_of("uid", uid, "resourceVersion", "2", NULL);
     struct json *object = json_object_of("metadata", metadata, NULL);
-    struct json *status = json_new_object();
-    if (kube->keeps != LATE_API_KEEPS_NOTHING)
-        json_set(status, "history", json_object_of("restarts", json_new_integer(0), NULL));
-    if (kube->keeps == LATE_API_KEEPS_ALL)
-        json_set(json_get(status, "history"), "incidents", json_new_integer(0));
-    json_set(object, "status", status);
+    json_set(object, "status", stored(kube, request->status));
     if (code)
         error_set(&err, code, "no luck");
     answer(kube, request, code ? NULL : object, &err);

@@ -19,7 +19,8 @@ struct kube {
     /* Of the history of a status, by its CustomResourceDefinition: this version's, Shoal 0.1's,
      * somebody else's. */
     enum { LATE_API_KEEPS_ALL, LATE_API_KEEPS_A_PART, LATE_API_KEEPS_NOTHING } keeps;
-    int uids; /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
+    const char *drops; /* a field that it does not name, there or in a record; NULL: none */
+    int uids;          /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
 };
 
 extern const struct executor_transport late_api_transport;

@@ -4,6 +4,8 @@
 #include "tests/support.h"
 
 #include "base/mem.h"
+#include "operator/job/history.h"
+#include "operator/job/history_fields.h"
 #include "operator/job/job_status.h"
 #include "tests/operator/apply/executor_fixture.h"
 
@@ -292,7 +294,6 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
     }
 }
 
-/* ... or that it was another's. */
 /* The CustomResourceDefinition of somebody else, or of an earlier version: what was counted is
  * remembered, whatever of it is seen. */
 static void a_history_that_is_not_kept_is_remembered(void **state)
@@ -323,6 +324,49 @@ static void a_history_that_is_not_kept_is_remembered(void **state)
     }
     assert_int_equal(f->kube.events, 1); /* told once */
     executor_fixture_close(f);
+}
+
+/* A field that an older definition does not name: whichever it is, one event says so. */
+static void any_field_that_is_not_kept_is_told(void **state)
+{
+    (void)state;
+    struct history history = {.known = true,
+                              .failures = 1,
+                              .restarts = 1,
+                              .incidents = 1,
+                              .attempt = 1,
+                              .incident_ms = 1000,
+                              .unexplained = 1,
+                              .formed = {1, 1}};
+    const struct history_field *const tables[] = {history_fields, replica_history_fields};
+    auto_arena struct arena *arena = arena_open();
+    const struct replica_history record = {.type = REPLICA_WORKER,
+                                           .uid = "u",
+                                           .counted = 1,
+                                           .earlier = 1,
+                                           .incidents = 1,
+                                           .left = true};
+    history_put(&history, record, arena);
+    history_complete(&history, REPLICA_WORKER, 1, arena);
+    const struct job_status counted = {.history = history};
+    int told = 0;
+    for (size_t i = 0; i < 2 * array_length(tables); i++) {
+        for (const struct history_field *row = tables[i / 2]; row->member; row++) {
+            struct executor_fixture *f = executor_fixture_open(0);
+            struct plan *plan = plan_open(f->cluster->arena);
+            bool is_dropped = i % 2 && row->name;
+            f->kube.drops = is_dropped ? row->name : NULL;
+            plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = &counted});
+            executor_fixture_start_plan(f, "ns/j", plan);
+            late_api_answer_all(&f->kube);
+            if (executor_history_is_pruned(f->executor) != is_dropped ||
+                f->kube.events != is_dropped)
+                fail_msg("%s %s", row->member, is_dropped ? "is lost in silence" : "is not lost");
+            told += f->kube.events;
+            executor_fixture_close(f);
+        }
+    }
+    assert_true(told >= 16);
 }
 
 /* Another operator has counted since. */
@@ -384,6 +428,7 @@ static void a_lost_answer_is_known_without_history(void **state)
     }
 }
 
+/* ... or that it was another's. */
 static void a_status_that_another_wrote_is_not_ours(void **state)
 {
     (void)state;
@@ -441,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
         cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
+        cmocka_unit_test(any_field_that_is_not_kept_is_told),
         cmocka_unit_test(who_leads_no_more_remembers_no_history),
         cmocka_unit_test(a_lost_answer_is_known_without_history),
         cmocka_unit_test(a_status_that_another_wrote_is_not_ours),

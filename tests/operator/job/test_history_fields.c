@@ -1,5 +1,5 @@
 /* A remembered status field is a row of history_fields: each field has one, and each row is copied,
- * compared, written, read and known to the CustomResourceDefinition. */
+ * compared, written, read, missed when it is dropped and known to the CustomResourceDefinition. */
 #include "operator/job/history_fields.h"
 #include "tests/support.h"
 
@@ -155,6 +155,58 @@ static void each_row_is_copied_compared_written_and_read(void **state)
     }
 }
 
+static void check_lost(const struct history *history, const char *drops, const char *in_record,
+                       const char *name, struct arena *arena)
+{
+    const struct job job = {.name = "j", .namespace_ = "ns"};
+    const struct job_status status = {.history = *history};
+    struct json *object = manifest_status(&job, &status), *answer = json_get(object, "history");
+    assert_null(manifest_lost_history(history, answer, arena));
+    if (drops)
+        json_remove(answer, drops);
+    else
+        json_remove(json_at(json_get(answer, "replicas"), 0), in_record);
+    const char *lost = manifest_lost_history(history, answer, arena);
+    if (!lost || strcmp(lost, name) != 0)
+        fail_msg("the loss of %s is told as that of %s", name, lost ? lost : "nothing");
+    json_free(object);
+}
+
+/* By a CustomResourceDefinition that does not name it. */
+static void the_row_that_was_dropped_is_named(void **state)
+{
+    struct arena *arena = ((struct crd_fixture *)*state)->arena;
+    for (const struct history_field *field = history_fields; field->member; field++) {
+        struct history history = {.known = true};
+        set_value(field, &history, arena);
+        if (field->name)
+            check_lost(&history, field->name, NULL, field->name, arena);
+    }
+    for (const struct history_field *field = replica_history_fields; field->member; field++) {
+        struct replica_history replica = {.type = REPLICA_WORKER, .uid = "u"};
+        struct history history = {.known = true};
+        set_value(field, &replica, arena);
+        history_put(&history, replica, arena);
+        check_lost(&history, NULL, field->name, arena_printf(arena, "replicas.%s", field->name),
+                   arena);
+    }
+    assert_string_equal(manifest_lost_history(&(struct history){.known = true}, NULL, arena),
+                        "history");
+}
+
+/* Of a map, one entry. */
+static void an_entry_that_was_dropped_is_told(void **state)
+{
+    struct arena *arena = ((struct crd_fixture *)*state)->arena;
+    const struct history history = {.known = true, .formed = {1, 2}};
+    const struct job job = {.name = "j", .namespace_ = "ns"};
+    const struct job_status status = {.history = history};
+    struct json *object = manifest_status(&job, &status), *answer = json_get(object, "history");
+    json_remove(json_get(answer, "formed"), "Worker");
+    assert_string_equal(manifest_lost_history(&history, answer, arena), "formed");
+    json_free(object);
+}
+
 static void the_texts_of_a_copy_are_its_own(void **state)
 {
     struct arena *arena = ((struct crd_fixture *)*state)->arena;
@@ -187,6 +239,10 @@ int main(void)
         cmocka_unit_test(each_field_has_a_row),
         cmocka_unit_test_setup_teardown(each_row_is_copied_compared_written_and_read,
                                         crd_fixture_open, crd_fixture_close),
+        cmocka_unit_test_setup_teardown(the_row_that_was_dropped_is_named, crd_fixture_open,
+                                        crd_fixture_close),
+        cmocka_unit_test_setup_teardown(an_entry_that_was_dropped_is_told, crd_fixture_open,
+                                        crd_fixture_close),
         cmocka_unit_test_setup_teardown(the_texts_of_a_copy_are_its_own, crd_fixture_open,
                                         crd_fixture_close),
         cmocka_unit_test_setup_teardown(each_row_is_a_property_of_the_definition, crd_fixture_open,
