@@ -289,6 +289,23 @@ static void list_variables(const char *others, struct arena *arena, struct str *
     }
 }
 
+/* Only prefixes that belong to the launchers: a pod has variables of other programs, too, which may
+ * resemble ours (DATAPATH and DATA_PATH). */
+static bool has_launcher_prefix(const char *variable)
+{
+    static const char *const prefixes[] = {"PET_", "FSDP_", "ACCELERATE_", "WANDB_"};
+    for (size_t i = 0; i < array_length(prefixes); i++)
+        if (str_starts_with(variable, prefixes[i]))
+            return true;
+    return false;
+}
+
+static bool is_slip(const char *variable, const struct nearest_word *near, const char *known)
+{
+    return has_launcher_prefix(variable) && near->is_slip &&
+           !config_names_have(known, variable, false);
+}
+
 int config_check_variables(char *const *variables, const char *others, struct arena *arena,
                            struct config *config, struct error *err)
 {
@@ -301,7 +318,7 @@ int config_check_variables(char *const *variables, const char *others, struct ar
         bool is_ours = str_starts_with(name, "AGENT_");
         struct nearest_word near = nearest_word(name, str_text(&known), " ");
         if (is_ours ? !is_mistaken(arena, name, strlen(name))
-                    : !near.is_slip || config_names_have(str_text(&known), name, false))
+                    : !is_slip(name, &near, str_text(&known)))
             continue;
         str_printf(&names, "%s%s", names.length ? ", " : "", name);
         if (near.is_slip)

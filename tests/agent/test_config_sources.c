@@ -30,9 +30,10 @@ static void mistaken_variables_are_told(void **state)
          british[] = "AGENT_OPTIMISER_LR=1", service[] = "AGENT_SERVICE_PORT=1",
          pods[] = "PET_NPROC_PER_NOD=2", right[] = "PET_NNODES=1", other[] = "PET_NUMA_BINDING=x",
          fsdp[] = "FSDP_SHARDNG_STRATEGY=NO_SHARD", cache[] = "HF_HUB_CACHE=/cache",
-         former[] = "AGENT_RUNTIME_COLLECTIVE_NOTES=20";
-    char *variables[] = {foo,  lr,    map,   preset, port,  size,   british, service,
-                         pods, right, other, fsdp,   cache, former, NULL};
+         former[] = "AGENT_RUNTIME_COLLECTIVE_NOTES=20", path[] = "DATAPATH=/x",
+         nccl[] = "NCCL_TIMEOUTS=1";
+    char *variables[] = {foo,   lr,    map,  preset, port,   size, british, service, pods,
+                         right, other, fsdp, cache,  former, path, nccl,    NULL};
     struct config config;
     struct error err;
     assert_ok(config_line_parse(arena, "--foo", "", &config, &err), &err);
