@@ -366,13 +366,12 @@ void script_describe(struct config *config, bool is_here, struct arena *arena)
 int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err)
 {
     size_t which = applied(config);
-    script_describe(config, text, arena);
-    return which <= ANY && text ? compare_text(config, which, text, arena, err) : 0;
+    return which <= ANY ? compare_text(config, which, text, arena, err) : 0;
 }
 
 int script_check(struct config *config, struct arena *arena, struct error *err)
 {
-    struct error ignored; /* the image has none of the scripts */
+    struct error unread;
     auto_free char *text = NULL;
     size_t bytes = 0;
     const char *script = config->value.runtime.script;
@@ -383,7 +382,12 @@ int script_check(struct config *config, struct arena *arena, struct error *err)
     if (is_there && !S_ISREG(found.st_mode)) /* reading a FIFO waits for its writer */
         return error_set(err, ERR_CONFIG, "%s is %s: it is no script", script,
                          S_ISDIR(found.st_mode) ? "a directory" : "not a regular file");
-    if (is_there && file_read(script, MAX_BYTES, &text, &bytes, &ignored) < 0)
-        text = NULL;
+    script_describe(config, is_there, arena);
+    if (!is_there || applied(config) > ANY) /* the image has none of the scripts */
+        return 0;
+    if (file_read(script, MAX_BYTES, &text, &bytes, &unread) < 0) {
+        config_add_headline(config, arena, "%s: its settings are not compared", unread.msg);
+        return 0;
+    }
     return script_compare(config, text, arena, err);
 }

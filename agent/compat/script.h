@@ -14,9 +14,10 @@ void script_names(struct str *out);
 /* Sets config->script_notice: which preset replaces runtime.script. is_here: the file
  * exists. Pure. */
 void script_describe(struct config *config, bool is_here, struct arena *arena);
-/* The same, and adds a headline for each difference that `text` shows (NULL: there is no file).
- * Pure. Errors: ERR_CONFIG if the script trains on other data. */
+/* Adds a headline for each difference that the script's `text` shows. Pure. Errors: ERR_CONFIG if
+ * the script trains on other data. */
 int script_compare(struct config *config, const char *text, struct arena *arena, struct error *err);
-/* Reads the file and compares it. Errors: also ERR_CONFIG if it is no regular file. */
+/* Describes, reads the file and compares it. A file that cannot be read gets a headline. Errors:
+ * also ERR_CONFIG if it is no regular file. */
 int script_check(struct config *config, struct arena *arena, struct error *err);
 #endif

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -266,6 +267,25 @@ static void a_long_script_is_read_to_its_end(void **state)
     assert_non_null(strstr(config.headline, "my.py has 9 as the default of --warmup_steps"));
 }
 
+static void a_script_that_cannot_be_read_is_told(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    auto_free char *directory = support_temp_dir();
+    const char *path = arena_printf(arena, "%s/train.py", directory);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(fd, 2 << 20), 0); /* larger than any script */
+    close(fd);
+    struct config config;
+    struct error err;
+    parse(&config, arena, arena_printf(arena, "--preset hyperpod --runtime.script %s", path));
+    assert_ok(script_check(&config, arena, &err), &err);
+    assert_null(strstr(config.script_notice, "no such file"));
+    assert_non_null(strstr(config.headline, "train.py"));
+    assert_non_null(strstr(config.headline, "its settings are not compared"));
+    support_remove_tree(directory);
+}
+
 static void who_stands_in_is_told(void **state)
 {
     (void)state;
@@ -306,6 +326,7 @@ int main(void)
         cmocka_unit_test(no_text_is_too_odd),
         cmocka_unit_test(a_script_of_trainers_is_told_by_its_numbers),
         cmocka_unit_test(a_long_script_is_read_to_its_end),
+        cmocka_unit_test(a_script_that_cannot_be_read_is_told),
         cmocka_unit_test(who_stands_in_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
