@@ -1,5 +1,5 @@
 /* Doubles as JSON writes them: with a point, whatever the locale of the process says. For
- * base/json*.c alone. */
+ * base/json*.c, and for YAML's numbers that JSON lacks. */
 #ifndef SHOAL_BASE_JSON_REAL_H
 #define SHOAL_BASE_JSON_REAL_H
 

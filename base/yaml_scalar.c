@@ -1,6 +1,7 @@
 #include "base/yaml_scalar.h"
 
 #include "base/json.h"
+#include "base/json_real.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -110,7 +111,7 @@ static struct json *as_float(const char *text)
     struct json *same = json_parse_text(text, JSON_ALLOW_SCALAR, NULL);
     if (same) /* keeps its digits */
         return same;
-    double value = strtod(text, NULL);
+    double value = json_real_value(text);
     return isfinite(value) ? json_new_real(value, 17) : NULL;
 }
 

@@ -35,6 +35,7 @@ operator/kube/watch.[ch]:base/.*|operator/kube/watch.h
 operator/leader/lease.[ch]:base/(backoff|clock).h|operator/leader/lease.h
 operator/manifest/pod.[ch]:base/(contract|mem|str).h|operator/job/.*|operator/(reconcile/restart|manifest/pod).h
 operator/apply/(expectations|steps).[ch]:base/(error|mem).h|operator/job/.*|operator/(reconcile/plan|apply/(expectations|steps)).h
+operator/apply/job_memory.[ch]:base/(mem|table).h|operator/job/(job_status|types).h|operator/apply/(event_budget|expectations|job_memory).h
 operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(types|names)).h
@@ -103,6 +104,9 @@ agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|
 agent/batches/.*:base/.*|kernels/(device|dtype|ops).h|agent/(config/config|models/model|text/tokenizer).h|agent/dataset/.*|agent/batches/.*
 agent/plan/.*:base/.*|kernels/(device|ops).h|agent/(config/config|models/.*|nn/tape|shard/.*|telemetry/(flops|json_row|run_numbers)).h|agent/plan/.*
 agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
+agent/trainer/step_totals.[ch]:base/(error|mem).h|kernels/device.h|agent/(comm/comm|models/model|shard/shard|trainer/step_totals).h
+agent/trainer/data_cursor.[ch]:base/error.h|agent/(batches/batch_source|config/config|plan/trainer_settings|trainer/data_cursor).h
+agent/trainer/host_state.[ch]:base/mem.h|agent/(checkpoint/checkpoint|shard/optim|shard/shard|trainer/host_state).h
 agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topology|nn/module|plan/.*|shard/shard|telemetry/.*|trainer/trainer).h|agent/report/.*
 agent/generate/.*:base/.*|kernels/(device|ops|random).h|agent/(checkpoint/pretrained.*|comm/comm|models/.*|shard/.*|text/tokenizer).h|agent/generate/.*
 agent/plan/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.h|agent/shard/(optim|optim_kind|schedule|shard).h|agent/plan/trainer_settings.h

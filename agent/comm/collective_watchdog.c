@@ -71,13 +71,11 @@ static void write_dump(const struct watchdog *w, const char *text)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s%d", w->options.dump_path, w->options.rank);
     FILE *file = fopen(path, "w");
-    if (!file || fputs(text, file) < 0)
-        log_warning("rank %d: the notes of its collectives cannot be written to %s",
-                    w->options.rank, path);
-    else
-        log_warning("rank %d: its last collectives are in %s", w->options.rank, path);
-    if (file)
-        fclose(file);
+    bool is_written = file && fputs(text, file) >= 0;
+    is_written = file && fclose(file) == 0 && is_written; /* a full disk may be told only here */
+    log_warning(is_written ? "rank %d: its last collectives are in %s"
+                           : "rank %d: its last collectives cannot be written to %s",
+                w->options.rank, path);
 }
 
 static void log_lines(int rank, char *text)

@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -186,8 +187,9 @@ void config_get_value(const struct config_key *key, const struct agent_config *c
         break;
     case TYPE_CHOICE: {
         const struct config_choice *c = key->choices;
-        while (c->value != *(const int64_t *)field)
+        while (c->spellings && c->value != *(const int64_t *)field)
             c++;
+        assert(c->spellings);
         str_add_bytes(out, c->spellings, strcspn(c->spellings, "="));
     }
     }

@@ -1,5 +1,6 @@
 /* The part of the status that outlives pods: failures, each counted once; attempts; completed
- * replicas. Functions that add to a history take its arena, and never change arrays in place. */
+ * replicas. Functions that add to a history take its arena, for arrays that grow. Other
+ * entries change in place: who needs the old ones takes a history_copy() first. */
 #ifndef SHOAL_OPERATOR_JOB_HISTORY_H
 #define SHOAL_OPERATOR_JOB_HISTORY_H
 
