@@ -72,7 +72,7 @@ struct checkpoint_save {
  * failed save leaves earlier checkpoints as they were and removes what it wrote. The next save
  * removes what a killed process left. A complete checkpoint of the same name is replaced in one
  * step; anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
- * ret_bytes: of all ranks' tensors. */
+ * ret_bytes: of the files with all ranks' tensors, headers included. */
 int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err);
 
 /* Removes the oldest complete checkpoints of the directory until `keep` (>= 1) are left, of those

@@ -1,4 +1,4 @@
-/* Opens the communicator for device memory: NCCL, staging through host memory, or the hosts' own
+/* Opens the communicator for device memory: NCCL, staging (comm_stage.h), or the hosts' own
  * communicator. All ranks make the same choice, over the communicator between their hosts. */
 #ifndef SHOAL_AGENT_COMM_COMM_DEVICE_H
 #define SHOAL_AGENT_COMM_COMM_DEVICE_H

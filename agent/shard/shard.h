@@ -8,8 +8,10 @@
  *
  * The tape's hooks call the engine around each use of a unit:
  *
- *  - forward: wait for the unit's gather, compute, reshard; the next gather runs meanwhile
- *  - backward: the same in reverse; the unit's reduction runs while the next unit computes
+ *  - forward: wait for the unit's gather, compute, reshard; with forward_prefetch the next gather
+ *    runs meanwhile
+ *  - backward: the same in reverse, with backward_prefetch; the unit's reduction runs while the
+ *    next unit computes
  *
  * The five strategies are settings of this one engine. W: ranks in the world.
  *
@@ -23,10 +25,11 @@
  * / S groups. Gradients are the mean over all ranks. The root unit stays unsharded from its first
  * use to the end of backward, as in PyTorch. A pass enters a unit's module at most once.
  *
- * Every rank issues its collectives in one order: the gather of unit u - 1 before the reduction of
- * u. They run on the engine's own streams. Events order these after all earlier work on the compute
- * stream, and before all later work once shard_finish() was called. So another user of the same
- * communicator must queue its collectives on the compute stream, between passes.
+ * Every rank issues its collectives in one order. With a backward prefetch the gather of unit u - 1
+ * comes before the reduction of u, with NO_PREFETCH after it. They run on the engine's own streams.
+ * Events order these after all earlier work on the compute stream, and before all later work once
+ * shard_finish() was called. So another user of the same communicator must queue its collectives on
+ * the compute stream, between passes.
  *
  * If the communicator is concurrent, reductions have a stream and a communicator of their own and
  * run beside gathers. Otherwise one stream runs both in that order. The bits are the same. */

@@ -1,18 +1,21 @@
 /* Unshards and reshards units, in hooks that the tape calls before and after each module. With
- * FULL_SHARD, BACKWARD_PRE and two units a, b below the root, the streams are given in this order:
+ * FULL_SHARD, forward_prefetch, BACKWARD_PRE and two units a, b below the root, the streams are
+ * given in this order:
  *
  *   hook                compute                      transfer (and reduces)
- *   before_forward a    wait for a                   gather a
+ *   before_forward a    wait for a                   gather a, then prefetch b
  *   after_forward a     free a
- *   before_forward b    wait for b                   gather b: runs while a computes
+ *   before_forward b    wait for b
  *   after_forward b     free b
  *   before_backward b   wait for b                   gather b, then prefetch a
  *   after_backward b    free b                       reduce b: behind the gather of a
  *   before_backward a   wait for a
  *   after_backward a    free a                       reduce a
  *
- * The host runs ahead of both streams, so gather b is queued while a computes. The gather of the
- * next unit comes before the reduction of this one: compute needs it sooner. */
+ * A gather waits for all that compute was given before it: its memory may be in use until then. So
+ * only a prefetch, which is queued before the unit's computation, runs beside it. Forward has none
+ * without forward_prefetch, nor in the first pass, whose order is not known before. A prefetch in
+ * backward comes before the reduction of this unit: compute needs it sooner. */
 #include "agent/shard/shard_engine.h"
 
 #include <assert.h>

@@ -111,7 +111,7 @@ static void add_on_shard_device(struct shard *shard, struct unit *u, const float
 
 /* Brings the reduced slice, of dtype t, to view.gradient: written by the step's first reduction,
  * added to by later ones. What goes to the shard device is fp32. */
-static void deliver(struct shard *shard, struct unit *u, enum dtype t, const void *slice)
+static void store_gradient(struct shard *shard, struct unit *u, enum dtype t, const void *slice)
 {
     int64_t count = u->layout->shard_count;
     float *gradient = u->view.gradient;
@@ -148,11 +148,11 @@ static void reduce_packed(struct shard *shard, struct unit *u)
                              u->layout->flat_count);
     reduce_between_ranks(shard, t, slice, shard->packed, count);
     if (!shard->offload) {
-        deliver(shard, u, t, slice);
+        store_gradient(shard, u, t, slice);
         return;
     }
     compute_ops(shard)->cast(shard->reduces, DTYPE_F32, shard->unpacked, t, slice, count);
-    deliver(shard, u, DTYPE_F32, shard->unpacked);
+    store_gradient(shard, u, DTYPE_F32, shard->unpacked);
 }
 
 static void reduce_whole(struct shard *shard, struct unit *u)
@@ -164,14 +164,14 @@ static void reduce_whole(struct shard *shard, struct unit *u)
     if (shard->group && !shard->offload && !u->accumulated)
         slice = u->view.gradient;
     reduce_between_ranks(shard, DTYPE_F32, slice, u->unsharded_gradient, count);
-    deliver(shard, u, DTYPE_F32, slice);
+    store_gradient(shard, u, DTYPE_F32, slice);
 }
 
 static void begin_range(const struct shard *shard, const struct unit *u)
 {
     const char *what = shard->group      ? "reduce_scatter"
                        : shard->replicas ? "all_reduce"
-                                         : "deliver"; /* there is nobody else */
+                                         : "store_gradient"; /* there is nobody else */
     stream_range_begin(shard->reduces,
                        &(struct stream_range){.what = what, .of = module_label(u->view.module)});
 }
