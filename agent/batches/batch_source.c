@@ -30,12 +30,12 @@ int batch_source_seek(struct batch_source *source, int64_t epoch, int64_t sample
     return source->fn->seek(source, epoch, samples, state, err);
 }
 
-void batch_source_fetch_ahead(struct batch_source *source, int64_t most)
+void batch_source_fetch_ahead(struct batch_source *source, int64_t max_batches)
 {
     struct batch_source *s = source;
     assert(!s->is_ahead);
     s->is_ahead = true;
-    s->ahead_result = s->fn->fetch(s, most, &s->ahead, &s->ahead_error);
+    s->ahead_result = s->fn->fetch(s, max_batches, &s->ahead, &s->ahead_error);
     if (s->ahead_result == 0)
         prefetcher_filled(s->prefetcher, s->ahead.batches);
 }
@@ -45,11 +45,11 @@ const struct step_batches *batch_source_ahead(const struct batch_source *source)
     return source->is_ahead && source->ahead_result == 0 ? &source->ahead : NULL;
 }
 
-int batch_source_next(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
-                      struct error *err)
+int batch_source_next(struct batch_source *source, int64_t max_batches,
+                      struct step_batches *ret_fetched, struct error *err)
 {
     if (!source->is_ahead)
-        batch_source_fetch_ahead(source, most);
+        batch_source_fetch_ahead(source, max_batches);
     source->is_ahead = false;
     if (source->ahead_result) {
         *err = source->ahead_error;

@@ -37,7 +37,7 @@ struct batch_source_functions {
     int (*seek)(struct batch_source *source, int64_t epoch, int64_t samples, const char *state,
                 struct error *err);
     /* Puts the micro-batches into the prefetcher's next set. */
-    int (*fetch)(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
+    int (*fetch)(struct batch_source *source, int64_t max_batches, struct step_batches *ret_fetched,
                  struct error *err);
     struct batch (*batch)(struct batch_source *source, int64_t i);
     const char *(*state)(struct batch_source *source);
@@ -68,7 +68,7 @@ struct batch_source_env {
     struct stream *stream;
     enum dtype dtype; /* of what images become */
     int rank, size;
-    int64_t most;                 /* micro-batches that will be fetched at once at the most */
+    int64_t max_batches;          /* micro-batches that will be fetched at once at the most */
     struct token_encoder encoder; /* for text; encode NULL: there is no tokenizer */
 };
 
@@ -83,13 +83,13 @@ void batch_source_close(struct batch_source *source); /* NULL-safe; the stream h
  * there, or "" at the beginning of an epoch. The stream has been synced. */
 int batch_source_seek(struct batch_source *source, int64_t epoch, int64_t samples,
                       const char *state, struct error *err);
-/* The next step begins: fetches its micro-batches, `most` or as many as the epoch still has, unless
- * batch_source_fetch_ahead() did. The stream has been synced since the step before began. */
-int batch_source_next(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
-                      struct error *err);
+/* The next step begins: fetches its micro-batches, `max_batches` or as many as the epoch still has,
+ * unless batch_source_fetch_ahead() did. The stream has been synced since the step before began. */
+int batch_source_next(struct batch_source *source, int64_t max_batches,
+                      struct step_batches *ret_fetched, struct error *err);
 /* Fetches what the next call of batch_source_next() will tell of, failures and notices too. For
  * when all of this step is queued: the device works on it meanwhile. */
-void batch_source_fetch_ahead(struct batch_source *source, int64_t most);
+void batch_source_fetch_ahead(struct batch_source *source, int64_t max_batches);
 /* What it fetched, until batch_source_next() or batch_source_seek(); NULL: nothing fetched. */
 const struct step_batches *batch_source_ahead(const struct batch_source *source);
 /* Queues the step's micro-batch i, each once and in order; valid until the next call. */

@@ -23,8 +23,8 @@ struct rows {
     int64_t *order;             /* [examples->count], of `epoch`; NULL: not shuffled */
     int64_t *samples;           /* [batch_rows], scratch */
     int64_t next;               /* batch to be fetched, counted from sampler.first on */
-    int64_t most;               /* batches at once */
-    struct example_batch *here; /* [2, most], in the prefetcher's sets */
+    int64_t max_batches;        /* batches at once */
+    struct example_batch *host; /* [2, max_batches], in the prefetcher's sets */
     char state[STATE_BYTES];    /* of the data: what a checkpoint must find again */
 };
 
@@ -85,18 +85,19 @@ static void fill(struct rows *s, int32_t *memory, struct example_batch *batch)
             ignore_row(s, i, batch);
 }
 
-static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
+static int fetch(struct batch_source *source, int64_t max_batches, struct step_batches *ret_fetched,
                  struct error *err)
 {
     (void)err;
     struct rows *s = of(source);
     int64_t left = batches_left(s);
-    assert(most <= s->most);
+    assert(max_batches <= s->max_batches);
     bool classes = s->model->task == MODEL_CLASSES;
-    *ret_fetched = (struct step_batches){.batches = left < most ? left : most, .same = classes};
+    *ret_fetched =
+        (struct step_batches){.batches = left < max_batches ? left : max_batches, .same = classes};
     for (int64_t i = 0; i < ret_fetched->batches; i++) {
         struct example_batch *batch =
-            &s->here[prefetcher_next_set(s->head.prefetcher) * s->most + i];
+            &s->host[prefetcher_next_set(s->head.prefetcher) * s->max_batches + i];
         fill(s, prefetcher_next(s->head.prefetcher, i), batch);
         ret_fetched->rows += batch->rows;
         ret_fetched->tokens += batch->rows * (batch->T + batch->T_source);
@@ -109,23 +110,24 @@ static int fetch(struct batch_source *source, int64_t most, struct step_batches 
 static struct batch batch(struct batch_source *source, int64_t i)
 {
     struct rows *s = of(source);
-    const struct example_batch *here = &s->here[prefetcher_set(s->head.prefetcher) * s->most + i];
-    struct example_batch there;
-    example_batch_layout(&there, &s->batcher, s->head.batch_rows,
+    const struct example_batch *host =
+        &s->host[prefetcher_set(s->head.prefetcher) * s->max_batches + i];
+    struct example_batch device;
+    example_batch_layout(&device, &s->batcher, s->head.batch_rows,
                          prefetcher_take(s->head.prefetcher, i));
     enum model_task task = s->model->task;
     bool translation = task == MODEL_TRANSLATION, classes = task == MODEL_CLASSES;
     return (struct batch){
-        .rows = here->rows,
-        .tokens = there.tokens,
-        .T = here->T,
-        .target = classes ? NULL : there.target,
-        .token_counts = translation ? NULL : there.token_counts,
-        .token_types = translation ? NULL : there.token_types,
-        .source = translation ? there.source : NULL,
-        .T_source = here->T_source,
-        .source_counts = translation ? there.source_counts : NULL,
-        .labels = classes || task == MODEL_PRETRAINING ? there.labels : NULL,
+        .rows = host->rows,
+        .tokens = device.tokens,
+        .T = host->T,
+        .target = classes ? NULL : device.target,
+        .token_counts = translation ? NULL : device.token_counts,
+        .token_types = translation ? NULL : device.token_types,
+        .source = translation ? device.source : NULL,
+        .T_source = host->T_source,
+        .source_counts = translation ? device.source_counts : NULL,
+        .labels = classes || task == MODEL_PRETRAINING ? device.labels : NULL,
     };
 }
 
@@ -139,7 +141,7 @@ static void close_rows(struct batch_source *source)
     struct rows *s = of(source);
     prefetcher_close(s->head.prefetcher);
     examples_close(s->examples);
-    free(s->here);
+    free(s->host);
     free(s->samples);
     free(s->order);
     free(s);
@@ -162,20 +164,20 @@ static enum examples_kind kind_of(enum model_task task)
 }
 
 /* Tokens of a row that is one sequence: what was asked for, else all that the model takes. */
-static int longest_of(const struct agent_config *c, const struct model *model, int64_t *ret_most,
-                      struct error *err)
+static int longest_of(const struct agent_config *c, const struct model *model,
+                      int64_t *ret_max_tokens, struct error *err)
 {
     enum { LEAST = 8 }; /* bos, two eos, and a little text */
-    int64_t most = model->language.max_tokens, asked = c->data.max_seq_length;
-    if (asked > most)
+    int64_t max_tokens = model->language.max_tokens, asked = c->data.max_seq_length;
+    if (asked > max_tokens)
         return error_set(err, ERR_CONFIG,
                          "data.max_seq_length: %lld tokens, but the model has only %lld positions",
-                         (long long)asked, (long long)most);
-    *ret_most = asked > 0 ? asked : most;
-    if (*ret_most < LEAST)
+                         (long long)asked, (long long)max_tokens);
+    *ret_max_tokens = asked > 0 ? asked : max_tokens;
+    if (*ret_max_tokens < LEAST)
         return error_set(err, ERR_CONFIG,
                          "data.max_seq_length: %lld tokens are too few: at least %d",
-                         (long long)*ret_most, LEAST);
+                         (long long)*ret_max_tokens, LEAST);
     return 0;
 }
 
@@ -261,9 +263,9 @@ static int open_examples(struct rows *s, const struct agent_config *c, bool trai
 static int open_buffers(struct rows *s, struct stream *stream, struct error *err)
 {
     int64_t size = example_batch_size(&s->batcher, s->head.batch_rows);
-    s->here = xcalloc(2 * (size_t)s->most, sizeof *s->here);
+    s->host = xcalloc(2 * (size_t)s->max_batches, sizeof *s->host);
     s->samples = xcalloc((size_t)s->head.batch_rows, sizeof *s->samples);
-    return prefetcher_open(stream, (size_t)size * sizeof(int32_t), s->most, "batch rows",
+    return prefetcher_open(stream, (size_t)size * sizeof(int32_t), s->max_batches, "batch rows",
                            &s->head.prefetcher, err);
 }
 
@@ -292,7 +294,7 @@ int batch_source_examples_open(const struct agent_config *config, enum data_spli
     s->head.what = config->data.dataset;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->model = model;
-    s->most = env->most;
+    s->max_batches = env->max_batches;
     s->seed = (uint64_t)config->runtime.seed;
     s->shuffle = train && config->data.shuffle;
     s->drop_last = train && config->data.drop_last;

@@ -17,8 +17,8 @@ struct images {
     struct loader loader;
     int64_t next; /* batch to be fetched, behind where the epoch was gone to */
     bool drop_last;
-    int64_t first[2];     /* batch that is in the prefetcher's sets */
-    int64_t most, pixels; /* batches at once; of an image */
+    int64_t first[2];            /* batch that is in the prefetcher's sets */
+    int64_t max_batches, pixels; /* batches at once; of an image */
     enum dtype dtype;
     void *input; /* [batch_rows, pixels] of dtype, on the device */
 };
@@ -65,14 +65,15 @@ static int64_t batches_left(const struct images *s)
            s->next;
 }
 
-static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
+static int fetch(struct batch_source *source, int64_t max_batches, struct step_batches *ret_fetched,
                  struct error *err)
 {
     (void)err;
     struct images *s = of(source);
-    assert(most <= s->most);
+    assert(max_batches <= s->max_batches);
     int64_t first = s->next, left = batches_left(s);
-    *ret_fetched = (struct step_batches){.batches = left < most ? left : most, .same = true};
+    *ret_fetched =
+        (struct step_batches){.batches = left < max_batches ? left : max_batches, .same = true};
     s->first[prefetcher_next_set(s->head.prefetcher)] = first;
     s->next += ret_fetched->batches;
     for (int64_t i = 0; i < ret_fetched->batches; i++) {
@@ -113,7 +114,7 @@ static void close_images(struct batch_source *source)
 static int open_buffers(struct images *s, struct error *err)
 {
     size_t labels = (size_t)s->head.batch_rows * sizeof(int32_t);
-    if (prefetcher_open(s->stream, prefetcher_aligned(image_bytes(s)) + labels, s->most,
+    if (prefetcher_open(s->stream, prefetcher_aligned(image_bytes(s)) + labels, s->max_batches,
                         "batch images", &s->head.prefetcher, err))
         return -1;
     return device_alloc(stream_device(s->stream), MEMORY_INPUT,
@@ -143,7 +144,7 @@ int batch_source_images_open(const struct agent_config *config, enum data_split 
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->stream = env->stream;
     s->dtype = env->dtype;
-    s->most = env->most;
+    s->max_batches = env->max_batches;
     if (dataset_open(config->data.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set, err) ||
         check_size(s, model, err)) {
         close_images(&s->head);

@@ -12,7 +12,7 @@
 struct windows {
     struct batch_source head; /* first: the functions get a pointer to it */
     struct token_loader *loader;
-    int64_t most;                    /* micro-batches of a step */
+    int64_t max_batches;             /* micro-batches of a step */
     struct token_position behind[2]; /* what is in the prefetcher's sets */
     char *position;                  /* of `behind`, as told last */
     struct token_bad_lines bad;      /* as last looked at */
@@ -83,16 +83,16 @@ static const char *look_for_bad_lines(struct windows *s, bool epoch_ended)
     return s->notice;
 }
 
-static int fetch(struct batch_source *source, int64_t most, struct step_batches *ret_fetched,
+static int fetch(struct batch_source *source, int64_t max_batches, struct step_batches *ret_fetched,
                  struct error *err)
 {
     struct windows *s = of(source);
-    assert(most <= s->most);
+    assert(max_batches <= s->max_batches);
     token_loader_release(s->loader);
     *ret_fetched = (struct step_batches){0};
     bool end = false;
     int64_t i = 0;
-    for (; i < most; i++) {
+    for (; i < max_batches; i++) {
         struct token_batch next;
         if (token_loader_next(s->loader, &next, &end, err))
             return -1;
@@ -140,7 +140,7 @@ static void close_windows(struct batch_source *source)
 static int open_prefetcher(struct windows *s, struct stream *stream, struct error *err)
 {
     size_t bytes = prefetcher_aligned(batch_bytes(s)) + batch_bytes(s);
-    return prefetcher_open(stream, bytes, s->most, "batch tokens", &s->head.prefetcher, err);
+    return prefetcher_open(stream, bytes, s->max_batches, "batch tokens", &s->head.prefetcher, err);
 }
 
 static struct token_options options_of(const struct agent_config *c, enum data_split split,
@@ -174,12 +174,12 @@ static struct token_options options_of(const struct agent_config *c, enum data_s
 static int window_of(const struct agent_config *c, const struct model *model, int64_t *ret_T,
                      struct error *err)
 {
-    int64_t most = model->language.max_tokens, asked = c->data.max_seq_length;
-    if (asked > most)
+    int64_t max_tokens = model->language.max_tokens, asked = c->data.max_seq_length;
+    if (asked > max_tokens)
         return error_set(err, ERR_CONFIG,
                          "data.max_seq_length: %lld tokens, but the model has only %lld positions",
-                         (long long)asked, (long long)most);
-    *ret_T = asked > 0 ? asked : most;
+                         (long long)asked, (long long)max_tokens);
+    *ret_T = asked > 0 ? asked : max_tokens;
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum dat
         .world_size = env->size,
         .batch_rows = s->head.batch_rows,
         .window = s->head.T,
-        .held = s->most,
+        .held = s->max_batches,
         .ahead = c->data.prefetch_factor * (workers > 0 ? workers : 1),
         .timeout_s = c->data.loader_timeout_s,
         .drop_last = drop_last,
@@ -225,7 +225,7 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
     s->head.batch_rows =
         split == SPLIT_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;
-    s->most = env->most;
+    s->max_batches = env->max_batches;
     if (window_of(config, model, &s->head.T, err) ||
         open_loader(s, config, split, model, env, err) || open_prefetcher(s, env->stream, err)) {
         close_windows(&s->head);

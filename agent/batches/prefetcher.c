@@ -17,10 +17,10 @@ struct slot {
 
 struct prefetcher {
     struct stream *compute, *copies;
-    size_t bytes; /* of a micro-batch */
-    int64_t most; /* micro-batches of a set */
-    void *host;   /* [2 sets, most, bytes] */
-    int set;      /* this step's */
+    size_t bytes;        /* of a micro-batch */
+    int64_t max_batches; /* micro-batches of a set */
+    void *host;          /* [2 sets, max_batches, bytes] */
+    int set;             /* this step's */
     int64_t counts[2];
     int64_t taken; /* of this step's */
     struct slot slots[2];
@@ -30,18 +30,18 @@ struct prefetcher {
 
 static void *host_of(const struct prefetcher *f, int set, int64_t i)
 {
-    return (char *)f->host + (size_t)(set * f->most + i) * f->bytes;
+    return (char *)f->host + (size_t)(set * f->max_batches + i) * f->bytes;
 }
 
-int prefetcher_open(struct stream *compute, size_t bytes, int64_t most, const char *what,
+int prefetcher_open(struct stream *compute, size_t bytes, int64_t max_batches, const char *what,
                     struct prefetcher **ret_prefetcher, struct error *err)
 {
     struct device *device = stream_device(compute);
     struct prefetcher *f = xcalloc(1, sizeof *f);
     f->compute = compute;
     f->bytes = prefetcher_aligned(bytes);
-    f->most = most;
-    size_t all = 2 * (size_t)most * f->bytes;
+    f->max_batches = max_batches;
+    size_t all = 2 * (size_t)max_batches * f->bytes;
     int result = stream_open(device, "input", &f->copies, err);
     if (result == 0)
         result = device_host_alloc(device, all, what, &f->host, err);
@@ -94,14 +94,14 @@ int prefetcher_next_set(const struct prefetcher *prefetcher)
 
 void *prefetcher_next(const struct prefetcher *prefetcher, int64_t i)
 {
-    assert(i >= 0 && i < prefetcher->most);
+    assert(i >= 0 && i < prefetcher->max_batches);
     return host_of(prefetcher, !prefetcher->set, i);
 }
 
 void prefetcher_filled(struct prefetcher *prefetcher, int64_t count)
 {
     struct prefetcher *f = prefetcher;
-    assert(count >= 0 && count <= f->most);
+    assert(count >= 0 && count <= f->max_batches);
     f->counts[!f->set] = count;
     if (count > 0 && f->taken == f->counts[f->set])
         send(f, host_of(f, !f->set, 0));

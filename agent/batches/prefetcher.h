@@ -13,9 +13,9 @@
 
 struct prefetcher;
 
-/* For at most `most` micro-batches a step, each of at most `bytes`. compute: the stream that works
- * on them, used until prefetcher_close(). Errors: ERR_MEMORY naming `what`. */
-int prefetcher_open(struct stream *compute, size_t bytes, int64_t most, const char *what,
+/* For at most `max_batches` micro-batches a step, each of at most `bytes`. compute: the stream that
+ * works on them, used until prefetcher_close(). Errors: ERR_MEMORY naming `what`. */
+int prefetcher_open(struct stream *compute, size_t bytes, int64_t max_batches, const char *what,
                     struct prefetcher **ret_prefetcher, struct error *err);
 void prefetcher_close(struct prefetcher *prefetcher); /* NULL-safe; compute has been synced */
 

@@ -14,7 +14,7 @@ static int settle_tie(const char *dir, struct architecture *a, struct error *err
     const struct model_family *family = a->family;
     struct pretrained *weights = NULL;
     struct error ignored;
-    bool differ = false, *tied = family->open_tie ? family->open_tie(a) : NULL;
+    bool differ = false, *tied = family->undetermined_tie ? family->undetermined_tie(a) : NULL;
     if (!tied || pretrained_open(dir, &weights, &ignored) < 0)
         return 0;
     int result = pretrained_tensors_differ(weights, family->embedding, family->head, &differ, err);

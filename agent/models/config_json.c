@@ -69,7 +69,8 @@ static const char nullable[] =
     "bos_token_id eos_token_id pad_token_id decoder_start_token_id num_key_value_heads head_dim "
     "n_inner num_decoder_layers sliding_window classifier_dropout attention_dropout rope_scaling "
     "rope_parameters original_max_position_embeddings problem_type id2label";
-static const char nullable_if_open[] = "tie_word_embeddings"; /* of families with open_tie */
+static const char nullable_if_undetermined[] =
+    "tie_word_embeddings"; /* of families with undetermined_tie */
 
 static int fail(const char *path, const struct lines *problems, struct error *err)
 {
@@ -95,8 +96,9 @@ int config_json_read(struct arena *arena, const char *path, const char *text, si
         architecture = architecture_default(family);
         if (family->set_head)
             family->set_head(&architecture, head);
-        reader.nullable =
-            family->open_tie ? arena_printf(arena, "%s %s", nullable, nullable_if_open) : nullable;
+        reader.nullable = family->undetermined_tie
+                              ? arena_printf(arena, "%s %s", nullable, nullable_if_undetermined)
+                              : nullable;
         json_read(&reader, root, family->fields, &architecture);
         if (family->check_fields)
             family->check_fields(&reader, &architecture);

@@ -67,8 +67,9 @@ struct model_family {
     bool (*depends_on_length)(const struct architecture *a, int64_t T);
     /* Whether config.json leaves open if the head is the embedding: then the weights decide. NULL:
      * never. */
-    bool *(*open_tie)(struct architecture *a);
-    const char *embedding, *head; /* of open_tie: the two tensors, which differ if it is not */
+    bool *(*undetermined_tie)(struct architecture *a);
+    const char *embedding,
+        *head; /* of undetermined_tie: the two tensors, which differ if it is not */
 
     const struct json_field *fields; /* of config.json, into struct architecture */
     /* What no single field can tell; NULL: nothing. */

@@ -68,10 +68,10 @@ static const struct model_override overrides[] = {
 
 /* Files of before transformers 5 do not say whether the decoder's output is scaled, and may say
  * that the head is tied although it is not. */
-static bool *open_tie(struct architecture *a)
+static bool *undetermined_tie(struct architecture *a)
 {
-    bool is_open = a->t5.tie_word_embeddings && a->t5.scaling != T5_SCALES_IF_TIED;
-    return is_open ? &a->t5.tie_word_embeddings : NULL;
+    bool is_undetermined = a->t5.tie_word_embeddings && a->t5.scaling != T5_SCALES_IF_TIED;
+    return is_undetermined ? &a->t5.tie_word_embeddings : NULL;
 }
 
 /* ---- config.json ---- */
@@ -171,7 +171,7 @@ const struct model_family family_t5 = {
     .set_defaults = set_defaults,
     .published = published,
     .overrides = overrides,
-    .open_tie = open_tie,
+    .undetermined_tie = undetermined_tie,
     .embedding = "shared.weight",
     .head = "lm_head.weight",
     .fields = fields,

@@ -160,9 +160,9 @@ static struct layers encoder_layers(const struct run_plan_facts *f)
     int64_t tokens = f->batch_rows * (f->sequence_tokens - a->target_tokens);
     int64_t whole =
         tokens * layer_bytes(a, f->bytes.value, a->checkpointing == TAPE_CHECKPOINTING_SELECTIVE);
-    bool is_again =
+    bool recomputes =
         a->checkpointing == TAPE_CHECKPOINTING_FULL; /* of each block its input, and one at work */
-    return (struct layers){a->L, whole, is_again ? tokens * f->bytes.value * a->D : whole};
+    return (struct layers){a->L, whole, recomputes ? tokens * f->bytes.value * a->D : whole};
 }
 
 static struct layers decoder_layers(const struct run_plan_facts *f)
@@ -174,8 +174,8 @@ static struct layers decoder_layers(const struct run_plan_facts *f)
     int64_t whole = tokens * (layer_bytes(a, f->bytes.value, is_selective) +
                               cross_bytes(a, f->bytes.value, is_selective)) +
                     source * value * 2 * a->kv_heads * a->hd;
-    bool is_again = a->checkpointing == TAPE_CHECKPOINTING_FULL;
-    return (struct layers){a->decoder_L, whole, is_again ? tokens * value * a->D : whole};
+    bool recomputes = a->checkpointing == TAPE_CHECKPOINTING_FULL;
+    return (struct layers){a->decoder_L, whole, recomputes ? tokens * value * a->D : whole};
 }
 
 static void add_activations(const struct run_plan_facts *f, struct run_plan *plan)
@@ -196,7 +196,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
             at_work = parts[i].whole;
     }
     plan->activations += a->checkpointing == TAPE_CHECKPOINTING_FULL ? at_work : 0;
-    plan->flowing = tokens * value * (a->I + a->D);
+    plan->activation_gradients = tokens * value * (a->I + a->D);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
     plan->logits = rows * a->V * value;
@@ -229,7 +229,7 @@ static void add_totals(const struct run_plan_facts *f, const struct run_plan *pl
 {
     int64_t step = s->transient + plan->activations + plan->logits;
     int64_t scratch = max(RUN_PLAN_SCRATCH, attention_scratch(f));
-    s->allowance = scratch + plan->flowing + step / RUN_PLAN_PART;
+    s->allowance = scratch + plan->activation_gradients + step / RUN_PLAN_PART;
     s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
     s->device = s->reserve + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);

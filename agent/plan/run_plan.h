@@ -114,11 +114,12 @@ struct run_plan {
     int64_t parameters;
     int units;
     struct run_plan_strategy strategies[RUN_PLAN_STRATEGIES]; /* FULL_SHARD first */
-    int64_t activations;      /* bytes per rank at the end of forward; 0: not known */
-    int64_t host_activations; /* likewise, on the host */
-    int64_t logits;           /* bytes of a chunk of them, and then of its gradient */
-    int64_t flowing; /* likewise, gradients of activations that a layer's backward works on */
-    int64_t graphs;  /* bytes per rank that CUDA graphs are allowed for */
+    int64_t activations;             /* bytes per rank at the end of forward; 0: not known */
+    int64_t host_activations;        /* likewise, on the host */
+    int64_t logits;                  /* bytes of a chunk of them, and then of its gradient */
+    int64_t activation_gradients;    /* likewise, gradients of activations that a layer's backward
+                                        works on */
+    int64_t graphs;                  /* bytes per rank that CUDA graphs are allowed for */
     int64_t samples, tokens;         /* of all ranks in an optimizer step */
     double flops[FLOPS_CONVENTIONS]; /* of all ranks in an optimizer step; 0: not known */
 };

@@ -43,7 +43,7 @@ int run_plan_savings(const struct agent_config *config, const struct model *mode
     offloads.memory.cpu_offload = true;
     const struct {
         const char *flag;
-        bool is_open;
+        bool applies;
         const struct agent_config *config;
         enum shard_strategy strategy;
     } rows[] = {
@@ -61,7 +61,7 @@ int run_plan_savings(const struct agent_config *config, const struct model *mode
         return -1;
     for (size_t i = 0; i < array_length(rows); i++) {
         int64_t then;
-        if (!rows[i].is_open)
+        if (!rows[i].applies)
             continue;
         if (plan(rows[i].config, model, place, rows[i].strategy, &then, err))
             return -1;

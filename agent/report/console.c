@@ -8,7 +8,7 @@ static double plain(double loss)
     return isnan(loss) ? (double)NAN : loss;
 }
 
-void console_lost_line(int64_t step, double lr, struct str *out)
+void console_nonfinite_line(int64_t step, double lr, struct str *out)
 {
     str_printf(
         out,
@@ -68,7 +68,8 @@ void console_step_line(const struct run_numbers *step, double samples_per_s, str
 void console_memory_line(const struct memory_use *use, struct str *out)
 {
     const double mib = 1024 * 1024;
-    str_printf(out, "Peak memory per rank: %.2f MiB, each kind at its own time (%lld bytes:",
+    str_printf(out,
+               "Peak memory per rank: %.2f MiB, per-category peaks, not simultaneous (%lld bytes:",
                (double)use->peak_total_bytes / mib, (long long)use->peak_total_bytes);
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         str_printf(out, " %s %lld", memory_kind_name((enum memory_kind)kind),

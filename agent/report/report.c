@@ -24,10 +24,10 @@ struct report {
     int64_t loop_begin_us, progress_us;
     int64_t step_end_us; /* of the last step, or of the pause behind it */
     int64_t eval_begin_us, save_begin_us;
-    double held_up_s; /* by the save that goes on beside the training */
+    double stall_s; /* by the save that goes on beside the training */
     struct throughput throughput;
-    double lost_lr;
-    int64_t lost_step; /* the first with a loss that is no number; 0: none */
+    double first_nonfinite_lr;
+    int64_t first_nonfinite_step; /* the first with a loss that is no number; 0: none */
 };
 
 static double seconds_since(const struct report *r, int64_t us)
@@ -166,17 +166,17 @@ static void send_progress(struct report *r, const struct run_numbers *step, int6
 }
 
 /* Once, at the first step that shows it. */
-static void warn_if_lost(struct report *r, const struct run_numbers *step)
+static void warn_if_nonfinite(struct report *r, const struct run_numbers *step)
 {
-    if (r->lost_step > 0 || step->is_empty || isfinite(step->loss))
+    if (r->first_nonfinite_step > 0 || step->is_empty || isfinite(step->loss))
         return;
-    r->lost_step = step->step;
-    r->lost_lr = step->lr;
+    r->first_nonfinite_step = step->step;
+    r->first_nonfinite_lr = step->lr;
     if (r->setting.rank > 0)
         return;
     auto_str struct str line;
     str_init(&line, LINE_BYTES);
-    console_lost_line(r->lost_step, r->lost_lr, &line);
+    console_nonfinite_line(r->first_nonfinite_step, r->first_nonfinite_lr, &line);
     log_warning("%s", str_text(&line));
 }
 
@@ -202,7 +202,7 @@ static void on_step(void *ctx, const struct run_numbers *step)
     r->step_end_us = now_us;
     telemetry_step(r->telemetry, &numbers);
     throughput_add(&r->throughput, step->samples, now_us);
-    warn_if_lost(r, step);
+    warn_if_nonfinite(r, step);
     print_step(r, step, now_us);
     send_progress(r, step, now_us);
 }
@@ -265,7 +265,7 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
 static void on_save_in_background(void *ctx)
 {
     struct report *r = ctx;
-    r->held_up_s = seconds_since(r, r->save_begin_us);
+    r->stall_s = seconds_since(r, r->save_begin_us);
     skip_pause(r);
 }
 
@@ -275,14 +275,14 @@ static void report_save(struct report *r, const struct trainer_save *saved, bool
         .step = saved->step,
         .path = saved->path,
         .seconds = seconds_since(r, r->save_begin_us),
-        .held_up_s = r->held_up_s + seconds_since(r, r->step_end_us),
+        .stall_s = r->stall_s + seconds_since(r, r->step_end_us),
         .bytes = saved->bytes,
         .at_epoch_end = saved->at_epoch_end,
         .epoch = saved->epoch,
         .failed = failed,
     };
     telemetry_checkpoint(r->telemetry, &save);
-    r->held_up_s = 0;
+    r->stall_s = 0;
     skip_pause(r);
 }
 
@@ -324,9 +324,9 @@ void report_end(struct report *r, const struct module *module, const struct memo
     }
     console_throughput_line(&r->throughput, r->setting.world_size, &text);
     console_memory_line(use, &text);
-    if (r->lost_step > 0) {
+    if (r->first_nonfinite_step > 0) {
         str_add(&text, "Warning: ");
-        console_lost_line(r->lost_step, r->lost_lr, &text);
+        console_nonfinite_line(r->first_nonfinite_step, r->first_nonfinite_lr, &text);
         str_add(&text, "\n");
     }
     print(r, &text);

@@ -80,9 +80,9 @@ struct run_eval {
 struct run_save {
     int64_t step;
     const char *path;
-    double seconds;   /* from the request until it was durable */
-    double held_up_s; /* of these, how long the loop waited: less, if a thread wrote it */
-    int64_t bytes;    /* of all ranks; 0: not known */
+    double seconds; /* from the request until it was durable */
+    double stall_s; /* of these, how long the loop waited: less, if a thread wrote it */
+    int64_t bytes;  /* of all ranks; 0: not known */
     bool failed;
     bool at_epoch_end;
     int64_t epoch; /* whole epochs done */

@@ -106,7 +106,7 @@ void run_state_eval(struct run_state *s, const struct run_eval *eval, int64_t wa
 
 void run_state_save(struct run_state *s, const struct run_save *save, int64_t wall_us)
 {
-    s->phase_s[PHASE_CHECKPOINT] += save->held_up_s;
+    s->phase_s[PHASE_CHECKPOINT] += save->stall_s;
     s->tried_step = save->step;
     if (save->failed) {
         s->failed_saves++;

@@ -40,7 +40,7 @@ static int open_data(struct trainer *t, struct batch_source_env *ret_env, struct
         .dtype = trainer_dtype(c),
         .rank = t->world->rank,
         .size = t->world->size,
-        .most = c->optimizer.gradient_accumulation_steps,
+        .max_batches = c->optimizer.gradient_accumulation_steps,
     };
     t->cursor.world_size = t->world->size;
     if (open_tokenizer(t, &ret_env->encoder, err))
@@ -72,7 +72,7 @@ static int open_evaluation(struct trainer *t, struct batch_source_env env, struc
 {
     if (t->config->eval.strategy == EVAL_NO)
         return 0;
-    env.most = 1;
+    env.max_batches = 1;
     int result = batch_source_open(t->config, SPLIT_EVAL, t->model, &env, &t->cursor.test, err);
     if (result == 0)
         result = try_evaluation(t, err);

@@ -3,7 +3,8 @@
 
 struct sgd_settings {
     float lr, momentum, weight_decay;
-    float of_g, of_m; /* the update is of_g * g + of_m * m */
+    float gradient_coefficient, momentum_coefficient; /* the update is gradient_coefficient * g +
+                                                         momentum_coefficient * m */
 };
 
 struct sgd_args {
@@ -25,7 +26,7 @@ static inline void momentum_element(const void *settings, float *w, float grad, 
     const struct sgd_settings *s = settings;
     float g = grad + s->weight_decay * *w;
     *m = s->momentum * *m + g;
-    *w -= s->lr * (s->of_g * g + s->of_m * *m);
+    *w -= s->lr * (s->gradient_coefficient * g + s->momentum_coefficient * *m);
 }
 
 CPU_HOT static void plain_piece(const void *args, int64_t first, int64_t last)
@@ -46,8 +47,8 @@ void cpu_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, i
     assert(m || step->momentum == 0);
     struct sgd_args args = {{t, w, g, m, NULL, key, first},
                             {step->lr, step->momentum, step->weight_decay,
-                             .of_g = step->nesterov ? 1 : 0,
-                             .of_m = step->nesterov ? step->momentum : 1}};
+                             .gradient_coefficient = step->nesterov ? 1 : 0,
+                             .momentum_coefficient = step->nesterov ? step->momentum : 1}};
     cpu_queue_pieces(s, __func__, m ? momentum_piece : plain_piece, count, CPU_GRAIN, &args,
                      sizeof args);
 }

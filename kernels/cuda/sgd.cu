@@ -14,13 +14,14 @@ struct plain_rule {
 /* m starts at 0, so that the first step sets it to the gradient. */
 struct momentum_rule {
     float lr, weight_decay, momentum;
-    float of_g, of_m; /* the update is of_g * g + of_m * m */
+    float gradient_coefficient, momentum_coefficient; /* the update is gradient_coefficient * g +
+                                                         momentum_coefficient * m */
 
     __device__ void step(float *w, float grad, float *m, float *) const
     {
         float g = fmaf(weight_decay, *w, grad);
         *m = fmaf(momentum, *m, g);
-        *w = fmaf(-lr, fmaf(of_m, *m, of_g * g), *w);
+        *w = fmaf(-lr, fmaf(momentum_coefficient, *m, gradient_coefficient * g), *w);
     }
 };
 

@@ -16,10 +16,10 @@ const struct history_field history_fields[] = {
     {FIELD(history, failures), .name = "failures", .kind = HISTORY_COUNT, .print = " failures="},
     /* also as 0: `kubectl get pytorchjobs -o wide` has a column of it */
     {FIELD(history, restarts), .name = "restarts", .kind = HISTORY_COUNT, .print = " restarts=",
-     .as_failures = true, .always = true},
+     .compares_to_failures = true, .always = true},
     /* also as 0: so the CustomResourceDefinition of Shoal 0.1 is known by the first status */
     {FIELD(history, incidents), .name = "incidents", .kind = HISTORY_COUNT,
-     .print = " incidents=", .as_failures = true, .always = true},
+     .print = " incidents=", .compares_to_failures = true, .always = true},
     {FIELD(history, attempt), .name = "attempt", .kind = HISTORY_COUNT, .print = " attempt="},
     {FIELD(history, incident_ms), .name = "incidentTime", .kind = HISTORY_TIME},
     {FIELD(history, unexplained), .name = "unexplained", .kind = HISTORY_COUNT},
@@ -186,7 +186,7 @@ void history_print(const struct history *history, struct str *out)
             continue;
         if (field->kind == HISTORY_COUNT) {
             int32_t count = VALUE(history, field, int32_t);
-            if (count != (field->as_failures ? history->failures : 0))
+            if (count != (field->compares_to_failures ? history->failures : 0))
                 str_printf(out, "%s%" PRId32, field->print, count);
         } else if (field->kind == HISTORY_COUNTS) {
             print_counts(field, &VALUE(history, field, int32_t), out);

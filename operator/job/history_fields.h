@@ -27,10 +27,11 @@ struct history_field {
     const char *count;  /* the C field that counts its elements; NULL: there is none */
     const char *name;   /* in the status; NULL: not written */
     enum history_kind kind;
-    size_t offset;     /* in its struct */
-    const char *print; /* printed before the value; NULL: not printed */
-    bool as_failures;  /* printed if it differs from history.failures, else if it is not zero */
-    bool always;       /* written even if it is zero */
+    size_t offset;             /* in its struct */
+    const char *print;         /* printed before the value; NULL: not printed */
+    bool compares_to_failures; /* printed if it differs from history.failures, else if it is not
+                                  zero */
+    bool always;               /* written even if it is zero */
 };
 
 /* In the order in which they are printed; they end with a row without `member`. */

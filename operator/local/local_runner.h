@@ -12,7 +12,7 @@ struct local_launch {
     const char *container; /* its name; in the pod's arena */
     struct local_process process;
     char restart_count[48]; /* "SHOAL_RESTART_COUNT=N", the last of process.env */
-    pid_t guard;            /* 0: not running */
+    pid_t guard;            /* its supervisor process (local_process.h); 0: not running */
 };
 
 struct local_runner {

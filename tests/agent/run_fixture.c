@@ -51,7 +51,7 @@ void run_fixture_state(struct run_state *state)
     const struct run_save save = {.step = 3,
                                   .path = "checkpoints/llama_v3-3steps",
                                   .seconds = 2,
-                                  .held_up_s = 0.5,
+                                  .stall_s = 0.5,
                                   .bytes = 1 << 20};
     int64_t now_us = RUN_FIXTURE_WALL_US;
     run_state_init(state, &facts, now_us);

@@ -63,8 +63,11 @@ int source_rows_open(const struct agent_config *config, enum model_task task, in
     assert_ok(device_open("cpu", 1, &rank->device, err), err);
     assert_ok(stream_open(rank->device, "test", &rank->stream, err), err);
     rank->model = model_of(task);
-    struct batch_source_env env = {
-        .stream = rank->stream, .rank = r, .size = size, .most = 2, .encoder = texts_encoder()};
+    struct batch_source_env env = {.stream = rank->stream,
+                                   .rank = r,
+                                   .size = size,
+                                   .max_batches = 2,
+                                   .encoder = texts_encoder()};
     env.encoder.adds_eos = true;
     env.encoder.pad = PAD;
     env.encoder.mask = mask;

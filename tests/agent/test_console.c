@@ -46,7 +46,7 @@ static void a_loss_that_is_no_number_is_nan_and_told(void **state)
     assert_string_equal(str_text(&text), "Train Epoch: 1 \tLoss: nan\n");
     auto_str struct str lost;
     str_init(&lost, 1024);
-    console_lost_line(12, 50, &lost);
+    console_nonfinite_line(12, 50, &lost);
     assert_non_null(strstr(str_text(&lost), "since step 12 (lr 50)"));
 }
 

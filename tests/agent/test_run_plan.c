@@ -243,7 +243,7 @@ static void scratch_is_what_attention_has_if_that_is_more(void **state)
         run_plan_make(&f, &plan);
         const struct run_plan_strategy *s = &plan.strategies[0];
         int64_t step = s->transient + plan.activations + plan.logits;
-        int64_t scratch = s->allowance - plan.flowing - step / RUN_PLAN_PART;
+        int64_t scratch = s->allowance - plan.activation_gradients - step / RUN_PLAN_PART;
         if (scratch != rows[i].scratch)
             fail_msg("row %zu: %lld bytes instead of %lld", i, (long long)scratch,
                      (long long)rows[i].scratch);

@@ -125,7 +125,7 @@ static void time_goes_to_its_phase_and_saves_are_counted(void **state)
     assert_true(s.phase_s[PHASE_CHECKPOINT] == 0.5);
     assert_true(s.train_s == 1.5 && s.elapsed_s == 5);
     assert_true(s.checkpoint_age_s == 0 && s.saved_step == 3);
-    const struct run_save failed = {.step = 4, .failed = true, .held_up_s = 1};
+    const struct run_save failed = {.step = 4, .failed = true, .stall_s = 1};
     run_state_save(&s, &failed, s.saved_wall_us + 7000000);
     assert_int_equal(s.saves, 1);
     assert_int_equal(s.failed_saves, 1);

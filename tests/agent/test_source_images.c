@@ -52,7 +52,8 @@ static void read_rank(const struct agent_config *config, int r, int size, int64_
     struct error err;
     assert_ok(device_open("cpu", 1, &device, &err), &err);
     assert_ok(stream_open(device, "test", &stream, &err), &err);
-    const struct batch_source_env env = {.stream = stream, .rank = r, .size = size, .most = 1};
+    const struct batch_source_env env = {
+        .stream = stream, .rank = r, .size = size, .max_batches = 1};
     assert_ok(batch_source_open(config, SPLIT_TRAIN, &model, &env, &source, &err), &err);
     assert_ok(batch_source_seek(source, 1, samples, "", &err), &err);
     for (int64_t b = 0; b < most; b++) {
