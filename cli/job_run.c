@@ -18,7 +18,7 @@
 #include "operator/reconcile/reconcile.h"
 
 enum {
-    PASSES_MAX = 1000,          /* a job that does not come to rest is a bug */
+    PASSES_MAX = 1000,          /* a job that does not converge is a bug */
     FIXED_FDS = 4,              /* children, stop, progress, stdout; then the logs */
     HINT_MAX_BYTES = 4096,      /* more than a manifest's names take */
     STOPPED_PATIENCE_MS = 1000, /* for a reader of stdout that may have been stopped as well */
@@ -141,7 +141,8 @@ static int settle(struct run *run, struct error *err)
         if (plan->count == 0 || plan->actions[0].kind == ACTION_REQUEUE)
             return 0;
     }
-    return error_set(err, ERR_UNSUPPORTED, "job %s does not come to rest", run->job->name);
+    return error_set(err, ERR_UNSUPPORTED, "job %s did not converge after %d passes",
+                     run->job->name, PASSES_MAX);
 }
 
 static int64_t longest_grace_ms(const struct job *job)

@@ -56,11 +56,13 @@ static int print_help(bool only_advice)
                only_advice ? "recommend" : "plan");
     str_add(
         &help,
-        "`shoal plan` prints what a training run will need, before any GPU is paid for:\n"
-        "parameters, units, memory per rank for each sharding strategy, bytes sent and FLOPs per\n"
-        "step. `shoal recommend` prints only the flags and machines for a model of that size.\n"
-        "Both take all options of the agent (shoal-agent --help), and these:\n"
-        "\n");
+        only_advice
+            ? "Prints sharding flags and machines for a model of the configured size. `shoal plan`\n"
+              "prints all that a run will need: parameters, memory per rank, bytes sent and FLOPs.\n"
+            : "Prints what a training run will need, before any GPU is paid for: parameters, units,\n"
+              "memory per rank for each sharding strategy, bytes sent and FLOPs per step.\n"
+              "`shoal recommend` prints only the flags and machines for a model of that size.\n");
+    str_add(&help, "Takes all options of the agent (shoal-agent --help), and these:\n\n");
     options_help(table.rows, &help);
     fputs(str_text(&help), stdout);
     return EXIT_DONE;

@@ -49,16 +49,16 @@ static const struct config_key keys[] = {
              "fsdp_forward_prefetch", "gather the next unit while this one computes",
              .environment = "FSDP_FORWARD_PREFETCH", .needs = {NEED_SHARDS}),
     KEY_BOOL("parallel", "limit_all_gathers", parallel.limit_all_gathers, "true",
-             "fsdp_limit_all_gathers", "at most two units gathered and not yet dropped",
+             "fsdp_limit_all_gathers", "at most two units unsharded and not yet resharded",
              .needs = {NEED_SHARDS}),
     KEY_BOOL("parallel", "sync_module_states", parallel.sync_module_states, "true",
              "fsdp_sync_module_states",
-             "all ranks begin with the same values, as they do whatever this says",
+             "no effect: all ranks begin with the same values in any case",
              .environment = "FSDP_SYNC_MODULE_STATES"),
     KEY_BOOL("parallel", "cpu_ram_efficient_loading", parallel.cpu_ram_efficient_loading, "true",
              "fsdp_cpu_ram_efficient_loading",
-             "no rank holds a whole model on the host: each reads its own slices, whatever this "
-             "says; needs sync_module_states",
+             "no rank holds a whole model on the host: each reads its own slices in any case; "
+             "no effect, but needs sync_module_states",
              .environment = "FSDP_CPU_RAM_EFFICIENT_LOADING"),
 
     KEY_CHOICE("precision", "mixed_precision", precision.mixed, "auto",

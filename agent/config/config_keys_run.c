@@ -9,11 +9,14 @@
 static const struct config_key keys[] = {
     KEY_INT("logging", "logging_steps", logging.steps, "-1", -1, 1e12, "logging_freq",
             "optimizer steps between lines with step and loss; 0: none; -1: 10, mnist_cnn: 0"),
-    KEY_CHOICE("logging", "style", logging.style, "auto",
-               CHOICES({"mnist=none", STYLE_NONE}, {"plain", STYLE_PLAIN}, {"adt", STYLE_ADT},
-                       {"fabric", STYLE_FABRIC}, {"t5-fsdp", STYLE_T5},
-                       {"auto", CONFIG_STYLE_AUTO}),
-               NULL, "whose lines are printed; auto: mnist for mnist_cnn, else plain"),
+    KEY_CHOICE(
+        "logging", "style", logging.style, "auto",
+        CHOICES({"mnist=none", STYLE_NONE}, {"plain", STYLE_PLAIN}, {"adt", STYLE_ADT},
+                {"fabric", STYLE_FABRIC}, {"t5-fsdp", STYLE_T5}, {"auto", CONFIG_STYLE_AUTO}),
+        NULL,
+        "format of the lines of a run; mnist: PyTorch's MNIST example, plain: Shoal's own, adt: AWS's "
+        "FSDP sample, fabric: the GPLSI Fabric scripts, t5-fsdp: PyTorch's T5 tutorial; auto: mnist for "
+        "mnist_cnn, else plain"),
     KEY_CHOICE("logging", "lang", logging.lang, "en", CHOICES({"en", LANG_EN}, {"ko", LANG_KO}),
                NULL, "language of the lines of style t5-fsdp; all others are English"),
     KEY_CHOICE("logging", "level", logging.level, "info",

@@ -22,7 +22,8 @@ static void add_head(const struct run_plan *p, const struct run_plan_facts *f, s
 {
     const struct plan_bytes *b = &f->bytes;
     add_count(p->parameters, out);
-    str_printf(out, " parameters in %d unit%s; bytes per element: values %d, masters %d, ",
+    str_printf(out,
+               " parameters in %d unit%s; bytes per element: parameters %d, master weights %d, ",
                p->units, p->units == 1 ? "" : "s", b->value, b->master);
     str_printf(out, "optimizer %d, gradients %d\n", b->state, b->gradient);
     str_printf(out, "%d rank%s, %" PRId64 " sample%s each, %" PRId64 " micro-batch%s per step: ",
@@ -126,8 +127,8 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
         str_add(out, "Not in the total: activations, which are not known for this model\n");
     str_printf(
         out,
-        "In the total, as an allowance, for which no run is refused: scratch of ops and gaps "
-        "between tensors %.3f GB",
+        "In the total, estimated overhead, not part of the out-of-memory check: scratch of ops and "
+        "gaps between tensors %.3f GB",
         (double)p->strategies[current - FULL_SHARD].allowance / giga);
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);

@@ -18,14 +18,15 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
     return job->run_policy.restart_scope == SCOPE_JOB && pod->attempt < history->attempt;
 }
 
-static void add_pod_lost_event(struct plan *plan, const struct child *child)
+static void add_force_delete_event(struct plan *plan, const struct child *child)
 {
-    const char *why = child->pod->node_lost_ms ? "its node is lost"
-                                               : "it has terminated and is past its grace period";
+    bool node_lost = child->pod->node_lost_ms != 0;
+    const char *why =
+        node_lost ? "its node is lost" : "it has terminated and is past its grace period";
     plan_add(plan,
              (struct action){.kind = ACTION_EVENT,
                              .event_type = EVENT_WARNING,
-                             .reason = "PodLost",
+                             .reason = node_lost ? "PodLost" : "PodForceDeleted",
                              .message = arena_printf(plan->arena, "Pod %s is deleted by force: %s",
                                                      child->name, why)});
 }
@@ -34,7 +35,7 @@ void children_delete(struct plan *plan, enum action_kind kind, const struct chil
 {
     if (child->lost) {
         kind = ACTION_FORCE_DELETE_POD;
-        add_pod_lost_event(plan, child);
+        add_force_delete_event(plan, child);
     }
     /* A second DELETE of what is being deleted would do nothing, unless it takes the grace period
      * away. */

@@ -36,7 +36,7 @@ void policy_waiting(const struct job *job, const struct view *view, struct block
             pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED)
             continue;
         blocker_set(blocker, pod->waiting_reason,
-                    arena_printf(arena, "Pod %s waits: %s%s%s", pod->name, pod->waiting_reason,
+                    arena_printf(arena, "Pod %s is waiting: %s%s%s", pod->name, pod->waiting_reason,
                                  pod->waiting_message ? ": " : "",
                                  pod->waiting_message ? pod->waiting_message : ""));
         return;

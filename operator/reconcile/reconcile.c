@@ -199,7 +199,7 @@ static const char *restarting_text(struct reconcile_context *ctx, const struct p
         return context_text(ctx, "PyTorchJob %s is restarting because %" PRId32 " %s pod(s) %s.",
                             name, replicas[type].failed, names_replica_type(type), leaving);
     if (is_running(ctx))
-        return context_text(ctx, "PyTorchJob %s is restarting because pods of it are gone.", name);
+        return context_text(ctx, "PyTorchJob %s is restarting because pods are missing.", name);
     return context_text(ctx, "PyTorchJob %s is restarting because no %s replica is running.", name,
                         names_replica_type(deciding_type(ctx->job)));
 }
@@ -339,7 +339,8 @@ static void reconcile_invalid(struct reconcile_context *ctx)
     ctx->status.completion_ms = ctx->snapshot->now_ms;
 }
 
-/* The job with as many replicas as are seen or remembered: what it says of them may be the slip. */
+/* The job with as many replicas as are seen or remembered: what it says of them may be
+ * the invalid field. */
 static const struct job *job_as_seen(const struct reconcile_context *ctx)
 {
     const struct history *history = &ctx->status.history;
@@ -359,10 +360,10 @@ static const struct job *job_as_seen(const struct reconcile_context *ctx)
     return job;
 }
 
-/* The specification was spoilt after the job had started: nothing is made, deleted or failed by it
- * until that is mended, as that would lose work over a slip. What needs none of it goes on: the
- * counts, and the end of a job whose master is done. A deadline does, too, unless it
- * is the slip. */
+/* The specification became invalid after the job had started: nothing is made, deleted or failed by
+ * it until that is fixed, as that would lose work over a mistake. What needs none of it goes on:
+ * the counts, and the end of a job whose master is done. A deadline does, too, unless it is the
+ * invalid field. */
 static void reconcile_invalid_edit(struct reconcile_context *ctx)
 {
     struct blocker blocker = {.reason = REASON_INVALID, .message = ctx->job->invalid};
@@ -383,8 +384,8 @@ static void reconcile_invalid_edit(struct reconcile_context *ctx)
     set_waiting(ctx, &blocker);
 }
 
-/* Without sight of its children nothing can be decided about a job: that is told, in the words of
- * the API server, which name the right that is missing. */
+/* Without sight of its children nothing can be decided about a job: that is reported, in the words
+ * of the API server, which name the right that is missing. */
 static void reconcile_forbidden(struct reconcile_context *ctx)
 {
     struct blocker blocker = {.reason = "Forbidden", .message = ctx->snapshot->list_forbidden};

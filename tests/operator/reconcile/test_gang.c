@@ -112,8 +112,8 @@ static const struct story plugins[] = {
      "create pod j-worker-0 attempt 0\n"},
     {"and the reason is the pods'", 1, 1, "OnFailure", "",
      "gang coscheduler; settle; stuck worker-0 Unschedulable; pass",
-     "status Created=T Waiting=T(Unschedulable: Pod j-worker-0 waits: Unschedulable) Master=0/0/0 Worker=0/0/0 start=1000\n"
-     "event Warning Unschedulable: Pod j-worker-0 waits: Unschedulable\n"},
+     "status Created=T Waiting=T(Unschedulable: Pod j-worker-0 is waiting: Unschedulable) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "event Warning Unschedulable: Pod j-worker-0 is waiting: Unschedulable\n"},
     {"X25 it goes when the job is finished", 0, 1, "OnFailure", "",
      "gang coscheduler; settle; run *; exit * 0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob ns/j successfully completed.) Worker=0/1/0 start=1000 completion=1000 done:worker-0\n"

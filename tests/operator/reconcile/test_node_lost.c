@@ -58,7 +58,7 @@ static const struct story overdue[] = {
      "force delete pod j-worker-0 u4\n"},
     {"a pod in which nothing runs any more can be deleted by force anywhere", 0, 2, "OnFailure", "",
      "patience 60000; settle; run *; settle; exit worker-0 1; pass; wait 90000; pass",
-     "event Warning PodLost: Pod j-worker-0 is deleted by force: it has terminated and is past its grace period\n"
+     "event Warning PodForceDeleted: Pod j-worker-0 is deleted by force: it has terminated and is past its grace period\n"
      "force delete pod j-worker-0 u3\n"},
     {"and made again", 1, 1, "OnFailure", "",
      "patience 60000; settle; run *; settle; delete worker-0; pass; wait 80000; lose worker-0; "
@@ -71,7 +71,7 @@ static const struct story overdue[] = {
      "force delete pod j-master-0 u2\n"},
     {"so does a finished job that is cleaned up", 1, 1, "OnFailure", "cleanPodPolicy: All",
      "patience 60000; settle; run *; exit master-0 0; pass; wait 80000; lose worker-0; wait 10000; pass",
-     "event Warning PodLost: Pod j-master-0 is deleted by force: it has terminated and is past its grace period\n"
+     "event Warning PodForceDeleted: Pod j-master-0 is deleted by force: it has terminated and is past its grace period\n"
      "event Warning PodLost: Pod j-worker-0 is deleted by force: its node is lost\n"
      "force delete pod j-master-0 u3\n"
      "force delete pod j-worker-0 u4\n"},

@@ -205,8 +205,8 @@ static const struct story owners[] = {
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"},
     {"what pods wait for is told", 1, 2, "OnFailure", "",
      "settle; stuck worker-1 Unschedulable; pass",
-     "status Created=T Waiting=T(Unschedulable: Pod j-worker-1 waits: Unschedulable) Master=0/0/0 Worker=0/0/0 start=1000\n"
-     "event Warning Unschedulable: Pod j-worker-1 waits: Unschedulable\n"},
+     "status Created=T Waiting=T(Unschedulable: Pod j-worker-1 is waiting: Unschedulable) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "event Warning Unschedulable: Pod j-worker-1 is waiting: Unschedulable\n"},
     {"and told once", 1, 2, "OnFailure", "",
      "settle; stuck worker-1 Unschedulable; pass; wait 5; pass", ""},
     {"and no more when it is over", 1, 2, "OnFailure", "",
@@ -215,7 +215,7 @@ static const struct story owners[] = {
     {"a job that runs runs, though a pod waits", 1, 2, "OnFailure", "",
      "settle; run *; stuck worker-1 CrashLoopBackOff; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000\n"
-     "event Warning CrashLoopBackOff: Pod j-worker-1 waits: CrashLoopBackOff\n"},
+     "event Warning CrashLoopBackOff: Pod j-worker-1 is waiting: CrashLoopBackOff\n"},
     {"a pod on its way out waits for nothing", 1, 2, "OnFailure", "",
      "settle; stuck worker-1 Unschedulable; delete worker-1; pass", ""},
     {"a spoilt edit is told once and stops nothing", 1, 1, "OnFailure", "",

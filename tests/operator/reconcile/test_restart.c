@@ -220,11 +220,11 @@ static const struct story waits[] = {
      "status Created=T(PyTorchJobCreated: PyTorchJob j is created.) Master=0/0/0 Worker=0/0/0 start=1000 formed=1+3\n"},
     {"scope Job: what vanishes once all have come ends the attempt again", 1, 3, "OnFailure",
      "restartScope: Job", STARVED "settle; run *; settle; gone worker-1; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods are missing.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
     {"scope Job: and what had been there before, at any time", 1, 3, "OnFailure",
      "restartScope: Job",
      "settle; run *; settle; starve worker-2; pass; gone worker-0; settle; state",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods are missing.) Master=0/0/0 Worker=0/0/0 start=1000 attempt=1 formed=1+3\n"},
 };
 
 #define REJECTED "settle; reject worker-0 OutOfcpu; pass; "
@@ -356,8 +356,8 @@ static const struct story groups[] = {
      "delete pod j-master-0 u3\n"},
     {"scope Job: a pod that vanished ends the attempt, uncounted", 1, 2, "OnFailure",
      "restartScope: Job", "settle; run *; settle; gone worker-1; pass",
-     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.) Master=1/0/0 Worker=1/0/0 start=1000 attempt=1\n"
-     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because pods of it are gone.\n"
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because pods are missing.) Master=1/0/0 Worker=1/0/0 start=1000 attempt=1\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because pods are missing.\n"
      "delete pod j-master-0 u4\n"
      "delete pod j-worker-0 u5\n"},
     {"scope Job: one that was not made yet has not vanished", 1, 2, "OnFailure",
