@@ -82,7 +82,7 @@ $(BUILD)/%.c.o: %.c
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
 # It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-# An older toolkit does not know all of them (one that does not tell is thought to); CUDA_ARCHS is taken as it is.
+# An older toolkit does not know all of them (one that does not say is thought to); CUDA_ARCHS is taken as it is.
 # nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
 ifeq ($(origin CUDA_ARCHS),undefined)

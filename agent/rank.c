@@ -208,8 +208,8 @@ static const char *or_empty(const char *text)
 /* POD_NAME first: with hostNetwork, HOSTNAME is the node's name. */
 static const char *pod_name(void)
 {
-    const char *told = getenv("POD_NAME");
-    return told && told[0] ? told : or_empty(getenv("HOSTNAME"));
+    const char *name = getenv("POD_NAME");
+    return name && name[0] ? name : or_empty(getenv("HOSTNAME"));
 }
 
 static int64_t wall_us(void)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The two clocks, for whoever must be told the time at any moment; tests bring their own. */
+/* The two clocks, for whoever needs the time at any moment; tests bring their own. */
 struct clocks {
     int64_t (*wall_ms)(void);
     int64_t (*steady_ms)(void); /* monotonic */
@@ -20,7 +20,7 @@ int64_t clock_now_ns(void); /* the wall's, as clock_now_ms() */
 int64_t clock_monotonic_ns(void);
 
 /* The wall clock as it is when this is opened, moved on by the steady one: nobody sets it. For
- * delays and durations beside times that people are told. */
+ * delays and durations beside times that people are shown. */
 struct clock_run {
     const struct clocks *clocks; /* borrowed */
     int64_t ahead_ms;            /* of the steady clock */

@@ -38,7 +38,7 @@ enum error_code {
 struct error {
     enum error_code code;
     char msg[512]; /* one line, no newline at the end, cut if longer */
-    bool shared;   /* all ranks of a job have this very error: one of them may tell it for all */
+    bool shared;   /* all ranks of a job have this very error: one of them may report it for all */
 };
 
 /* Fills *err and returns -1, so that failing is one line: return error_set(err, ERR_IO, "open %s:

@@ -186,7 +186,7 @@ static void start_waiting(struct http *http)
 }
 
 /* How long libcurl may wait: timeout_ms, the next deadline, or not at all if something is to be
- * told. */
+ * reported. */
 static int wait_ms(const struct http *http, int timeout_ms)
 {
     int64_t now_ms = clock_monotonic_ms(), wait = timeout_ms < 0 ? INT_MAX : timeout_ms;
@@ -215,7 +215,7 @@ static int wait_and_move(struct http *http, struct pollfd *fds, size_t fd_count,
     CURLMcode code = curl_multi_poll(http->multi, waits, (unsigned)fd_count, wait, NULL);
     if (!code)
         code = curl_multi_perform(http->multi, &still_running);
-    /* libcurl does not tell of POLLHUP and POLLERR */
+    /* libcurl does not report POLLHUP and POLLERR */
     if (poll(fds, fd_count, 0) < 0)
         for (size_t i = 0; i < fd_count; i++)
             fds[i].revents = 0;

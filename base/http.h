@@ -75,7 +75,7 @@ void http_close(struct http *http);
  * Copies. */
 void http_set_tls(struct http *http, const struct http_tls *tls);
 
-/* Cannot fail: what is wrong is told by `done`. Copies all texts. */
+/* Cannot fail: what is wrong is reported by `done`. Copies all texts. */
 struct http_request *http_send(struct http *http, const struct http_call *call);
 /* `done` will not be called. NULL-safe. */
 void http_cancel(struct http *http, struct http_request *request);

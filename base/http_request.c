@@ -273,7 +273,7 @@ static int64_t retry_after_ms(CURL *easy)
 }
 
 /* libcurl knows a certificate problem by the TLS layer's word for it. A signature made by another
- * key under the authority's name (a cluster that was set up anew) is told by the arithmetic. */
+ * key under the authority's name (a cluster that was set up anew) is known by the arithmetic. */
 static bool is_bad_signature(const struct http_request *r, CURLcode code)
 {
     return code == CURLE_SSL_CONNECT_ERROR && strstr(r->detail, "error:") &&

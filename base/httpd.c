@@ -217,7 +217,7 @@ static int on_http(struct lws *wsi, enum lws_callback_reasons reason, void *user
     case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
         end_exchange(wsi, user);
         return 0;
-    case LWS_CALLBACK_WSI_CREATE: /* told to the first protocol, of every socket */
+    case LWS_CALLBACK_WSI_CREATE: /* reported to the first protocol, of every socket */
         httpd_of(wsi)->sockets++;
         return 0;
     case LWS_CALLBACK_WSI_DESTROY:

@@ -10,14 +10,14 @@
 struct lws;
 
 struct httpd_connections {
-    struct lws *list[HTTPD_CONNECTIONS_MAX]; /* without those that were told to go */
+    struct lws *list[HTTPD_CONNECTIONS_MAX]; /* without those that were asked to close */
     int count;
 };
 
 /* Sets what every connection's socket is to be like. */
 void httpd_connections_tune(int fd);
 
-/* If there is no room, tells the oldest one that may_go to go. Returns whether there is room. */
+/* If there is no room, asks the oldest one that may_go to close. Returns whether there is room. */
 bool httpd_connections_make_room(struct httpd_connections *connections,
                                  bool (*may_go)(struct lws *wsi));
 /* There is room. */

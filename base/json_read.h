@@ -20,7 +20,7 @@ struct json_reader {
     struct arena *arena;
     struct lines *problems;
     struct lines *notes;   /* fields that are dropped; NULL: nobody wants to know */
-    struct lines *unused;  /* paths of what json_note_unused was told; NULL: a note each */
+    struct lines *unused;  /* paths of what json_note_unused was given; NULL: a note each */
     struct lines *unknown; /* what no table has and is near no name of one; NULL: to the notes */
     /* Names of fields that may be null, separated by spaces; another one that is read, and is null,
      * is a problem. NULL: null is the same as absent, as in Kubernetes. */
@@ -100,7 +100,7 @@ struct json_field {
 /* clang-format on */
 
 /* Reads the object into *out, which holds what absent fields shall be. A field that is in the table
- * and does not fit is a problem; one that is not in the table is a note, which tells the nearest
+ * and does not fit is a problem; one that is not in the table is a note, which names the nearest
  * name that is. */
 void json_read(struct json_reader *reader, const struct json *object,
                const struct json_field *fields, void *out);

@@ -84,7 +84,7 @@ bool str_to_i64(const char *text, int64_t low, int64_t high, int64_t *ret_value)
     if (!text || !*text)
         return false;
     /* strtoll() skips blanks, stops at what is no digit and clamps what is too large: only errno
-     * and *end tell. */
+     * and *end show it. */
     errno = 0;
     char *end = NULL;
     long long value = strtoll(text, &end, 10);

@@ -44,7 +44,7 @@ static int fail_here(struct reader *r, const char *what, const char *detail)
     return fail_at(r, r->event.start_mark, what, detail);
 }
 
-/* For faults of the form, where the line itself may tell what happened. */
+/* For faults of the form, where the line itself may show what happened. */
 static int fail_form(struct reader *r, yaml_mark_t mark, const char *what, const char *detail)
 {
     const char *hint = yaml_hint_line(r->text, r->bytes, mark.line);

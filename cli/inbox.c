@@ -55,7 +55,7 @@ int inbox_open(struct inbox *inbox, struct error *err)
         base = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     auto_free char *folder = xasprintf("%s/shoal-XXXXXX", base);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    /* sun_path has 108 bytes (unix(7)): a deep TMPDIR is told here, as bind would only say
+    /* sun_path has 108 bytes (unix(7)): a deep TMPDIR is reported here, as bind would only say
      * "invalid". */
     if (strlen(folder) + sizeof "/progress" > sizeof address.sun_path)
         return error_set(err, ERR_CONFIG, "folder %s has too long a name for a socket", base);

@@ -43,7 +43,7 @@ struct run {
     int64_t linger_due_ms;  /* when what still runs of a finished job is stopped; 0: it is not
                                finished, NEVER: that is done */
     int stop_signal;        /* 0: nobody asked to stop */
-    bool broken;            /* an error was told; the run cannot go on */
+    bool broken;            /* an error was reported; the run cannot go on */
     bool changed;           /* something to draw */
 };
 
@@ -260,7 +260,7 @@ static int exit_code(struct run *run)
     return succeeded && !output_is_broken(&run->view.terminal.output) ? 0 : 1;
 }
 
-/* The folder that this program lies in, for the agent beside it; "" if that cannot be told. */
+/* The folder that this program lies in, for the agent beside it; "" if that is not known. */
 static void find_program_dir(char *folder, size_t bytes)
 {
     ssize_t length = readlink("/proc/self/exe", folder, bytes - 1);

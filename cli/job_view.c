@@ -93,7 +93,7 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     screen_duration(now_ms - view->started_ms, &text);
     if (condition_is_true(status, CONDITION_FAILED)) {
         const char *message = condition_last(status)->message;
-        const char *failure = strstr(message, RECONCILE_LAST_FAILURE); /* told with its log below */
+        const char *failure = strstr(message, RECONCILE_LAST_FAILURE); /* its log follows below */
         str_printf(&text, ": %.*s", (int)(failure ? (size_t)(failure - message) : strlen(message)),
                    message);
         screen_last_failure(view->replicas, view->replica_count, &text);

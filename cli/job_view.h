@@ -14,8 +14,8 @@ struct job_view {
     struct progress progress; /* set by the owner as reports come in */
     int64_t started_ms;
     int64_t drawn_ms;                                  /* last time */
-    const char *state;                                 /* the job's, as last told */
-    struct local_replica replicas[LOCAL_REPLICAS_MAX]; /* as last told */
+    const char *state;                                 /* the job's, as last reported */
+    struct local_replica replicas[LOCAL_REPLICAS_MAX]; /* as last reported */
     size_t replica_count;
 };
 

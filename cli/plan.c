@@ -119,8 +119,8 @@ static int resolve_model(struct agent_config *c, struct arena *arena, struct err
     return 0;
 }
 
-/* A plan needs the model's sizes alone. Another place that is not here is told: the run will miss
- * it, but for a preset's tokenizer. */
+/* A plan needs the model's sizes alone. Another place that is not here is reported: the run will
+ * miss it, but for a preset's tokenizer. */
 static int resolve_paths(struct config *config, struct arena *arena, struct error *err)
 {
     struct agent_config *c = &config->value;
@@ -143,7 +143,7 @@ static int resolve_paths(struct config *config, struct arena *arena, struct erro
 }
 
 /* Of what is not given, what the run's own flags say (the Fabric scripts' --devices 4); what they
- * leave to the place of the run is told. */
+ * leave to the place of the run is reported. */
 static int count_ranks(struct plan_options *o, const struct agent_config *c, struct error *err)
 {
     const char *per_node = c->runtime.nproc_per_node;

@@ -23,7 +23,7 @@ static void write_stderr(const struct str *text)
     while (done < text->length) {
         ssize_t written = write(STDERR_FILENO, str_text(text) + done, text->length - done);
         if (written < 0)
-            return; /* nobody is left to be told */
+            return; /* nobody is left to read it */
         done += (size_t)written;
     }
 }
@@ -111,7 +111,7 @@ void terminal_flush(struct terminal *terminal)
     erase(terminal);
     bool was_broken = output_is_broken(&terminal->output);
     output_flush(&terminal->output);
-    /* The failure stays set, so it would be told again at each flush. */
+    /* The failure stays set, so it would be reported again at each flush. */
     if (output_is_broken(&terminal->output) && !was_broken)
         terminal_line(
             terminal,

@@ -12,7 +12,7 @@ struct terminal {
     bool live;        /* there is a view */
     bool shares_line; /* stdout shows on the same screen */
     bool mid_line;    /* stdout stands within a line there; the view begins below it */
-    int column;       /* and has come that far in it, from 0; -1: that cannot be told */
+    int column;       /* and has come that far in it, from 0; -1: that is not known */
     struct output output;
     struct str view; /* drawn and not yet erased */
     int stop_fd;     /* readable when someone wants to stop: then stdout is not waited for */

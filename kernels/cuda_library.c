@@ -13,7 +13,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct backend *loaded;
 
-/* The program's folder; "." if the system does not tell. */
+/* The program's folder; "." if the system does not say. */
 static const char *program_folder(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);

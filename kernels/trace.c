@@ -100,7 +100,7 @@ static bool has_other_clock(const struct device *device)
 
 static void sync_streams(struct device *device)
 {
-    struct error ignored; /* whoever used the stream will be told */
+    struct error ignored; /* whoever used the stream gets it */
     for (struct stream *s = device->streams; s; s = s->next)
         (void)stream_sync(s, &ignored);
 }

@@ -27,8 +27,8 @@ struct stream_range {
     const char *what; /* "forward", "all_gather" */
     const char *of;   /* "layers.3"; NULL: nothing */
     int64_t number;   /* which one, from 1; 0: they are not counted */
-    int64_t bytes;    /* it is about; 0: not told */
-    int ranks;        /* that take part; 0: not told */
+    int64_t bytes;    /* it is about; 0: not known */
+    int ranks;        /* that take part; 0: not known */
 };
 
 /* "forward layers.3", "ProfilerStep#7". */

@@ -115,7 +115,7 @@ static void add_at(struct controller *c, const char *key, const struct job_statu
         add_in(c, key, status, wall_ms - c->options.clocks->wall_ms());
 }
 
-/* What a job becomes is told with its events (executor.c), but for what has none. */
+/* What a job becomes is reported with its events (executor.c), but for what has none. */
 static void log_new_conditions(const char *key, const struct job_status *before,
                                const struct job_status *after)
 {
@@ -304,7 +304,7 @@ static void follow_autoscaling(struct controller *c)
     cache_resync_jobs(c->cache);
 }
 
-/* Jobs are told that their children cannot be seen, and go on when they can. */
+/* Jobs get a condition that their children cannot be seen, and go on when they can. */
 static void follow_list_rights(struct controller *c)
 {
     bool list_forbidden = informers_forbidden(c->informers) != NULL;

@@ -49,7 +49,7 @@ struct program {
     int64_t start_ms, published_ms;
     bool was_ready, was_leading;   /* as last published */
     int64_t spare_bytes;           /* resident and in no use, after the last trim */
-    bool led;                      /* as last told */
+    bool led;                      /* as last reported */
     enum error_code login_failure; /* likewise */
 };
 

@@ -1,4 +1,4 @@
-/* What the operator tells over HTTP: /metrics on one address, /healthz and /readyz on another, or
+/* What the operator serves over HTTP: /metrics on one address, /healthz and /readyz on another, or
  * all on one if the two are the same. Pages are published now and then; asking costs the loop
  * nothing. */
 #ifndef SHOAL_OPERATOR_SERVE_H
@@ -9,7 +9,7 @@
 
 struct serve;
 
-/* Listens; /readyz says 503 until serve_publish was told otherwise. */
+/* Listens; /readyz says 503 until serve_publish changes it. */
 int serve_open(struct serve **ret_serve, const struct operator_config *config, struct error *err);
 void serve_close(struct serve *serve); /* NULL-safe */
 

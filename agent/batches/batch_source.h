@@ -87,7 +87,7 @@ int batch_source_seek(struct batch_source *source, int64_t epoch, int64_t sample
  * unless batch_source_fetch_ahead() did. The stream has been synced since the step before began. */
 int batch_source_next(struct batch_source *source, int64_t max_batches,
                       struct step_batches *ret_fetched, struct error *err);
-/* Fetches what the next call of batch_source_next() will tell of, failures and notices too. For
+/* Fetches what the next call of batch_source_next() will report, failures and notices too. For
  * when all of this step is queued: the device works on it meanwhile. */
 void batch_source_fetch_ahead(struct batch_source *source, int64_t max_batches);
 /* What it fetched, until batch_source_next() or batch_source_seek(); NULL: nothing fetched. */

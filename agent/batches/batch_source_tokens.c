@@ -14,7 +14,7 @@ struct windows {
     struct token_loader *loader;
     int64_t max_batches;             /* micro-batches of a step */
     struct token_position behind[2]; /* what is in the prefetcher's sets */
-    char *position;                  /* of `behind`, as told last */
+    char *position;                  /* of `behind`, as reported last */
     struct token_bad_lines bad;      /* as last looked at */
     int reported_bad;                /* of bad.why */
     bool reported_total;
@@ -59,7 +59,7 @@ static int seek(struct batch_source *source, int64_t epoch, int64_t samples, con
     return 0;
 }
 
-/* Names the first lines that were left out, and tells how many there were once an epoch is over:
+/* Names the first lines that were left out, and reports how many there were once an epoch is over:
  * the next one has the same. */
 static const char *look_for_bad_lines(struct windows *s, bool epoch_ended)
 {

@@ -1,4 +1,4 @@
-/* Saving goes through three meetings of the ranks, so that all of them tell the same story:
+/* Saving goes through three meetings of the ranks, so that all of them report the same result:
  *
  *   rank 0 makes a new directory          -> broadcast: its name, or why not
  *   every rank writes and syncs its files -> all_gather: their sizes and checksums, or why not
@@ -30,13 +30,13 @@ struct part_report {
     uint64_t heads[BOX_MAX_PER_RANGE]; /* xxh64 of each file's header */
 };
 
-/* What each rank tells all others after writing. */
+/* What each rank sends all others after writing. */
 struct rank_report {
     struct outcome outcome;
     struct part_report parts[CHECKPOINT_PARTS];
 };
 
-/* What rank 0 tells the others. */
+/* What rank 0 sends the others. */
 struct notice {
     struct outcome outcome;
     char temp[PATH_MAX]; /* path of the directory to write to */

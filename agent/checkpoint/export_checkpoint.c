@@ -108,7 +108,7 @@ static int gather(void *ctx, int i, float *values, struct error *err)
     return 0;
 }
 
-/* Where the run that wrote the checkpoint had its tokenizer, as agent_config.yaml tells; "": it
+/* Where the run that wrote the checkpoint had its tokenizer, as agent_config.yaml says; "": it
  * does not, or what it names is not there. What is below some current directory (runs before paths
  * were kept whole) is not known: another tokenizer may be there now. */
 static const char *find_tokenizer(struct arena *arena, const char *checkpoint)

@@ -14,7 +14,7 @@ struct export_request {
     const char *directory;  /* as export_directory() */
     const char *config;     /* the model's config.json; "": the checkpoint's */
     const char *tokenizer;  /* a directory whose files go along; "": the one that the run had, as
-                               the checkpoint tells, if it is there */
+                               the checkpoint names, if it is there */
     bool as_saved;          /* dtype is the checkpoint's own */
     enum dtype dtype;       /* else, of what is written */
     int64_t max_file_bytes;

@@ -300,7 +300,7 @@ static int read_floats(const struct pretrained *p, struct place place, int64_t f
                               err);
 }
 
-/* What is told apart at all differs early: more is not read. */
+/* Tensors that differ do so early: more is not read. */
 int pretrained_tensors_differ(const struct pretrained *p, const char *name, const char *other,
                               bool *ret_differ, struct error *err)
 {

@@ -7,8 +7,8 @@
 
 #include <sys/stat.h>
 
-/* Where config.json leaves open whether the head is the embedding, the weights tell. Who loads the
- * weights reports why they cannot be opened. */
+/* Where config.json leaves open whether the head is the embedding, the weights decide. Who loads
+ * the weights reports why they cannot be opened. */
 static int settle_tie(const char *dir, struct architecture *a, struct error *err)
 {
     const struct model_family *family = a->family;

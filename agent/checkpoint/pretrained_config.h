@@ -1,4 +1,4 @@
-/* What model a Hugging Face directory holds: its config.json, and what only its weights tell. */
+/* What model a Hugging Face directory holds: its config.json, and what only its weights show. */
 #ifndef SHOAL_AGENT_CHECKPOINT_PRETRAINED_CONFIG_H
 #define SHOAL_AGENT_CHECKPOINT_PRETRAINED_CONFIG_H
 

@@ -65,7 +65,7 @@ int agree_all(struct comm *comm, struct stream *stream, int result, struct error
     auto_free struct outcome *all = xcalloc((size_t)comm->size, sizeof *all);
     if (agree_gather(comm, stream, &mine, all, sizeof mine, err) < 0)
         return -1;
-    /* All ranks look in the same order, so that all of them tell the same failure. */
+    /* All ranks look in the same order, so that all of them report the same failure. */
     for (int rank = 0; rank < comm->size; rank++)
         if (outcome_get(&all[rank], rank, err) < 0)
             return -1;

@@ -72,7 +72,7 @@ static void write_dump(const struct watchdog *w, const char *text)
     snprintf(path, sizeof path, "%s%d", w->options.dump_path, w->options.rank);
     FILE *file = fopen(path, "w");
     bool is_written = file && fputs(text, file) >= 0;
-    is_written = file && fclose(file) == 0 && is_written; /* a full disk may be told only here */
+    is_written = file && fclose(file) == 0 && is_written; /* a full disk may show only here */
     log_warning(is_written ? "rank %d: its last collectives are in %s"
                            : "rank %d: its last collectives cannot be written to %s",
                 w->options.rank, path);

@@ -25,7 +25,7 @@
  * cuts it to net.core.wmem_max, and grows TCP's by itself. */
 #define UNIX_BUFFER_BYTES (512 * 1024)
 
-enum { INTERFACES_TOLD = 8 }; /* of a host with hundreds of veths an error tells the first */
+enum { INTERFACES_NAMED = 8 }; /* of a host with hundreds of veths an error names the first */
 
 static int left_ms(int64_t deadline_ms)
 {
@@ -87,7 +87,7 @@ static int connect_to(const struct sockaddr *address, socklen_t bytes, int64_t d
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (connect(fd, address, bytes) < 0) {
         /* connect(2): a socket that does not block becomes writable when it is connected or has
-         * failed; SO_ERROR tells which. */
+         * failed; SO_ERROR says which. */
         if (errno != EINPROGRESS || wait_for(fd, POLLOUT, deadline_ms) < 0)
             return -1;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &result, &result_bytes);
@@ -227,7 +227,7 @@ static void add_interfaces(const struct ifaddrs *list, struct str *out)
         find_host(list, i->ifa_name, host, sizeof host);
         if (!host[0] || is_named_before(list, i))
             continue;
-        if (count++ == INTERFACES_TOLD) {
+        if (count++ == INTERFACES_NAMED) {
             str_add(out, " ...");
             return;
         }

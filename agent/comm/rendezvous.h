@@ -1,6 +1,6 @@
 /* The rendezvous of a job's processes at MASTER_ADDR:MASTER_PORT, as torchrun's: rank 0 listens
  * there, the others connect, and when all have joined they share a store. The connections stay
- * open. When a process dies, its kernel closes the connection, and rank 0 tells all others which
+ * open. When a process dies, its kernel closes the connection, and rank 0 notifies all others which
  * rank was lost. A process that is stopped or cut off is found by its missing heartbeats. Knows no
  * collectives. */
 #ifndef SHOAL_AGENT_COMM_RENDEZVOUS_H

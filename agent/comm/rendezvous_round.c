@@ -50,7 +50,7 @@ static bool has_proof(const struct rendezvous_round *round, const struct wire_me
     return !round->options.secret[0] || rendezvous_proof_equal(join->key, expected);
 }
 
-/* Rank 0 cannot tell which of two contradicting processes is right: all of them are told. */
+/* Rank 0 cannot tell which of two contradicting processes is right: all of them are notified. */
 static void find_contradiction(struct rendezvous_round *round, const struct wire_message *join,
                                const char *host)
 {

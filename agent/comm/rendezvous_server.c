@@ -279,8 +279,8 @@ static void drop_silent(struct rendezvous_server *s)
     }
 }
 
-/* poll() has failed, so the server reads no message any more: it tells all ranks, as of a loss. It
- * reads the request to close here, because poll() cannot report that either. */
+/* poll() has failed, so the server reads no message any more: it notifies all ranks, as of a loss.
+ * It reads the request to close here, because poll() cannot report that either. */
 static void fail(struct rendezvous_server *s, int errno_value)
 {
     struct error err;

@@ -1,7 +1,7 @@
 /* Rank 0's side of the rendezvous: a thread that waits until every rank has joined, then serves
- * their store. It tells all ranks when a connection ends without a goodbye, or sends no heartbeat
- * for too long. A server serves one round (rendezvous_round.h); after a loss, a new round needs a
- * new one. */
+ * their store. It notifies all ranks when a connection ends without a goodbye, or sends no
+ * heartbeat for too long. A server serves one round (rendezvous_round.h); after a loss, a new round
+ * needs a new one. */
 #ifndef SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
 #define SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
 

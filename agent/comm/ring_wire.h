@@ -1,4 +1,4 @@
-/* What the ranks of a ring tell each other beside the data: the address in the store, the hello on
+/* What the ranks of a ring send each other beside the data: the address in the store, the hello on
  * a new connection, the header of every pass. Pure: sockets are ring's and ring_bootstrap's. */
 #ifndef SHOAL_AGENT_COMM_RING_WIRE_H
 #define SHOAL_AGENT_COMM_RING_WIRE_H

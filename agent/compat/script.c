@@ -274,7 +274,7 @@ static void compare_defaults(struct config *config, const char *text, struct are
     }
 }
 
-/* Whether it is the known script; if not, the first mark that it lacks is told. */
+/* Whether it is the known script; if not, the first mark that it lacks is reported. */
 static bool is_known(struct config *config, size_t which, const char *text, struct arena *arena)
 {
     const char *name = str_after_last(config->value.runtime.script, '/');

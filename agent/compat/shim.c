@@ -14,7 +14,7 @@ struct shim_flag {
     bool is_switch;   /* takes no value */
     const char *key;  /* of the agent's; NULL: see `why` */
     bool from_pet;    /* the agent itself reads PET_* of the others */
-    const char *why;  /* it is refused; NULL: it is passed on under torchrun., to be told of */
+    const char *why;  /* it is refused; NULL: it is passed on under torchrun., to be reported */
 };
 
 static const struct shim_flag shim_flags[] = {
@@ -113,7 +113,7 @@ static int pass_on(struct rewriter *r, const struct shim_flag *flag, const char 
                          err);
 }
 
-/* A launcher's own --help is the agent's: one text tells of both. PyTorch's torchrun has no
+/* A launcher's own --help is the agent's: one text describes both. PyTorch's torchrun has no
  * --version, so that a script can tell by it who answers to the name. NULL: it asks for neither. */
 static const char *requests(const char *word)
 {

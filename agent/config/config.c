@@ -30,15 +30,15 @@ void config_add_headline(struct config *config, struct arena *arena, const char 
     config->headline = arena_printf(arena, "%s%s\n", config->headline, text);
 }
 
-void config_notices(const struct config *config, void (*tell)(void *ctx, const char *line),
+void config_notices(const struct config *config, void (*report)(void *ctx, const char *line),
                     void *ctx)
 {
     auto_free char *lines = xstrdup(config->headline);
     char *rest = NULL;
     for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        tell(ctx, line);
+        report(ctx, line);
     if (config->warning[0])
-        tell(ctx, config->warning);
+        report(ctx, config->warning);
 }
 
 /* Flags that are no keys: they choose what is read before the keys. */
@@ -100,9 +100,9 @@ static int apply_variable(struct config_parser *p, int index, const char *name, 
     return 0;
 }
 
-/* Variables that are no key's: what accelerate's launcher tells its processes by them, and what is
- * told as ignored. A variable that is a key's says more of the same (FSDP_SHARDING_STRATEGY), so
- * these come first. */
+/* Variables that are no key's: what accelerate's launcher passes to its processes by them, and what
+ * is reported as ignored. A variable that is a key's says more of the same
+ * (FSDP_SHARDING_STRATEGY), so these come first. */
 static const struct {
     const char *variable, *flag;
 } launcher_variables[] = {

@@ -266,8 +266,8 @@ int config_check_variables(char *const *variables, const char *others, struct ar
 /* Adds a line to the headline. */
 void config_add_headline(struct config *config, struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Calls tell() for each line of the headline, then for the warning. */
-void config_notices(const struct config *config, void (*tell)(void *ctx, const char *line),
+/* Calls report() for each line of the headline, then for the warning. */
+void config_notices(const struct config *config, void (*report)(void *ctx, const char *line),
                     void *ctx);
 
 /* Where the value of a field of config->value came from. */

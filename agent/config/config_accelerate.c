@@ -255,7 +255,7 @@ static int apply_top_key(struct config_parser *p, const struct top_key *row,
         return error_set(err, ERR_CONFIG, "%s: %s%s%s%s", row->name, text ? "'" : "",
                          text ? text : "", text ? "': " : "",
                          row->why ? row->why : "must be a single value");
-    if (!is_of_tpu(row->name)) /* those are told together */
+    if (!is_of_tpu(row->name)) /* those are reported together */
         config_warn(p, "%s is ignored: it changes nothing here", row->name);
     return 0;
 }

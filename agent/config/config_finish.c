@@ -130,7 +130,7 @@ static int finish_processes(struct config_parser *p, struct error *err)
     int64_t nodes = 1, all = c->runtime.num_processes;
     if (all == 0 || SOURCE_OF(runtime.nproc_per_node) > SOURCE_OF(runtime.num_processes))
         return 0;
-    if (c->runtime.nnodes[0]) { /* of MIN:MAX, MIN: what cannot be read is told by who uses it */
+    if (c->runtime.nnodes[0]) { /* of MIN:MAX, MIN: who uses it reports what cannot be read */
         char *least = arena_strndup(p->arena, c->runtime.nnodes, strcspn(c->runtime.nnodes, ":"));
         if (!str_to_i64(least, 1, 1000000, &nodes))
             return 0;

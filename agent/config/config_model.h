@@ -21,7 +21,7 @@ void config_set_family(struct agent_config *config, const struct model_family *f
 int config_check_head(const struct agent_config *config, const struct model_family *family,
                       struct error *err);
 
-/* Adds to the warnings what has no effect on that model, where only its config.json tells so. */
+/* Adds to the warnings what has no effect on that model, where only its config.json says so. */
 void config_warn_architecture(struct config *config, const struct architecture *architecture,
                               struct arena *arena);
 

@@ -260,7 +260,7 @@ static void warn_schedule(struct config_parser *p)
                             (long long)c->schedule.warmup_steps, (long long)c->schedule.max_steps);
 }
 
-/* A run by epochs has its number of steps from the data: the trainer tells then. */
+/* A run by epochs has its number of steps from the data: the trainer warns then. */
 static void warn_evaluation(struct config_parser *p)
 {
     const struct agent_config *c = &p->config->value;

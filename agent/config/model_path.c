@@ -123,7 +123,7 @@ int resolve_model_path(const char *name, getenv_fn *lookup, void *ctx, struct ar
 }
 
 /* A data set that is neither here nor below the root, under its whole name or its last part, may
- * be in a cache. What is nowhere is told when it is opened. */
+ * be in a cache. What is nowhere is reported when it is opened. */
 static void resolve_dataset(struct agent_config *c, getenv_fn *lookup, void *ctx,
                             struct arena *arena)
 {

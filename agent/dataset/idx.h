@@ -1,6 +1,6 @@
 /* Reads IDX files, the format of MNIST and its likes: a big-endian magic number, the sizes, then
- * bytes (http://yann.lecun.com/exdb/mnist). Plain or gzipped, told by content and not by name. A
- * file is read whole and checked whole. Knows nothing of images, labels or batches. */
+ * bytes (http://yann.lecun.com/exdb/mnist). Plain or gzipped, recognized by content and not by
+ * name. A file is read whole and checked whole. Knows nothing of images, labels or batches. */
 #ifndef SHOAL_AGENT_DATASET_IDX_H
 #define SHOAL_AGENT_DATASET_IDX_H
 

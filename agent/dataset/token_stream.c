@@ -28,7 +28,7 @@ struct token_stream {
     struct token_rows *rows;
     struct encode_ring *ring;
     bool rows_ended;
-    bool rows_failed; /* err says why; told when what was read before is used up */
+    bool rows_failed; /* err says why; reported when what was read before is used up */
     struct error err;
     struct encode_job *current;       /* the document whose ids are being used; NULL: none */
     struct token_position place;      /* of the next window's first id */

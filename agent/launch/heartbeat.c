@@ -17,7 +17,7 @@ struct heartbeat heartbeat_inherit(void)
     int64_t fd;
     if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
         return (struct heartbeat){-1};
-    /* A data loader or script that the rank starts must not keep the pipe open: its end tells the
+    /* A data loader or script that the rank starts must not keep the pipe open: its end signals the
      * launcher that the rank is gone. */
     fcntl((int)fd, F_SETFD, FD_CLOEXEC);
     return (struct heartbeat){(int)fd};

@@ -131,7 +131,7 @@ int launch_output_open(const struct launch_output_spec *spec, int attempt, int l
     return 0;
 }
 
-/* Output that cannot be written is lost, which is told once; the ranks go on. */
+/* Output that cannot be written is lost, which is logged once; the ranks go on. */
 static void write_all(const struct launch_stream *stream, int fd, bool *lost, const char *bytes,
                       size_t count)
 {

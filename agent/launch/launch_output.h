@@ -27,7 +27,7 @@ struct launch_stream {
     int local_rank;
     char *line; /* [LAUNCH_LINE_BYTES], the beginning of the current one */
     size_t length;
-    bool lost_file, lost_terminal; /* something could not be written, which was told */
+    bool lost_file, lost_terminal; /* something could not be written, which was logged */
 };
 
 /* Parses the texts and checks that log_dir is there if they need it. Errors: ERR_CONFIG. */

@@ -59,7 +59,7 @@ int numa_of_device(const char *root, const char *pci)
     auto_free char *text = NULL;
     size_t bytes;
     int64_t node;
-    struct error ignored; /* a virtual machine may tell of no devices */
+    struct error ignored; /* a virtual machine may list no devices */
     if (!path || file_read(path, LIST_MAX_BYTES, &text, &bytes, &ignored) < 0)
         return -1;
     text[strcspn(text, "\n")] = '\0';

@@ -99,8 +99,8 @@ static int number_in(const char *pod)
 static int number_of_worker(const struct reader *r)
 {
     const char *name;
-    int told = number_in(first_of(r, "POD_NAME", NULL, &name));
-    return told >= 0 ? told : number_in(first_of(r, "HOSTNAME", NULL, &name));
+    int number = number_in(first_of(r, "POD_NAME", NULL, &name));
+    return number >= 0 ? number : number_in(first_of(r, "HOSTNAME", NULL, &name));
 }
 
 /* Whether one node is all that there will be, and not the least of a range: torchrun's default is
@@ -258,11 +258,11 @@ static int read_master_endpoint(const struct reader *r, const struct topology_re
     if (check_backend(r, wish, err) || read_host(r, t, &is_known, err))
         return -1;
     if (wish->rdzv_endpoint && wish->rdzv_endpoint[0]) {
-        struct topology told = *t;
+        struct topology given = *t;
         if (parse_endpoint("runtime.rdzv_endpoint", wish->rdzv_endpoint, t, err))
             return -1;
         if (t->port == 0 && is_set(r, ENV_LOCAL_RANK))
-            *t = told; /* the launcher has chosen one since */
+            *t = given; /* the launcher has chosen one since */
         is_known = true;
     }
     if (strlen(wish->master_addr) >= sizeof t->host)

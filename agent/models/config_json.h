@@ -26,7 +26,7 @@ void config_json_write_generation(const struct architecture *architecture, struc
 /* Adds to `differences` each field in which two texts of config_json_write() are different models:
  * "num_hidden_layers 2 (saved: 3)". What may change from one training to the next does not count:
  * dropout, initial values, special tokens, labels' names, how many positions there are (tensors of
- * that size tell for themselves). A field that only one of them has, as an older version writes it,
+ * that size say for themselves). A field that only one of them has, as an older version writes it,
  * is passed over. */
 void config_json_compare(const char *saved, const char *now, struct lines *differences);
 #endif

@@ -72,7 +72,7 @@ struct model_family {
         *head; /* of undetermined_tie: the two tensors, which differ if it is not */
 
     const struct json_field *fields; /* of config.json, into struct architecture */
-    /* What no single field can tell; NULL: nothing. */
+    /* What no single field can show; NULL: nothing. */
     void (*check_fields)(struct json_reader *reader, const struct architecture *a);
     void (*write)(struct json *object, const struct architecture *a); /* the same fields */
     /* Fields of generation_config.json beside the special tokens; NULL: none. */

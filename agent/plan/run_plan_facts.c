@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an element, as the shard engine and the optimizer are told to keep it. */
+/* Of an element, as the shard engine and the optimizer are configured to keep it. */
 static struct plan_bytes bytes_of(const struct shard_config *shard,
                                   const struct optim_config *optim)
 {

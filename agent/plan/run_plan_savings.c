@@ -1,4 +1,4 @@
-/* What would make a rank's part smaller: each choice is planned and told by what it saves. */
+/* What would make a rank's part smaller: each choice is planned and named with what it saves. */
 #include "agent/plan/run_plan_facts.h"
 
 #include "agent/config/config.h"

@@ -1,4 +1,4 @@
-/* From the configuration to what the trainer's parts are told; the plan of a run is made of the
+/* From the configuration to the settings of the trainer's parts; the plan of a run is made of the
  * same. Pure. */
 #ifndef SHOAL_AGENT_PLAN_TRAINER_SETTINGS_H
 #define SHOAL_AGENT_PLAN_TRAINER_SETTINGS_H

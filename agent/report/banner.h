@@ -7,8 +7,8 @@
 #include "agent/launch/topology.h"
 #include "base/str.h"
 
-/* environment: as environ; of it, NCCL_* and FI_* are told, which NCCL and its network plugins read
- * for themselves. */
+/* environment: as environ; of it, NCCL_* and FI_* are printed, which NCCL and its network plugins
+ * read for themselves. */
 void banner_print(const struct config *config, const struct topology *topology,
                   char *const *environment, bool is_hyperpod, struct str *out);
 #endif

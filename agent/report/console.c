@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* "nan" without the sign that it may have, which tells nothing. */
+/* "nan" without the sign that it may have, which means nothing. */
 static double plain(double loss)
 {
     return isnan(loss) ? (double)NAN : loss;

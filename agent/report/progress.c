@@ -72,6 +72,6 @@ void progress_send(struct progress *progress, const struct progress_report *repo
     auto_str struct str text;
     str_init(&text, PROGRESS_MAX_BYTES);
     progress_format(report, &text);
-    /* A full queue or a listener that left: the next report tells it all again. */
+    /* A full queue or a listener that left: the next report has it all again. */
     (void)!send(progress->fd, str_text(&text), text.length, MSG_NOSIGNAL);
 }

@@ -1,4 +1,4 @@
-/* What a run tells, brought to those who want to know: people (the tutorial's lines, warnings),
+/* What a run reports, brought to those who want to know: people (the tutorial's lines, warnings),
  * whoever started this process (progress), and telemetry (all other lines, files, HTTP). The
  * trainer's listener; it knows the time, and decides nothing about the training. */
 #ifndef SHOAL_AGENT_REPORT_REPORT_H

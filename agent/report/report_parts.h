@@ -1,4 +1,4 @@
-/* What the trainer tells, in telemetry's words. Pure. Private to agent/trainer/report*.c. */
+/* What the trainer reports, in telemetry's words. Pure. Private to agent/trainer/report*.c. */
 #ifndef SHOAL_AGENT_REPORT_REPORT_PARTS_H
 #define SHOAL_AGENT_REPORT_REPORT_PARTS_H
 

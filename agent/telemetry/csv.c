@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The first field that has the column's name: "step" is told by every event. */
+/* The first field that has the column's name: "step" is a field of every event. */
 static bool begins_column(int field, enum field_words words)
 {
     const char *name = field_name(field, words);

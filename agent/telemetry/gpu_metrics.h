@@ -18,7 +18,7 @@ struct gpu_labels {
     const char *job;
 };
 
-/* All metrics of all GPUs; what none of them tells is left out. */
+/* All metrics of all GPUs; what none of them reports is left out. */
 void gpu_metrics_print(const struct gpu_sample *gpus, int count, enum gpu_names names,
                        const struct gpu_labels *labels, struct str *out);
 #endif

@@ -47,7 +47,7 @@ static void log_xid(int gpu, uint64_t xid)
         log_warning("GPU %d reports Xid %" PRIu64 "%s%s", gpu, xid, text[0] ? ": " : "", text);
 }
 
-/* Waits until a GPU reports a critical error, but not longer; tells of it. */
+/* Waits until a GPU reports a critical error, but not longer; reports it. */
 static bool look(struct gpu_poller *p, int timeout_ms)
 {
     int gpu;

@@ -1,4 +1,4 @@
-/* What GPUs tell of themselves at one moment, in base units. Pure: who asks them is nvml.h. */
+/* What GPUs report of themselves at one moment, in base units. Pure: who asks them is nvml.h. */
 #ifndef SHOAL_AGENT_TELEMETRY_GPU_SAMPLE_H
 #define SHOAL_AGENT_TELEMETRY_GPU_SAMPLE_H
 
@@ -64,7 +64,7 @@ struct gpu_sample {
     char uuid[GPU_TEXT_BYTES]; /* "GPU-..." */
     char pci_bus_id[GPU_TEXT_BYTES];
     char model[GPU_TEXT_BYTES];
-    double value[GPU_VALUES];         /* NaN: it does not tell */
+    double value[GPU_VALUES];         /* NaN: not reported */
     struct gpu_xid xid[GPU_MAX_XIDS]; /* the first with a count of 0 ends them */
 };
 #endif

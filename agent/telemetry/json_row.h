@@ -1,4 +1,4 @@
-/* What an event tells as one JSON object: a line of the JSONL file, a message of the stream of
+/* What an event holds, as one JSON object: a line of the JSONL file, a message of the stream of
  * steps. A number that is not known, and one that is no number, is null. Pure. */
 #ifndef SHOAL_AGENT_TELEMETRY_JSON_ROW_H
 #define SHOAL_AGENT_TELEMETRY_JSON_ROW_H

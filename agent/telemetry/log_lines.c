@@ -8,23 +8,23 @@ static bool step_is_due(const struct log_setting *setting, int64_t step)
     return (setting->style == STYLE_ADT ? step - 1 : step) % setting->every == 0;
 }
 
-/* Our own styles tell the last step, too: a run shorter than `every` has a loss. The others do as
+/* Our own styles print the last step, too: a run shorter than `every` has a loss. The others do as
  * the trainers that they stand in for. */
-static bool tells_last_step(const struct log_setting *setting)
+static bool prints_last_step(const struct log_setting *setting)
 {
     return setting->every > 0 && (setting->style == STYLE_PLAIN || setting->style == STYLE_FABRIC);
 }
 
-/* Told at once: lines of a save and of the model's file follow. */
+/* Printed at once: lines of a save and of the model's file follow. */
 static bool is_last_step(const struct log_setting *setting, const struct run_state *state)
 {
-    return tells_last_step(setting) && state->last.step == state->facts.steps;
+    return prints_last_step(setting) && state->last.step == state->facts.steps;
 }
 
-/* Of a run that ended before its time, or whose length is not known: told at its end. */
+/* Of a run that ended before its time, or whose length is not known: printed at its end. */
 static bool step_is_owed(const struct log_setting *setting, const struct run_state *state)
 {
-    return tells_last_step(setting) && state->steps > 0 &&
+    return prints_last_step(setting) && state->steps > 0 &&
            !step_is_due(setting, state->last.step) && !is_last_step(setting, state);
 }
 

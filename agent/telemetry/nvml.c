@@ -101,7 +101,7 @@ static void open_events(struct nvml *n)
     for (int i = 0; i < n->count; i++) {
         bool registers = n->fn.DeviceRegisterEvents(n->gpus[i].device, NVML_EVENT_XID, n->events) ==
                          NVML_SUCCESS;
-        /* 0 means that no error came. A GPU that cannot tell has NaN, which is left out. */
+        /* 0 means that no error came. A GPU that does not report it has NaN, which is left out. */
         n->gpus[i].last_xid = registers ? 0 : (double)NAN;
     }
 }

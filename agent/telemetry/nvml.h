@@ -1,4 +1,4 @@
-/* Asks NVIDIA's management library for what GPUs tell of themselves. The library comes with the
+/* Asks NVIDIA's management library for what GPUs report of themselves. The library comes with the
  * driver and is opened at run time (base/library.h); each call that it does not support leaves out
  * one value. Calls may take long when a GPU is ill: not for the training loop's thread. Not
  * thread-safe. */
@@ -12,22 +12,22 @@
 
 struct nvml;
 
-/* pci: where the GPUs are, `count` (1 .. GPU_MAX) of them, as device_pci() tells: CUDA's order, by
+/* pci: where the GPUs are, `count` (1 .. GPU_MAX) of them, as device_pci() has it: CUDA's order, by
  * which ranks are given GPUs, is not NVML's, and neither knows the other's numbers. Of an instance
  * (MIG) it is the whole GPU, whose power, clocks and temperature they are. Errors: ERR_UNSUPPORTED:
  * no library, or no driver behind it; ERR_NOT_FOUND: NVML knows none of the GPUs; one of several
- * that it does not know is told and left out. */
+ * that it does not know is logged and left out. */
 int nvml_open(const char *const *pci, int count, struct nvml **ret_nvml, struct error *err);
 void nvml_close(struct nvml *nvml); /* NULL-safe */
 
-const char *nvml_driver(const struct nvml *nvml); /* "550.54.15"; "" if it does not tell */
+const char *nvml_driver(const struct nvml *nvml); /* "550.54.15"; "" if it is not reported */
 int nvml_count(const struct nvml *nvml);          /* GPUs that it knows, 1 .. `count` */
 
-/* What the ith of them tells now, with CUDA's number of it. The profiling counters are of the time
- * since its last sample, so the first has none. */
+/* What the ith of them reports now, with CUDA's number of it. The profiling counters are of the
+ * time since its last sample, so the first has none. */
 void nvml_read(struct nvml *nvml, int i, struct gpu_sample *ret_sample);
 
-/* Whether the library tells of critical errors. */
+/* Whether the library reports critical errors. */
 bool nvml_has_events(const struct nvml *nvml);
 /* Waits at most that long for one, which the next samples then have; returns whether there was one,
  * and which, of which GPU, as CUDA counts (-1: none of ours). If waiting fails, there are no events

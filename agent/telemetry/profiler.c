@@ -30,7 +30,7 @@ struct host_span {
 struct traced {
     struct device *device;
     const char *what;
-    bool warned; /* what it cannot tell */
+    bool warned; /* what it cannot record */
 };
 
 struct profiler {
@@ -52,7 +52,7 @@ struct writing {
     struct trace_file *file;
     int result;
     struct error *err;
-    int pid; /* of the device that tells, and its rows so far */
+    int pid; /* of the device that is recorded, and its rows so far */
     bool is_host;
     char rows[MAX_ROWS][32];
     int row_count;
@@ -176,7 +176,7 @@ static void flush(struct writing *w, size_t least)
     str_clear(&w->text);
 }
 
-/* The row of a stream's ranges, or of what a GPU itself tells of the stream: its clock is another
+/* The row of a stream's ranges, or of what a GPU itself records of the stream: its clock is another
  * one, so the two would not nest. */
 static struct trace_row row_of(struct writing *w, const struct trace_event *event)
 {

@@ -30,7 +30,7 @@ void profiler_close(struct profiler *profiler); /* NULL-safe; its devices are op
 void profiler_add_device(struct profiler *profiler, struct device *device, const char *what);
 
 /* From now on everything is kept, until it is written or dropped. Logs, once, what a device cannot
- * tell. */
+ * record. */
 void profiler_begin(struct profiler *profiler);
 bool profiler_is_recording(const struct profiler *profiler);
 void profiler_discard(struct profiler *profiler);
@@ -40,7 +40,7 @@ int profiler_write(struct profiler *profiler, const char *path, bool gzip, struc
 
 /* The trainer's thread begins step `step`, ends it (was_one: there was data for it), and meanwhile
  * is about `phase` (until the next phase, or the end of the step; NULL: nothing that has a name).
- * NULL-safe, so that who tells need not know whether anybody looks. phase: lives on. */
+ * NULL-safe, so that the caller need not know whether anybody looks. phase: lives on. */
 void profiler_begin_step(struct profiler *profiler, int64_t step);
 void profiler_phase(struct profiler *profiler, const char *phase);
 void profiler_end_step(struct profiler *profiler, bool was_one);

@@ -1,5 +1,5 @@
 /* The numbers of a run as a page of Prometheus metrics. What is one for the whole job (loss, rates,
- * checkpoints) only rank 0 tells, so that sums over pods are right; what is a rank's own carries
+ * checkpoints) only rank 0 exports, so that sums over pods are right; what is a rank's own carries
  * its rank. Pure. */
 #ifndef SHOAL_AGENT_TELEMETRY_RUN_METRICS_H
 #define SHOAL_AGENT_TELEMETRY_RUN_METRICS_H

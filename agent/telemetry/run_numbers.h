@@ -1,5 +1,5 @@
-/* What a run tells of itself: the facts that never change, the numbers after an optimizer step, the
- * result of an evaluation and of a save. Plain structs, filled by the training loop; telemetry
+/* What a run reports of itself: the facts that never change, the numbers after an optimizer step,
+ * the result of an evaluation and of a save. Plain structs, filled by the training loop; telemetry
  * reads them. Knows no tape, unit or model. */
 #ifndef SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H
 #define SHOAL_AGENT_TELEMETRY_RUN_NUMBERS_H

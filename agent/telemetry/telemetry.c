@@ -297,7 +297,7 @@ void telemetry_close(struct telemetry *t)
 {
     if (!t)
         return;
-    if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to tell */
+    if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to report */
         telemetry_event(t, &(struct run_moment){.event = RUN_END});
     publish_trainjob(t, t->exit_code == 0);
     trainjob_status_close(t->trainjob);

@@ -1,8 +1,8 @@
-/* The door to telemetry: the training loop tells what happened, and it goes wherever the
+/* The door to telemetry: the training loop reports what happened, and it goes wherever the
  * configuration says: lines on standard output, CSV, JSONL, TensorBoard, a record for W&B, HTTP.
  * Every rank opens one: rank 0 prints and writes files, the first rank of each node serves HTTP,
- * the others only count. All calls come from the loop's thread. Telling never fails: a file that
- * cannot be written any more is told of once, and training goes on. */
+ * the others only count. All calls come from the loop's thread. Reporting never fails: a file that
+ * cannot be written any more is logged once, and training goes on. */
 #ifndef SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 #define SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 

@@ -3,7 +3,7 @@
  * clock. Pure.
  *
  * The format: "Trace Event Format" (Google, 2016); what else is at the top is as PyTorch's profiler
- * has it. Times in a file are microseconds since base_ns, which baseTimeNanoseconds tells. */
+ * has it. Times in a file are microseconds since base_ns, which baseTimeNanoseconds has. */
 #ifndef SHOAL_AGENT_TELEMETRY_TRACE_JSON_H
 #define SHOAL_AGENT_TELEMETRY_TRACE_JSON_H
 
@@ -26,7 +26,7 @@ struct trace_span {
     const char *category; /* a word */
     const char *name;
     int64_t begin_ns, end_ns; /* end >= begin */
-    int64_t bytes;            /* 0: not told; likewise: */
+    int64_t bytes;            /* 0: not known; likewise: */
     int64_t number;
     int ranks;
 };

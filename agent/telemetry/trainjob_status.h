@@ -1,9 +1,9 @@
 /* A run's progress for Kubeflow Trainer, which shows it in TrainJob.status.trainerStatus. The pods
  * of a TrainJob are given an HTTPS address, the file of its CA and that of a token
  * (KUBEFLOW_TRAINER_SERVER_URL, _CA_CERT, _TOKEN; the controller's feature gate TrainJobStatus). A
- * thread of its own posts what it was told last, every few seconds at most, and the last of all at
- * the end; both files are read for each request, as they are renewed. What cannot be posted is told
- * once: training goes on. Protocol: kubeflow/trainer, proposal 2779. */
+ * thread of its own posts what it was given last, every few seconds at most, and the last of all at
+ * the end; both files are read for each request, as they are renewed. What cannot be posted is
+ * logged once: training goes on. Protocol: kubeflow/trainer, proposal 2779. */
 #ifndef SHOAL_AGENT_TELEMETRY_TRAINJOB_STATUS_H
 #define SHOAL_AGENT_TELEMETRY_TRAINJOB_STATUS_H
 

@@ -1,6 +1,6 @@
 /* The numbers of a run as Weights & Biases keeps them: a folder that `wandb sync` uploads from
- * where there is a network; nothing is sent from here. What is told at one step is one row, written
- * when the next step is told: a process that is killed loses the last one. */
+ * where there is a network; nothing is sent from here. What is reported at one step is one row,
+ * written when the next step is reported: a process that is killed loses the last one. */
 #ifndef SHOAL_AGENT_TELEMETRY_WANDB_H
 #define SHOAL_AGENT_TELEMETRY_WANDB_H
 
@@ -21,7 +21,7 @@ struct wandb;
 /* Makes DIR/wandb/offline-run-TIME-ID/run-ID.wandb. Errors: of the system; ERR_EXISTS. */
 int wandb_open(struct wandb **ret_wandb, const struct wandb_setting *setting, int64_t wall_us,
                struct error *err);
-/* Adds what the event tells. path: of a checkpoint; NULL: none. Errors: of writing. */
+/* Adds what the event reports. path: of a checkpoint; NULL: none. Errors: of writing. */
 int wandb_add_event(struct wandb *wandb, enum field_event event, const char *path,
                     const struct run_state *state, struct error *err);
 /* Writes what is left, and how the run ended; what cannot be written is lost. NULL-safe. */

@@ -150,7 +150,7 @@ static int add_full(struct checkpointer *c, struct error *err)
     return c->of.save_model(c->of.ctx, path, err);
 }
 
-/* Waits for the save that runs and tells how it went. */
+/* Waits for the save that runs and reports how it went. */
 static int finish(struct checkpointer *c, bool last, struct error *err)
 {
     int64_t bytes;

@@ -38,7 +38,7 @@ struct checkpointer {
     struct host_state snapshot; /* what it saves */
     struct checkpoint_state state;
     char name[256], path[PATH_MAX];
-    struct trainer_save save; /* the snapshot's, as the listener is told of it */
+    struct trainer_save save; /* the snapshot's, as the listener gets it */
     int64_t saved_step; /* the step of the last checkpoint that was begun; -1: none, or it failed */
     int failed_saves;   /* in a row */
     const char *run;    /* the run's id, if it is the same on all ranks; else "". Not owned */
@@ -57,7 +57,7 @@ void checkpointer_close(struct checkpointer *checkpointer);
 
 /* Begins a checkpoint of the current position, unless one was at this very step; waits for the one
  * before, and for this one too unless it may be written beside the training. A save that fails is
- * told, and is an error if it was the last chance or the second in a row. Collective. */
+ * reported, and is an error if it was the last chance or the second in a row. Collective. */
 enum save_when { SAVE_BESIDE, SAVE_NOW, SAVE_LAST };
 int checkpointer_save(struct checkpointer *checkpointer, enum save_when when, struct error *err);
 /* Whether a save beside the training has ended on this rank; and, once it has on all, at the same

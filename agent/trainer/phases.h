@@ -1,4 +1,4 @@
-/* Where the time of a step goes, as the compute stream sees it: the stream is told when a phase
+/* Where the time of a step goes, as the compute stream sees it: the stream is notified when a phase
  * begins, and notes the time when it gets there. Knows the stream; not what the phases do. */
 #ifndef SHOAL_AGENT_TRAINER_PHASES_H
 #define SHOAL_AGENT_TRAINER_PHASES_H

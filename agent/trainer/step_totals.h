@@ -59,7 +59,7 @@ int step_totals_sum(struct step_totals *totals, double *number, struct error *er
 /* Whether it is so on any rank. Collective; waits. */
 int step_totals_any(struct step_totals *totals, bool mine, bool *ret_any, struct error *err);
 
-/* What a rank tells the others with a step's sums. */
+/* What a rank sends the others with a step's sums. */
 struct step_votes {
     bool stop;      /* it was asked to stop */
     bool saved;     /* its part of the save has ended */

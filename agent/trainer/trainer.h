@@ -1,7 +1,7 @@
 /* One rank's training run, put together from its parts, and its loop: data -> forward and backward
  * -> optimizer -> evaluation -> checkpoint. Knows no files but through checkpoint, no network but
- * through comm, no clock and no terminal: what happens is told to a listener, what time it is and
- * whether to stop is asked of it. */
+ * through comm, no clock and no terminal: what happens is reported to a listener, what time it is
+ * and whether to stop is asked of it. */
 #ifndef SHOAL_AGENT_TRAINER_TRAINER_H
 #define SHOAL_AGENT_TRAINER_TRAINER_H
 

@@ -43,7 +43,7 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
                      hints);
 }
 
-/* What a rank tells the others before any of them reserves. */
+/* What a rank sends the others before any of them reserves. */
 struct reading {
     char gpu[DEVICE_UUID_BYTES];
     int64_t free_bytes;

@@ -78,20 +78,20 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
                          struct error *err);
 
 /* trainer_schedule.c */
-/* Takes the schedule of the run that saved, if the configuration says so, else tells how this run's
- * differs. */
+/* Takes the schedule of the run that saved, if the configuration says so, else reports how this
+ * run's differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
 
-/* trainer_graphs.c: opens those that the configuration asks for. Tells what the device cannot do;
+/* trainer_graphs.c: opens those that the configuration asks for. Reports what the device cannot do;
  * then, and where the optimizer runs on the host, it is done without. Errors: ERR_CONFIG on the
  * CPU. */
 int trainer_open_graphs(struct trainer *t, struct error *err);
 void trainer_close_graphs(struct trainer *t); /* before the stream; they need not be open */
 
-/* trainer_memory.c: reserves the GPU's memory as the run's plan tells, as far as it is free and
+/* trainer_memory.c: reserves the GPU's memory as the run's plan says, as far as it is free and
  * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */
 int trainer_reserve_memory(struct trainer *t, struct error *err);
-/* Tells what was needed beyond that; again when it has doubled. */
+/* Logs what was needed beyond that; again when it has doubled. */
 void trainer_log_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);
@@ -121,8 +121,8 @@ void trainer_close_profiler(struct trainer *t); /* writes what the end of the ru
 void trainer_profile_begin_step(struct trainer *t);
 void trainer_profile_end_step(struct trainer *t, bool was_one); /* false: there was no data */
 
-/* trainer_eval.c: tells the listener the score of the evaluation data; the epoch's sums stay as
- * they are. Collective. */
+/* trainer_eval.c: reports the score of the evaluation data to the listener; the epoch's sums stay
+ * as they are. Collective. */
 int trainer_evaluate(struct trainer *t, struct error *err);
 
 /* trainer_resume.c. Collective. */

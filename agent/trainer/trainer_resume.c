@@ -111,7 +111,7 @@ static void notify_other_checkpoints(struct trainer *t)
     free(found.path);
 }
 
-/* Whether this run has saved something before. That tells a restart of which nobody else knows: a
+/* Whether this run has saved something before. That shows a restart of which nobody else knows: a
  * kubelet starts a container again with the variables of its first start. */
 static bool has_saved_checkpoint(const struct trainer *t)
 {

@@ -20,7 +20,7 @@ static struct schedule_values schedule_values_of(const struct schedule *s)
                                     schedule_type_name(s->type)};
 }
 
-/* How each value is told: in full, as Python prints it, as short as it can be. */
+/* How each value is printed: in full, as Python prints it, as short as it can be. */
 static void notify_resumed_schedule(struct trainer *t, const struct schedule_values *c)
 {
     const struct {

@@ -78,7 +78,7 @@ int trainer_load_weights(struct trainer *t, struct error *err)
         is_model ? load_pretrained(t, path, &warnings, err) : load_checkpoint(t, path, err);
     if (agree_all(t->world, t->compute, result, err))
         return error_wrap(err, "initial weights");
-    bool tells = t->world->rank == 0 && warnings.count > 0;
-    t->listener->weights(t->listener->ctx, path, tells ? lines_join(&warnings) : "");
+    bool warns = t->world->rank == 0 && warnings.count > 0;
+    t->listener->weights(t->listener->ctx, path, warns ? lines_join(&warnings) : "");
     return 0;
 }

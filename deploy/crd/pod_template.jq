@@ -41,7 +41,7 @@ def pod_template:
         | .properties.creationTimestamp.nullable = true) # which typed clients write, and nobody reads
     | del(.properties.spec.properties.ephemeralContainers) # no pod can be made with them
     | .required = ["spec"]
-    | .properties.spec |= (.description = "As in core/v1: kubectl explain pod.spec tells what its fields mean."
+    | .properties.spec |= (.description = "As in core/v1: kubectl explain pod.spec says what its fields mean."
         | .["x-kubernetes-validations"] = [{rule: "self.containers.exists(c, c.name == \u0027pytorch\u0027)",
             message: "must have at least one container with name pytorch"}]
         | .properties |= (.containers |= (container | .minItems = 1) | .initContainers |= container))

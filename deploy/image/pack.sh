@@ -5,7 +5,7 @@
 # that manifests call, and of what they run before them, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
 #
 # packages.sh says which Debian packages are in it. ARCHIVE.spdx.json lies beside the archive. The same tree and the same
-# packages make the same archive, byte for byte; its digest is told. SOURCE_URL: of the label that says where the sources
+# packages make the same archive, byte for byte; its digest is printed. SOURCE_URL: of the label that says where the sources
 # are, if the checkout has no remote.
 set -euo pipefail
 

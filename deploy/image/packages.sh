@@ -2,10 +2,10 @@
 # packages.sh ROOT NAME VERSION LIST: says whose files lie in the root tree of an image, for those that look for known
 # weaknesses. Of each Debian package that a file of ROOT comes from (LIST: a line "PATH" each, as on this machine)
 #   - the newest version that Debian offers, security updates among them, takes the place of what this machine has. No
-#     package of the machine is changed. Where Debian cannot be asked that is told, and the machine's own is taken;
+#     package of the machine is changed. Where Debian cannot be asked that is reported, and the machine's own is taken;
 #   - ROOT/var/lib/dpkg/status.d/PACKAGE has its record, where scanners of images look;
 #   - ROOT/usr/share/sbom/NAME.spdx.json names it, with the program itself, in SPDX 2.3.
-# All versions are told on the standard output.
+# All versions are printed on the standard output.
 set -euo pipefail
 
 root=$1 name=$2 version=$3 list=$4

@@ -26,8 +26,9 @@
  * may; its engines do not report that (9.19). Ours needs the scores in the workspace: 2 B heads T_q
  * T_k bytes, and 4 B heads T_k hd more where heads are grouped. It ends where that is too much.
  *
- * Of 9.19's engines, told of GPUs that were not there: forward has kernels of its own for 8.x, 9.0
- * and 10.x; this backward has them for 8.x and 9.0, and on 10.x it gets those of 8.x. */
+ * Of 9.19's engines, given descriptions of GPUs that were not there: forward has kernels of its own
+ * for 8.x, 9.0 and 10.x; this backward has them for 8.x and 9.0, and on 10.x it gets those of
+ * 8.x. */
 #ifndef SHOAL_KERNELS_CUDA_CUDNN_ATTENTION_H
 #define SHOAL_KERNELS_CUDA_CUDNN_ATTENTION_H
 

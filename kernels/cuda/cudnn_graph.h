@@ -36,11 +36,11 @@ void cudnn_graph_open(struct cudnn_graph *graph, const struct cudnn_api *api);
 /* With all its descriptors, the plan too. */
 void cudnn_graph_close(struct cudnn_graph *graph);
 
-/* A tensor in device memory, 16-byte aligned, whose place is told by `uid` (1 ..
+/* A tensor in device memory, 16-byte aligned, whose place is given by `uid` (1 ..
  * CUDNN_FIRST_VIRTUAL - 1) when the plan runs. */
 cudnn_descriptor cudnn_memory(struct cudnn_graph *graph, int64_t uid, enum cudnn_data data,
                               const struct cudnn_layout *layout);
-/* One fp32 number in host memory, told likewise. */
+/* One fp32 number in host memory, given likewise. */
 cudnn_descriptor cudnn_number(struct cudnn_graph *graph, int64_t uid);
 /* Between two operations, in no memory. */
 cudnn_descriptor cudnn_virtual(struct cudnn_graph *graph, enum cudnn_data data,

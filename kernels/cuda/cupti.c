@@ -260,7 +260,7 @@ static const char *name_of_copy(uint8_t copy)
     }
 }
 
-/* False: the record tells no time, or is of another kind. */
+/* False: the record has no time, or is of another kind. */
 static bool read_record(const struct names *names, const int32_t *record,
                         struct trace_event *ret_event)
 {

@@ -129,8 +129,8 @@ static int read_attributes(struct cuda_device *d, struct error *err)
 
 static int start_clock(struct cuda_device *d, struct error *err)
 {
-    /* CUDA tells times only as differences of two events: the first timestamp is counted from this
-     * one. */
+    /* CUDA reports times only as differences of two events: the first timestamp is counted from
+     * this one. */
     cudaError_t status = cudaEventCreateWithFlags(&d->tick, cudaEventDefault);
     if (status == cudaSuccess)
         status = cudaEventRecord(d->tick, NULL); /* on the default stream */
@@ -183,7 +183,7 @@ static void *cuda_memory_alloc(void *ctx, size_t bytes)
     cuda_use(ctx);
     if (cudaMalloc(&memory, bytes) == cudaSuccess)
         return memory;
-    cudaGetLastError(); /* it has been told */
+    cudaGetLastError(); /* it has been reported */
     return NULL;
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A name may be taken by an object that is not watched, as it does not bear our labels: nothing
- * will tell when it is gone. */
+ * will report when it is gone. */
 enum { NAME_TAKEN_RETRY_MS = 10 * 1000 };
 
 /* A status that the API server finds invalid: the stored job breaks a rule that was made after it.
@@ -50,7 +50,7 @@ static void finish(struct run *run)
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
     if (run->went_well && !run->refused && job_memory_clear_refusal(run->memory) && !requeue_ms)
-        requeue_ms = options->clocks->wall_ms(); /* to tell that nothing is in the way any more */
+        requeue_ms = options->clocks->wall_ms(); /* to report that nothing is in the way any more */
     const struct error *failure = steps_failure(run->steps);
     const struct executor_outcome outcome = {
         .failure = failure,
@@ -119,7 +119,7 @@ static void check_history_kept(struct run *run, const struct job_status *written
         inflight_record_event(run, &event);
 }
 
-/* What the view is to show from now on, and what the outcome tells. */
+/* What the view is to show from now on, and what the outcome reports. */
 static void record_result(struct run *run, const struct action *action, const struct json *answer,
                           const struct error *err)
 {
@@ -294,7 +294,7 @@ struct executor *executor_open(struct kube *kube, const struct executor_options 
     executor->options = *options;
     if (!options->transport)
         executor->options.transport = &kube_transport;
-    /* unlike the numbers of an earlier operator: it told less than a million events
+    /* unlike the numbers of an earlier operator: it wrote less than a million events
      * a millisecond */
     executor->event_number = (uint64_t)options->clocks->wall_ms() << 20;
     return executor;

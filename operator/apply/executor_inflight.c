@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often it is told that events may not be created: for good, or in one namespace that goes. */
+/* How often it is logged that no events may be created: for good, or in one namespace that goes. */
 enum { EVENTS_FORBIDDEN_LOG_MS = 3600 * 1000 };
 
 static void list_add(struct inflight **list, struct inflight *inflight)
@@ -141,7 +141,7 @@ static bool is_disruption(const struct action *event)
     return strcmp(event->reason, REASON_POD_DISRUPTED) == 0;
 }
 
-/* What each try would tell anew, as long as it fails or the next pod ends like the last. */
+/* What each try would report anew, as long as it fails or the next pod ends like the last. */
 static bool is_repeated(const struct action *event)
 {
     return is_failure(event) || is_disruption(event);

@@ -143,7 +143,7 @@ static struct job_objects *job_objects_of(struct cache *cache, const struct read
         cache, arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->job_name));
 }
 
-/* One more of this kind is not taken; the first one is told. */
+/* One more of this kind is not taken; the first one is logged. */
 static bool is_full(struct cache *cache, enum cache_kind kind, const char *key)
 {
     if (cache_count(cache, kind) < cache->options.max_objects)
@@ -284,7 +284,7 @@ static void delete_object(struct cache *cache, enum cache_kind kind, const char 
         remove_child(cache, child);
 }
 
-/* Reads who it is. False: it cannot be read, which is told; what is known under that name is not
+/* Reads who it is. False: it cannot be read, which is logged; what is known under that name is not
  * what is there any more. */
 static bool identify(struct cache *cache, struct reading *reading)
 {

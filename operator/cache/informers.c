@@ -17,7 +17,7 @@ enum {
     WATCH_TIMEOUT_S = 290,
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 30 * 1000,
-    FAILURE_LOG_MS = 60 * 1000, /* how often a watch that goes on failing is told about */
+    FAILURE_LOG_MS = 60 * 1000, /* how often a watch that goes on failing is logged */
     PATH_MAX_BYTES = 512,
 };
 
@@ -28,7 +28,7 @@ struct informer {
     const char *what;        /* for people */
     const char *plural;      /* in paths */
     struct watcher *watcher; /* NULL: it is not watched */
-    int64_t logged_ms;       /* when its failing was last told about; 0: it is well */
+    int64_t logged_ms;       /* when its failing was last logged; 0: it is well */
 };
 
 struct informers {

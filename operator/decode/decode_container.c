@@ -82,7 +82,7 @@ bool container_own_failed(const struct container_statuses *statuses)
     return false;
 }
 
-/* Whether the container ended and starts again, which restartCount tells only when it has: up to
+/* Whether the container ended and starts again, which restartCount shows only when it has: up to
  * five minutes later. The kubelet says CrashLoopBackOff of none whose last end restartCount holds
  * already. After an exit with 0 it alone knows whether there is a restart, so that one is left
  * until it says so. */

@@ -78,7 +78,7 @@ static int start(const struct command *command, struct command_run *run, struct 
         run->pid = -1;
         return error_errno(err, cause, "%s", command->argv[0]);
     }
-    /* The end of the process is waited for in the operator's one poll(). SIGCHLD would tell that
+    /* The end of the process is waited for in the operator's one poll(). SIGCHLD would signal that
      * some child has ended, and not which. */
     run->fds[PROCESS] = pidfd_open(run->pid, 0);
     if (run->fds[PROCESS] < 0)

@@ -133,7 +133,7 @@ int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, 
     int64_t asked_ms = answer->retry_after_ms > 0 ? answer->retry_after_ms : 0;
     if (asked_ms > RETRY_AFTER_MAX_MS)
         asked_ms = RETRY_AFTER_MAX_MS;
-    /* Retry-After is the least wait. The server tells many clients the same number, so each adds
+    /* Retry-After is the least wait. The server sends many clients the same number, so each adds
      * its own random part. */
     return asked_ms + backoff_ms(first_ms, max_ms, failures, random);
 }

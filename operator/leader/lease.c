@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The duration that tells others nothing: for a lease that is given up, as client-go writes it. */
+/* The duration that means nothing to others: for a lease given up, as client-go writes it. */
 enum { RELEASED_DURATION_S = 1 };
 
 void lease_init(struct lease *lease, const struct lease_options *options)

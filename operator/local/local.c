@@ -17,7 +17,7 @@
 struct local {
     struct job job; /* `deleting` is ours, the rest is borrowed */
     struct local_options options;
-    int64_t now_ms; /* as last told */
+    int64_t now_ms; /* as last passed */
     int64_t serial; /* makes UIDs */
     struct job_status status;
     struct arena *status_arena; /* of the status; a new one each time it is set */
@@ -190,7 +190,7 @@ static int delete_job(void *context, const struct job *job, struct error *err)
     return 0;
 }
 
-/* The owner of the run follows the status and the replicas; events would tell the same again. */
+/* The owner of the run follows the status and the replicas; events would report the same again. */
 static void ignore_event(void *context, const struct job *job, enum event_type type,
                          const char *reason, const char *message)
 {

@@ -2,7 +2,7 @@
  * server, the scheduler and the kubelet of that job in one: it keeps pods and services, starts and
  * restarts containers, and shows the same snapshot to reconcile that a cluster would. It decides
  * nothing about the job. Never waits and never reads a clock: its owner polls and
- * tells the time. */
+ * passes the time. */
 #ifndef SHOAL_OPERATOR_LOCAL_LOCAL_H
 #define SHOAL_OPERATOR_LOCAL_LOCAL_H
 
@@ -75,7 +75,7 @@ struct backend local_backend(struct local *local);
 void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_snapshot);
 
 /* Takes notice of ended processes; kills what has outstayed its grace period. Restarts nothing: the
- * job may be over, which is for reconcile to tell first. */
+ * job may be over, which is for reconcile to decide first. */
 void local_reap(struct local *local, int64_t now_ms);
 
 /* Starts the containers that are due. Returns how many, or -1 with an error if the run cannot go on

@@ -38,7 +38,7 @@ static const char *localize(const struct builder *b, const char *name, const cha
 {
     int64_t port = 0;
     const struct local_address *address = NULL;
-    /* A port alone does not tell whose it is: the service stands in MASTER_ADDR. */
+    /* A port alone does not show whose it is: the service stands in MASTER_ADDR. */
     if (!strcmp(name, ENV_MASTER_PORT) || !strcmp(name, ENV_PET_MASTER_PORT)) {
         const char *service = "";
         for (size_t i = 0; i < b->container->env_count; i++)

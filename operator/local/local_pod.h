@@ -1,6 +1,6 @@
 /* What a kubelet decides about the containers of one pod: which starts when, whether one that ended
  * is restarted in place, and the pod's phase. Pure: the caller starts and stops the processes and
- * tells the time. Rules: kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle, and getPhase in
+ * passes the time. Rules: kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle, and getPhase in
  * kubernetes/pkg/kubelet/kubelet_pods.go. */
 #ifndef SHOAL_OPERATOR_LOCAL_LOCAL_POD_H
 #define SHOAL_OPERATOR_LOCAL_LOCAL_POD_H

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* What a guard is told: SIGTERM is passed on; SIGHUP ("the line is dead") kills the whole tree, and
+/* Signals to a guard: SIGTERM is passed on; SIGHUP ("the line is dead") kills the whole tree, and
  * is also what the kernel sends it when we die. */
 enum { GUARD_KILL = SIGHUP, EXIT_KILLED = 128 + SIGKILL };
 
@@ -107,7 +107,7 @@ int local_process_check(const struct local_process *p, struct error *err)
     return error_set(err, ERR_NOT_FOUND, "command %s: not found on the PATH", p->argv[0]);
 }
 
-/* Calls visit(pid) for each child of this process, as /proc tells. */
+/* Calls visit(pid) for each child of this process, as /proc lists them. */
 static void each_child(void (*visit)(pid_t pid, void *context), void *context)
 {
     DIR *proc = opendir("/proc");
@@ -169,7 +169,7 @@ static _Noreturn void become_container(const struct local_process *p, const char
 
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* Marked and not closed: `report` must live until execve() has succeeded, whose success its end
-     * tells. */
+     * shows. */
     close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(p->output, STDOUT_FILENO) >= 0 &&
         dup2(p->output, STDERR_FILENO) >= 0 && (!p->directory || chdir(p->directory) == 0))

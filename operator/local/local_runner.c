@@ -207,7 +207,7 @@ bool local_runner_reap(struct local_runner *runner, pid_t guard, int wait_status
     if (i == runner->pod.count)
         return false;
     runner->launches[i].guard = 0;
-    /* Now, before anything is told of the end: its last lines come before the news of it. */
+    /* Now, before anything is reported of the end: its last lines come before the news of it. */
     local_runner_read_output(runner);
     int code = local_process_exit_code(wait_status);
     if (i == runner->main || (i < runner->pod.init_count && code != 0))

@@ -237,7 +237,7 @@ static bool is_ours(const struct json *condition)
     return !type;
 }
 
-/* Conditions that others keep in the status of `object` stay: behind the first, as the last tells
+/* Conditions that others keep in the status of `object` stay: behind the first, as the last shows
  * the state. */
 static void keep_foreign_conditions(struct json *status, const struct json *object)
 {

@@ -52,7 +52,7 @@ struct service_spec {
     size_t port_count;
 };
 
-/* The pod of replica (type, index) of a valid, defaulted job. `history` tells the attempt and the
+/* The pod of replica (type, index) of a valid, defaulted job. `history` has the attempt and the
  * restart count. Everything lives in the arena or is borrowed from the job. */
 struct pod_spec *pod_build(const struct job *job, const struct history *history,
                            enum replica_type type, int32_t index, const struct pod_options *options,

@@ -92,8 +92,8 @@ static void add_exit_event(struct reconcile_context *ctx, const struct pod *pod,
 }
 
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
- * peers wait for it in vain. One that was not made yet is told from it by memory; so is one that
- * only waited for the master and is made again: nobody has met it. */
+ * peers wait for it in vain. One that was not made yet is distinguished from it by memory; so is
+ * one that only waited for the master and is made again: nobody has met it. */
 static bool has_vanished(struct reconcile_context *ctx)
 {
     struct history *history = &ctx->status.history;
@@ -205,7 +205,7 @@ static bool count_ends(struct reconcile_context *ctx, const struct pod *pod,
 {
     struct history *history = &ctx->status.history;
     struct replica_history replica = history_replica(history, pod);
-    /* A kubelet restarts containers without telling each time, so a pass may see several restarts
+    /* A kubelet restarts containers without reporting each time, so a pass may see several restarts
      * at once. Counted is what the stored status says; the rest is new. */
     int32_t fresh = restart_failures(pod) - replica.counted;
     if (fresh <= 0)

@@ -10,7 +10,7 @@ static bool is_ours(const struct snapshot *snapshot)
 }
 
 /* The API server completes and converts the metrics, so ours never equal the stored ones. The
- * annotation tells what we wrote. */
+ * annotation shows what we wrote. */
 static bool spec_equal(const struct autoscaler_spec *a, const struct autoscaler_spec *b)
 {
     return a->min_replicas == b->min_replicas && a->max_replicas == b->max_replicas &&

@@ -1,4 +1,4 @@
-/* Gang scheduling: all pods of a job get nodes together, or none does. The job's PodGroup tells the
+/* Gang scheduling: all pods of a job get nodes together, or none does. The job's PodGroup gives the
  * scheduler how many pods must fit (minMember) and what they request. It is created before the
  * pods, follows changes of the job, and is deleted when the job is suspended or finished. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_GANG_H
