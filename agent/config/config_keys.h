@@ -35,6 +35,7 @@ struct config_key {
     const char *low_words;   /* numbers: words for `low`, separated by spaces; NULL: none */
     const char *other_names; /* other trainers' names for it, separated by spaces; NULL: none */
     const char *help;
+    void (*more_help)(struct str *out); /* behind it: what a table of another room says; or NULL */
     const char *implied;     /* the value of the flag without one; NULL: the flag needs a value */
     bool needs_group;        /* the name alone does not select the key */
     const char *environment; /* other variables that set it, the weakest first, separated by spaces;

@@ -20,9 +20,10 @@ static const struct config_key keys[] = {
     KEY_FLOAT("optimizer", "lr", optimizer.lr, "1e-4", 0, 1e6, "learning_rate",
               "learning rate; with a schedule, its highest"),
     KEY_FLOAT("optimizer", "beta1", optimizer.beta1, "0.9", 0, 1, "adam_beta1",
-              "decay of the gradient's average", .needs = {NEED_BETAS}),
+              "first of torch.optim's betas, the coefficients of running averages",
+              .needs = {NEED_BETAS}),
     KEY_FLOAT("optimizer", "beta2", optimizer.beta2, "0.999", 0, 1, "adam_beta2",
-              "decay of the squared gradient's average", .needs = {NEED_BETAS}),
+              "second of torch.optim's betas", .needs = {NEED_BETAS}),
     KEY_FLOAT("optimizer", "eps", optimizer.eps, "-1", -1, 1, "adam_epsilon",
               "added to the denominator; below 0: torch.optim's default", .needs = {NEED_EPS}),
     KEY_FLOAT("optimizer", "momentum", optimizer.momentum, "0", 0, 1, NULL,
@@ -32,7 +33,7 @@ static const struct config_key keys[] = {
     KEY_FLOAT("optimizer", "rho", optimizer.rho, "0.9", 0, 1, NULL,
               "decay of the squares' averages", .needs = {NEED_RHO}),
     KEY_FLOAT("optimizer", "weight_decay", optimizer.weight_decay, "-1", -1, 1e3, NULL,
-              "L2 penalty; decoupled with adamw; below 0: 0.01 with adamw, else 0"),
+              "L2 penalty", .more_help = optim_describe_weight_decay),
     KEY_TEXT(
         "optimizer", "decay_exclude", optimizer.decay_exclude, "", NULL,
         "parameters without weight decay: regular expressions, separated by commas; norm_bias: "

@@ -103,11 +103,9 @@ bool config_need_is_met(enum config_need need, const struct agent_config *c)
 
 bool config_need_optimizers(enum config_need need, struct str *out)
 {
-    char users[64];
     if (!rows[need].use)
         return false;
-    optim_users(rows[need].use, users, sizeof users);
-    str_add(out, users);
+    optim_users(rows[need].use, out);
     return true;
 }
 

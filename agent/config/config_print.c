@@ -41,6 +41,10 @@ static void add_choices(const struct config_key *key, struct str *out)
 static void add_meaning(const struct config_key *key, struct str *out)
 {
     str_add(out, key->help);
+    if (key->more_help) {
+        str_add(out, "; ");
+        key->more_help(out);
+    }
     for (int i = 0; i < CONFIG_MAX_NEEDS; i++) {
         auto_str struct str users;
         str_init(&users, 256);

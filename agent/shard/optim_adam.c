@@ -5,8 +5,8 @@
 
 static void step(const struct optim_config *c, const struct optim_range *p)
 {
-    const struct adam_step step = {
-        p->lr, c->beta1, c->beta2, c->eps, p->weight_decay, c->kind == &optim_adamw, p->step};
+    const struct adam_step step = {p->lr,           c->beta1,           c->beta2, c->eps,
+                                   p->weight_decay, c->kind->decoupled, p->step};
     device_ops(stream_device(p->stream))
         ->adam(p->stream, p->dtype, p->weights, p->gradient, p->states[0], p->states[1], p->count,
                &step, p->key, p->first);
@@ -31,6 +31,7 @@ const struct optim_kind optim_adamw = {
     .beta1 = 0.9,
     .beta2 = 0.999,
     .eps = 1e-8,
+    .decoupled = true,
     .weight_decay = 0.01,
     .step = step,
 };

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct str;
+
 /* X(NAME, SPELLINGS), with AND between two rows. SPELLINGS: what optimizer.name may say, the first
  * of them NAME: "adamw=adamw_torch". optimizer.name is an index into these rows. */
 #define OPTIM_KINDS(X, AND)                                                                        \
@@ -64,7 +66,10 @@ struct optim_kind {
     const char *states[OPTIM_MAX_STATES]; /* as torch.optim's state_dict names them */
     /* How many of the states these settings keep; NULL: all. */
     int (*state_count)(const struct optim_config *config);
-    unsigned uses;                               /* enum optim_use */
+    unsigned uses; /* enum optim_use */
+    /* The weight shrinks by lr * weight_decay itself; else weight_decay is an L2 penalty, added to
+     * the gradient. */
+    bool decoupled;
     double rho, beta1, beta2, eps, weight_decay; /* PyTorch's defaults */
     /* Queues one step of the range. */
     void (*step)(const struct optim_config *config, const struct optim_range *range);
@@ -77,6 +82,9 @@ OPTIM_KINDS(OPTIM_EXTERN, ;);
 /* The row; index: that of optimizer.name. NULL: there are no more. */
 const struct optim_kind *optim_kind(int64_t index);
 
-/* For messages, the optimizers that read what `use` says: "adam or adamw". out_bytes: > 0. */
-void optim_users(enum optim_use use, char *out, size_t out_bytes);
+/* For messages, the optimizers that read what `use` says: "adam or adamw". */
+void optim_users(enum optim_use use, struct str *out);
+/* For the help, how they take weight_decay: "decoupled with adamw; below 0: 0.01 with adamw, else
+ * 0". */
+void optim_describe_weight_decay(struct str *out);
 #endif

@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/config/config.h"
+#include "agent/shard/optim_kind.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -72,11 +73,11 @@ static void what_is_beside_a_resolved_configuration_is_told(void **state)
     struct config config;
     struct error err;
     const char *path = write_resolved(arena, directory, "--preset mnist", &config, &text);
-    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s --beta1 0.8", path),
+    assert_ok(config_line_parse(arena, arena_printf(arena, "--config %s --cooldown_steps 3", path),
                                 "AGENT_PARALLEL_MIN_NUM_PARAMS=5", &config, &err),
               &err);
     assert_string_equal(config.warning,
-                        "optimizer.beta1 is ignored: it needs optimizer.name=adam or adamw; "
+                        "schedule.cooldown_steps is ignored: it needs schedule.type=wsd; "
                         "parallel.min_num_params is ignored: it needs "
                         "auto_wrap_policy=SIZE_BASED_WRAP");
     support_remove_tree(directory);
@@ -92,6 +93,26 @@ static void help_names_every_key(void **state)
     assert_non_null(strstr(str_text(&text), "--parallel.sharding_strategy (default: FULL_SHARD)"));
     assert_non_null(strstr(str_text(&text), "  mnist "));
     assert_non_null(strstr(str_text(&text), "\n  SHARD_GRAD_OP       1B to 10B      parameters "));
+}
+
+/* A new optimizer's weight decay is in the help by its row alone. */
+static void help_has_the_weight_decay_of_every_optimizer(void **state)
+{
+    (void)state;
+    auto_str struct str text, decay;
+    str_init(&text, 65536);
+    str_init(&decay, 512);
+    config_help(&text);
+    for (int i = 0; optim_kind(i); i++) {
+        const struct optim_kind *kind = optim_kind(i);
+        str_clear(&decay);
+        str_printf(&decay, "%g with %s, ", kind->weight_decay, kind->name);
+        assert_int_equal(strstr(str_text(&text), str_text(&decay)) != NULL, kind->weight_decay > 0);
+    }
+    str_clear(&decay);
+    optim_describe_weight_decay(&decay);
+    assert_non_null(strstr(str_text(&text), str_text(&decay)));
+    assert_non_null(strstr(str_text(&decay), "decoupled with adamw"));
 }
 
 static void the_page_in_the_tree_is_what_the_table_makes(void **state)
@@ -116,6 +137,7 @@ int main(void)
         cmocka_unit_test(the_printed_configuration_reads_back_to_itself),
         cmocka_unit_test(what_is_beside_a_resolved_configuration_is_told),
         cmocka_unit_test(help_names_every_key),
+        cmocka_unit_test(help_has_the_weight_decay_of_every_optimizer),
         cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "agent/config/config_keys.h"
 #include "agent/config/config_model.h"
+#include "agent/shard/optim_kind.h"
 #include "base/mem.h"
 
 /* Keys that only other choices use are told. */
@@ -13,9 +14,6 @@ static void what_has_no_use_is_told(void **state)
     static const struct {
         const char *line, *warning;
     } rows[] = {
-        {"--momentum 0.9", "optimizer.momentum is ignored: it needs optimizer.name=sgd"},
-        {"--optim sgd --beta1 0.8",
-         "optimizer.beta1 is ignored: it needs optimizer.name=adam or adamw"},
         {"--model_type gpt2 --target_column x",
          "data.target_column is ignored: it needs a sequence-to-sequence model"},
         {"--model_type bert --head masked_lm --label_names a,b --packing none",
@@ -34,8 +32,6 @@ static void what_has_no_use_is_told(void **state)
         {"--sharding_strategy SHARD_GRAD_OP --forward_prefetch=false", ""},
         {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
         {"--optim sgd --momentum 0.9", ""},
-        {"--momentum 0.9 --nesterov", "optimizer.momentum is ignored: it needs optimizer.name=sgd; "
-                                      "optimizer.nesterov is ignored: it needs optimizer.name=sgd"},
         {"--momentum 0", ""},
         {"--step_size 3 --unit step",
          "schedule.step_size is ignored: it needs schedule.type=step; schedule.unit is ignored: it "
@@ -106,8 +102,6 @@ static void what_has_no_use_is_told(void **state)
          "runtime.exit_if_stuck is ignored: it needs another runtime.device than cpu; "
          "runtime.heartbeat_timeout is ignored: it needs another runtime.device than cpu"},
         {"--collectives nccl", ""},
-        {"--optim sgd --eps 1",
-         "optimizer.eps is ignored: it needs optimizer.name=adadelta, adam or adamw"},
         {"--model_type llama --format text --text_column x",
          "data.text_column is ignored: it needs rows: data.format jsonl, hf_arrow, tsv or csv"},
         {"--model_type llama --format llmc_bin --add_bos",
@@ -124,6 +118,37 @@ static void what_has_no_use_is_told(void **state)
         struct error err;
         assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
         assert_string_equal(config.warning, rows[i].warning);
+    }
+}
+
+/* The optimizers that have a use for it are those of the table. */
+static void what_the_optimizer_has_no_use_for_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *keys[2];
+        enum optim_use use;
+    } rows[] = {
+        {"--momentum 0.9", {"momentum"}, OPTIM_USES_MOMENTUM},
+        {"--momentum 0.9 --nesterov", {"momentum", "nesterov"}, OPTIM_USES_MOMENTUM},
+        {"--optim sgd --beta1 0.8", {"beta1"}, OPTIM_USES_BETAS},
+        {"--optim sgd --eps 1", {"eps"}, OPTIM_USES_EPS},
+        {"--rho 0.8", {"rho"}, OPTIM_USES_RHO},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        auto_str struct str warning;
+        struct config config;
+        struct error err;
+        str_init(&warning, 512);
+        for (int k = 0; k < 2 && rows[i].keys[k]; k++) {
+            str_printf(&warning,
+                       "%soptimizer.%s is ignored: it needs optimizer.name=", k ? "; " : "",
+                       rows[i].keys[k]);
+            optim_users(rows[i].use, &warning);
+        }
+        assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
+        assert_string_equal(config.warning, str_text(&warning));
     }
 }
 
@@ -150,9 +175,9 @@ static void what_a_named_model_has_no_use_for_is_told(void **state)
          "data.label_names is ignored: it needs sequence classification; "
          "data.max_source_length is ignored: it needs a sequence-to-sequence model; "
          "data.mlm_probability is ignored: it needs masked words to be learned"},
-        {"--momentum 0.9 --mlm_probability 0.3", &family_llama,
-         "optimizer.momentum is ignored: it needs optimizer.name=sgd",
-         "optimizer.momentum is ignored: it needs optimizer.name=sgd; "
+        {"--shard_group_size 2 --mlm_probability 0.3", &family_llama,
+         "parallel.shard_group_size is ignored: it needs a HYBRID strategy",
+         "parallel.shard_group_size is ignored: it needs a HYBRID strategy; "
          "data.mlm_probability is ignored: it needs masked words to be learned"},
         {"--max_seq_length 9 --packing none --max_source_length 9", &family_t5, "",
          "data.max_seq_length is ignored: it needs another model (sequence to sequence: "
@@ -338,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_use_is_told),
+        cmocka_unit_test(what_the_optimizer_has_no_use_for_is_told),
         cmocka_unit_test(what_a_named_model_has_no_use_for_is_told),
         cmocka_unit_test(every_key_has_needs_or_acts_always),
         cmocka_unit_test(every_model_ignores_what_it_has_no_use_for),
