@@ -2,6 +2,7 @@
 #
 # Variants (V=...): debug, release, asan (address + undefined), tsan, cover.
 
+.SUFFIXES: # no rules but those below: make's own would compile a test by itself, or copy a script
 V ?= debug
 BUILD := build/$(V)
 VERSION := $(shell sed -n 's/.*define SHOAL_VERSION "\(.*\)"/\1/p' base/contract.h)
@@ -157,7 +158,6 @@ emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c tests/$(1)/*/test_*.c))
 TEST_PROGRAMS := $(foreach r,$(ROOMS),$(call tests_of,$(r)))
-TEST_SCRIPTS := $(wildcard tests/*/test_*.sh)
 
 # what is not test_* there helps the others
 helpers_of = $(foreach f,$(wildcard tests/$(1)/*.c tests/$(1)/*/*.c),$(if $(filter test_%,$(notdir $(f))),,$(BUILD)/$(f).o))
@@ -169,10 +169,14 @@ endef
 $(foreach r,$(ROOMS),$(eval $(call tests,$(r))))
 .SECONDARY:
 
-# one test on the emulated GPU: make V=asan tests/kernels/test_linear@cuda
+# one test, and one on the emulated GPU
+ONE_TEST := $(patsubst $(BUILD)/%,%,$(TEST_PROGRAMS) $(EMULATION_TESTS))
+.PHONY: $(ONE_TEST)
+$(ONE_TEST): %: $(BUILD)/%
+	@. tests/environment.sh && $<
 tests/%@cuda: $(BUILD)/tests/% emulation
-	@SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$(CURDIR)/$(EMULATION)/libshoal_cuda.so \
-		SHOAL_CUDA_LIBRARY_PATH=$(CURDIR)/$(EMULATION) SHOAL_EMULATION=gpus=4 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $<
+	@. tests/environment.sh && SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$(CURDIR)/$(EMULATION)/libshoal_cuda.so \
+		SHOAL_CUDA_LIBRARY_PATH=$(CURDIR)/$(EMULATION) SHOAL_EMULATION=gpus=4 $<
 
 # libraries of others that a test machine need not have, as far as tests need them
 $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
@@ -297,6 +301,8 @@ check: deps cluster-deps lint
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release all
 	@programs=$$(tests/cluster/build.sh $(if $(filter 0,$(shell id -u)),node,control-plane)) && \
 		promtool=$$(tests/promtool.sh) && PATH="$$PATH:$$programs:$$promtool" tests/run.sh "$(T)" $(CHECK_VARIANTS) # kubectl, where there is none
+
+#> make tests/ROOM/test_X   build and run one test, e.g. tests/kernels/test_linear (V=asan or tsan; ...@cuda: on the emulated GPU)
 
 #> make check-cluster  only what runs real pods on a node of its own (needs root; part of make check)
 check-cluster:

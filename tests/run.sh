@@ -10,15 +10,10 @@ filter=$1
 shift
 . tests/run_one.sh
 make --silent --no-print-directory build/patience || exit # also where its sources are newer
-lanes=${TEST_JOBS:-$(nproc)} # before OMP_NUM_THREADS, which nproc heeds
+lanes=${TEST_JOBS:-$(nproc)} # before tests/environment.sh: nproc heeds OMP_NUM_THREADS
 
-export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=1
-export OMP_WAIT_POLICY=passive # several tests share the cores: a thread that waits must not keep one
-# GCC 12 takes what lies before the thread-local data of a library that was opened late for its place and size, and the leak
-# check then reads wherever that is: such data is left out of what it looks at.
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:intercept_tls_get_addr=0 UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp history_size=4"
-export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
+export CMOCKA_MESSAGE_OUTPUT=TAP
+. tests/environment.sh
 
 # the operator on a real API server runs under ASan if that is asked for
 cluster_variant=$1

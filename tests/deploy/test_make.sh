@@ -6,6 +6,13 @@ unset MAKEFLAGS MFLAGS MAKELEVEL CUDA_ARCHS
 
 check "make fuzz without T names what there is" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz
 check "make fuzz with another name, too" fails 2 "make fuzz: T=NAME must be one of answer arrow" make fuzz T=nosuch
+one_test() { # the one that everybody has built, in this variant
+    env -u CMOCKA_MESSAGE_OUTPUT make V="${BUILD##*/}" tests/base/test_str >"$work/one" 2>&1 && contains "$work/one" "PASSED"
+}
+check "make tests/ROOM/test_X builds and runs that test" one_test
+check "... on the emulated GPU, too" contains <(make -n tests/kernels/test_linear@cuda) SHOAL_TEST_DEVICE=cuda
+check "make has no rules of its own" fails 2 "No rule to make target 'base/str'" make base/str
+check "... and leaves nothing where sources are" fails 2 "No rule to make target 'tests/deploy/test_make'" make tests/deploy/test_make
 quiet() { make -n "$1" | grep -q '^[^ ]*make --silent .*V=release programs$'; } # "Nothing to be done" is no news
 for demo in demo demo-llama demo-t5; do
     check "make $demo says nothing where all is built" quiet $demo
