@@ -113,7 +113,7 @@ static int64_t ring(int n, int64_t bytes)
     return bytes / n * (n - 1);
 }
 
-/* What is dropped after forward is gathered twice; the root never is. To accumulate whole
+/* What is resharded after forward is gathered twice; the root never is. To accumulate whole
  * gradients is to reduce once. */
 static void add_traffic(const struct run_plan_facts *f, const struct unit_sizes *a,
                         struct run_plan_strategy *s)

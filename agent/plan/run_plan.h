@@ -3,7 +3,7 @@
  * of this size. Pure arithmetic over facts; knows no module tree, device or network.
  *
  * W ranks, S of them share one copy (the shard group), R = W / S. P: elements of all units. The
- * root unit, of K elements, stays gathered through a pass. Gathered and dropped again are blocks,
+ * root unit, of K elements, stays unsharded through a pass. Unsharded and resharded are blocks,
  * the two largest of U and U' elements, and other units, the largest of E. v, g: bytes of a value
  * and of a gradient.
  *

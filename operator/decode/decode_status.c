@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INDEX 100000     /* no spoilt range makes us remember more */
-#define MAX_COUNT 1000000000 /* nor does a spoilt count overflow when two are added */
+#define MAX_INDEX 100000     /* no invalid range makes us remember more */
+#define MAX_COUNT 1000000000 /* nor does an invalid count overflow when two are added */
 
 static const char *const condition_types[] = {
     "", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Waiting", NULL};
