@@ -25,8 +25,7 @@ static const struct command commands[] = {
     {"inspect", "print what a checkpoint or a model on disk holds", inspect_command},
     {"export", "write a checkpoint as a Hugging Face directory", export_command},
     {"generate", "generate text with a trained language model", generate_command},
-    {"tokenize", "turn texts into token ids and back, or into a token file for training",
-     tokenize_command},
+    {"tokenize", "turn texts into token ids and back, or into a token file", tokenize_command},
 };
 
 static void print_help(FILE *out)
