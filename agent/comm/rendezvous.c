@@ -45,6 +45,7 @@ struct rendezvous {
     pthread_mutex_t mutex;      /* guards the fields below */
     pthread_cond_t changed;
     enum state state;
+    bool is_welcomed;             /* this attempt to join has reached RUNNING */
     char reason[STORE_VALUE_MAX]; /* of the state, as the server has sent it last */
     int32_t requests_made;
     struct request *requests;
@@ -64,6 +65,7 @@ static void set_state(struct rendezvous *r, enum state state, const char *reason
 {
     pthread_mutex_lock(&r->mutex);
     r->state = state;
+    r->is_welcomed |= state == RUNNING;
     if (reason)
         snprintf(r->reason, sizeof r->reason, "%s", reason);
     pthread_cond_broadcast(&r->changed);
@@ -297,7 +299,9 @@ static enum state wait_for_welcome(struct rendezvous *r, int64_t deadline_ms, st
     pthread_mutex_lock(&r->mutex);
     while (r->state == JOINING && cond_wait_until(&r->changed, &r->mutex, deadline_ms))
         ;
-    enum state state = r->state;
+    /* A loss may come right behind the welcome, before this thread awakes. The rank has joined all
+     * the same: the store reports the loss. To join again would wait for nobody. */
+    enum state state = r->is_welcomed ? RUNNING : r->state;
     if (state != RUNNING)
         error_set(err, state == REFUSED ? ERR_CONFIG : ERR_TIMEOUT, "%s", r->reason);
     pthread_mutex_unlock(&r->mutex);
@@ -315,7 +319,7 @@ static enum state attempt_join(struct rendezvous *r, int64_t deadline_ms, struct
         return GONE;
     learn_addresses(r);
     set_state(r, JOINING, NULL);
-    r->introduced = r->is_known = false;
+    r->introduced = r->is_known = r->is_welcomed = false;
     bool was_stranger = r->is_stranger;
     int failure = pthread_create(&r->watcher, NULL, watch, r);
     if (failure) {

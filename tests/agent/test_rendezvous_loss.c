@@ -7,6 +7,7 @@
 #include "agent/comm/rendezvous_server.h"
 #include "agent/comm/rendezvous_wire.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -253,6 +254,65 @@ static void test_a_goodbye_counts_though_its_sender_is_gone(void **state)
         assert_ok(all[i].result, &all[i].err);
 }
 
+/* ---- a loss right behind the welcome ---- */
+
+enum { HASTY_ROUNDS = 20 };
+
+/* A server for one rank at a time, which it welcomes and tells of a loss in one piece. */
+static int welcome_and_lose(struct process *p, struct error *err)
+{
+    auto_close int listener = -1;
+    const struct wire_message challenge = {.magic = WIRE_MAGIC, .type = WIRE_CHALLENGE};
+    const struct wire_message news[] = {
+        {.magic = WIRE_MAGIC, .type = WIRE_WELCOME},
+        {.magic = WIRE_MAGIC, .type = WIRE_LOST, .text = "rank 2 is lost (test)"},
+        {.magic = WIRE_MAGIC, .type = WIRE_GOODBYE}};
+    if (listen_tcp("127.0.0.1", p->port, &listener, err) < 0)
+        return -1;
+    for (int i = 0; i < HASTY_ROUNDS; i++) {
+        struct pollfd wait = {listener, POLLIN, 0};
+        struct wire_message in;
+        int64_t deadline_ms = clock_monotonic_ms() + SUPPORT_PATIENCE_MS;
+        auto_close int fd = poll(&wait, 1, SUPPORT_PATIENCE_MS) == 1 ? net_accept(listener) : -1;
+        if (fd < 0)
+            return error_errno(err, errno, "accept");
+        if (net_send(fd, &challenge, sizeof challenge, deadline_ms, err) < 0 ||
+            rendezvous_rank_receive(fd, &in, sizeof in, err) < 0 ||
+            net_send(fd, news, sizeof news, deadline_ms, err) < 0)
+            return -1;
+        while (rendezvous_rank_receive(fd, &in, sizeof in, err) == 0)
+            ; /* until it hangs up */
+    }
+    return 0;
+}
+
+static int lose_behind_the_welcome(struct process *p, struct error *err)
+{
+    if (p->rank == 0)
+        return welcome_and_lose(p, err);
+    for (int i = 0; i < HASTY_ROUNDS; i++) {
+        struct rendezvous *r;
+        if (rendezvous_rank_open(p, &r, err) < 0)
+            return -1;
+        struct error loss;
+        wait_for_loss(r, &loss);
+        rendezvous_close(r);
+        if (strcmp(loss.msg, "rank 2 is lost (test)") != 0)
+            return error_set(err, ERR_PEER, "round %d: %s", i, loss.msg);
+    }
+    return 0;
+}
+
+/* A rank that is slow to see the welcome has joined nevertheless. */
+static void test_a_loss_behind_the_welcome_is_no_reason_to_join_again(void **state)
+{
+    (void)state;
+    struct process all[2] = {0};
+    processes_run(all, 2, lose_behind_the_welcome, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(all[i].result, &all[i].err);
+}
+
 /* ---- rank 0's poll fails: it takes no more entries than the process may have open files ---- */
 
 static void make_poll_fail(void)
@@ -335,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_a_stopped_rank_is_lost_by_its_silence),
         cmocka_unit_test(test_a_goodbye_is_no_loss),
         cmocka_unit_test(test_a_goodbye_counts_though_its_sender_is_gone),
+        cmocka_unit_test(test_a_loss_behind_the_welcome_is_no_reason_to_join_again),
         cmocka_unit_test(test_a_poll_that_fails_is_a_loss_that_is_told_to_all),
         cmocka_unit_test(test_a_poll_that_fails_before_all_are_here_refuses_them),
     };
