@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int folded(char c)
@@ -24,9 +25,12 @@ static bool is_swapped(const char *a, int i, const char *b, int j)
 /* Damerau's and Levenshtein's distance (optimal string alignment), three rows of the table. */
 int nearest_distance(const char *a, const char *b)
 {
-    enum { MAX = 64 };
+    enum { MAX = 64, FAR = 8 };
     int rows[3][MAX + 1];
     int columns = (int)strnlen(b, MAX), i = 0;
+    int difference = abs((int)strnlen(a, 2 * MAX) - columns);
+    if (difference > FAR) /* most pairs: an unknown flag is compared with every name there is */
+        return difference;
     for (int j = 0; j <= columns; j++)
         rows[0][j] = j;
     while (a[i++]) {
