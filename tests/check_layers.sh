@@ -47,7 +47,7 @@ kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|gr
 kernels/cuda/attention_(choice|table).[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
 kernels/(device|cuda_library).c:base/(error|log|mem).h|kernels/(backend|cuda_library|trace_log).h
 agent/nn/.*:base/.*|kernels/(device|dtype|ops|random).h|agent/nn/.*
-agent/nn/tape.*:base/.*|kernels/(device|dtype|ops).h|agent/nn/(tape|tape_parts|module).h
+agent/nn/tape.*:base/.*|kernels/(device|dtype|ops).h|agent/nn/(tape|tape_internal|module).h
 agent/nn/module.[ch]:base/.*|agent/nn/module.h
 agent/models/.*:base/.*|agent/nn/(nn|nn_loss|tape|module).h|agent/models/.*
 agent/shard/.*:base/.*|kernels/(device|dtype|ops|random).h|agent/nn/(module|tape).h|agent/comm/comm.h|agent/shard/.*
@@ -86,7 +86,7 @@ agent/checkpoint/safetensors.*:base/.*|agent/checkpoint/safetensors.h
 agent/checkpoint/checkpoint.*:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(checkpoint.*|export|safetensors|tensor_values|pretrained_index).h
 agent/checkpoint/export_texts.[ch]:base/.*|agent/models/(architecture|config_json).h|agent/text/tokenizer.h|agent/checkpoint/export(_texts)?.h
 agent/checkpoint/export_checkpoint.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/comm/comm.h|agent/models/(config_json|model).h|agent/text/tokenizer.h|agent/checkpoint/(export.*|checkpoint).h
-agent/checkpoint/export(_parts|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|tensor_values|pretrained_index).h
+agent/checkpoint/export(_internal|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|tensor_values|pretrained_index).h
 agent/checkpoint/directory_lock.[ch]:base/.*|agent/checkpoint/directory_lock.h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h

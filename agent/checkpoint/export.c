@@ -1,4 +1,4 @@
-#include "agent/checkpoint/export_parts.h"
+#include "agent/checkpoint/export_internal.h"
 
 #include "agent/checkpoint/safetensors.h"
 #include "agent/checkpoint/tensor_values.h"

@@ -1,5 +1,5 @@
 /* A Hugging Face directory: built beside its place and put there by one rename. */
-#include "agent/checkpoint/export_parts.h"
+#include "agent/checkpoint/export_internal.h"
 
 #include "agent/checkpoint/pretrained_index.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "agent/comm/comm_nccl_parts.h"
+#include "agent/comm/comm_nccl_internal.h"
 
 #include "agent/comm/nccl_bootstrap.h"
 #include "base/mem.h"

@@ -12,7 +12,7 @@
  *  - ncclCommAbort() may be called from another thread, but not during a call of the same
  * communicator that is about to return: the abort waits ABORT_WAITS_MS for the mutex. A call that
  * still holds it then is stuck in NCCL and is what the abort must end. */
-#include "agent/comm/comm_nccl_parts.h"
+#include "agent/comm/comm_nccl_internal.h"
 
 #include "agent/comm/nccl_bootstrap.h"
 

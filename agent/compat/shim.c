@@ -1,4 +1,4 @@
-#include "agent/compat/shim_parts.h"
+#include "agent/compat/shim_internal.h"
 
 #include "agent/compat/script.h"
 #include "base/contract.h"

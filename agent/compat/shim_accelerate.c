@@ -1,6 +1,6 @@
 /* accelerate launch: its flags are settings of the same meaning, most under the same name. */
 #include "agent/compat/accelerate_file.h"
-#include "agent/compat/shim_parts.h"
+#include "agent/compat/shim_internal.h"
 
 #include "base/nearest.h"
 #include "base/str.h"

@@ -1,4 +1,4 @@
-#include "agent/models/bert_parts.h"
+#include "agent/models/bert_internal.h"
 #include "agent/models/families.h"
 #include "agent/models/language.h"
 

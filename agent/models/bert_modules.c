@@ -1,5 +1,5 @@
 /* BERT's modules, named, ordered and printed as transformers' are. */
-#include "agent/models/bert_parts.h"
+#include "agent/models/bert_internal.h"
 
 static struct module *add(struct bert *net, struct module *parent, const char *name,
                           const char *class_name)

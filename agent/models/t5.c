@@ -1,5 +1,5 @@
 #include "agent/models/language.h"
-#include "agent/models/t5_parts.h"
+#include "agent/models/t5_internal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* T5's modules, named, ordered and printed as transformers' are. */
-#include "agent/models/t5_parts.h"
+#include "agent/models/t5_internal.h"
 
 #include <math.h>
 

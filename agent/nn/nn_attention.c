@@ -1,6 +1,6 @@
 #include "agent/nn/nn_attention.h"
 
-#include "agent/nn/nn_parts.h"
+#include "agent/nn/nn_internal.h"
 #include "kernels/random.h"
 
 #include <assert.h>

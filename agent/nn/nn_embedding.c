@@ -1,6 +1,6 @@
 #include "agent/nn/nn_embedding.h"
 
-#include "agent/nn/nn_parts.h"
+#include "agent/nn/nn_internal.h"
 
 struct module *nn_embedding_new(struct arena *arena, struct module *parent, const char *name,
                                 uint64_t *next_index, int64_t V, int64_t D, float stddev)

@@ -1,6 +1,6 @@
 #include "agent/nn/nn_loss.h"
 
-#include "agent/nn/nn_parts.h"
+#include "agent/nn/nn_internal.h"
 
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-#include "agent/nn/nn_parts.h"
+#include "agent/nn/nn_internal.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include "agent/nn/nn_pointwise.h"
 
-#include "agent/nn/nn_parts.h"
+#include "agent/nn/nn_internal.h"
 #include "kernels/ops.h"
 
 #include <assert.h>

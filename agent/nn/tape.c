@@ -1,4 +1,4 @@
-#include "agent/nn/tape_parts.h"
+#include "agent/nn/tape_internal.h"
 
 #include "base/mem.h"
 

@@ -1,7 +1,7 @@
 /* Offloads activations that backward reads much later to the host. One stream of its own makes all
  * copies, and alone touches the host's memory. A block's memory on the device is freed when the
  * next block is queued: so the copy runs beside that block's compute. */
-#include "agent/nn/tape_parts.h"
+#include "agent/nn/tape_internal.h"
 
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
 /* Values that are made again in backward: a whole segment, or the output of one cheap op. */
-#include "agent/nn/tape_parts.h"
+#include "agent/nn/tape_internal.h"
 
 #include <assert.h>
 #include <string.h>

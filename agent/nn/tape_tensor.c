@@ -1,5 +1,5 @@
 /* Activations and their gradients. */
-#include "agent/nn/tape_parts.h"
+#include "agent/nn/tape_internal.h"
 
 #include "base/mem.h"
 #include "kernels/ops.h"

@@ -1,4 +1,4 @@
-#include "agent/telemetry/nvml_parts.h"
+#include "agent/telemetry/nvml_internal.h"
 #include "base/library.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* One GPU's values: each from a call that may not be supported. */
-#include "agent/telemetry/nvml_parts.h"
+#include "agent/telemetry/nvml_internal.h"
 #include "base/mem.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Characters, escapes and classes of an expression. */
-#include "agent/text/pattern_parts.h"
+#include "agent/text/pattern_internal.h"
 #include "agent/text/utf8.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* The facts are of Oniguruma 6.9 with its own syntax, as the tokenizers library uses it: its doc/RE
  * and regparse.c, and a comparison with the library over random expressions. */
-#include "agent/text/pattern_parts.h"
+#include "agent/text/pattern_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "agent/text/tokenizer.h"
 
-#include "agent/text/tokenizer_parts.h"
+#include "agent/text/tokenizer_internal.h"
 #include "agent/text/utf8.h"
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
 /* Builds a tokenizer from what was read. */
-#include "agent/text/tokenizer_parts.h"
+#include "agent/text/tokenizer_internal.h"
 #include "base/mem.h"
 
 #include <string.h>

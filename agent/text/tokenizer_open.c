@@ -1,4 +1,4 @@
-#include "agent/text/tokenizer_parts.h"
+#include "agent/text/tokenizer_internal.h"
 #include "agent/text/utf8.h"
 #include "base/file.h"
 #include "base/mem.h"

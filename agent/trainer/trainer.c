@@ -7,7 +7,7 @@
 #include "agent/launch/device_choice.h"
 #include "agent/plan/run_plan.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Evaluation: the loss over the evaluation data, between two steps. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "agent/models/config_json.h"
 #include "agent/plan/trainer_settings.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Whether the device is handed its ops as graphs. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 int trainer_open_graphs(struct trainer *t, struct error *err)
 {

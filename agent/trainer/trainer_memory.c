@@ -2,7 +2,7 @@
  * too small, then or later. */
 #include "agent/comm/agree.h"
 #include "agent/plan/run_plan_facts.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "agent/comm/agree.h"
 #include "agent/plan/run_plan.h"
 #include "agent/trainer/build.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* When the profiler looks: as the configuration plans it. */
 #include "agent/comm/agree.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 #include "base/durable.h"
 #include "base/log.h"
 

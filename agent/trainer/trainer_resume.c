@@ -2,7 +2,7 @@
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/agree.h"
 #include "agent/models/config_json.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

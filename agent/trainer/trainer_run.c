@@ -1,5 +1,5 @@
 /* The loop: epochs, and what is done between two steps. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The learning-rate schedule of the run that saved, and whether this one takes it. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* One optimizer step: its whole work is queued and waited for once, at its end. While the device
  * works on it, the host fetches what the next one needs. */
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/checkpoint/pretrained.h"
 #include "agent/comm/agree.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 
 /* The directory that the configuration takes values from; NULL: they stay as drawn. */
 static const char *weights_path(const struct agent_config *c)

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "operator/apply/executor_parts.h"
+#include "operator/apply/executor_internal.h"
 #include "operator/job/snapshot.h"
 #include "operator/manifest/manifest.h"
 

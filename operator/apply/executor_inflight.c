@@ -1,4 +1,4 @@
-#include "operator/apply/executor_parts.h"
+#include "operator/apply/executor_internal.h"
 
 #include "base/json.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/mem.h"
-#include "operator/cache/cache_parts.h"
+#include "operator/cache/cache_internal.h"
 #include "operator/job/names.h"
 
 #include <stdlib.h>

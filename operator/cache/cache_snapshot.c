@@ -1,4 +1,4 @@
-#include "operator/cache/cache_parts.h"
+#include "operator/cache/cache_internal.h"
 
 #include "base/mem.h"
 #include "operator/job/names.h"

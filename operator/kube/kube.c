@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "operator/kube/kube_answer.h"
-#include "operator/kube/kube_parts.h"
+#include "operator/kube/kube_internal.h"
 #include "operator/kube/kubeconfig.h"
 
 #include <assert.h>

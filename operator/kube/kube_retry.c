@@ -1,5 +1,5 @@
 /* What failed and what waits: decided by the clock. */
-#include "operator/kube/kube_parts.h"
+#include "operator/kube/kube_internal.h"
 #include "operator/kube/kubeconfig.h"
 
 /* Decides on a failed request. Returns whether it has called back. */

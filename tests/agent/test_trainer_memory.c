@@ -1,7 +1,7 @@
 /* A GPU's memory: reserved by the run's plan before its first tensor, which all of the run has room
  * in; refused with the shortfall. */
 #include "agent/plan/run_plan.h"
-#include "agent/trainer/trainer_parts.h"
+#include "agent/trainer/trainer_internal.h"
 #include "tests/agent/runs.h"
 #include "tests/agent/world_check.h"
 #include "tests/support.h"

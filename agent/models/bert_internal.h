@@ -1,6 +1,6 @@
-/* What the files of BERT share, and nobody else: bert.c runs it, bert_modules.c declares it. */
-#ifndef SHOAL_AGENT_MODELS_BERT_PARTS_H
-#define SHOAL_AGENT_MODELS_BERT_PARTS_H
+/* Private to BERT: bert.c runs it, bert_modules.c declares its modules. */
+#ifndef SHOAL_AGENT_MODELS_BERT_INTERNAL_H
+#define SHOAL_AGENT_MODELS_BERT_INTERNAL_H
 
 #include "agent/models/bert.h"
 #include "agent/nn/nn.h"

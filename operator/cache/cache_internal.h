@@ -1,6 +1,6 @@
 /* Private to the cache: its tables, which cache.c fills and cache_snapshot.c reads. */
-#ifndef SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
-#define SHOAL_OPERATOR_CACHE_CACHE_PARTS_H
+#ifndef SHOAL_OPERATOR_CACHE_CACHE_INTERNAL_H
+#define SHOAL_OPERATOR_CACHE_CACHE_INTERNAL_H
 
 #include "base/table.h"
 #include "operator/cache/cache.h"

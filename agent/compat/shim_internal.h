@@ -1,6 +1,6 @@
-/* What the launchers' command lines share. Private to agent/compat/shim*.c. */
-#ifndef SHOAL_AGENT_COMPAT_SHIM_PARTS_H
-#define SHOAL_AGENT_COMPAT_SHIM_PARTS_H
+/* Private to shim.c (torchrun's command line) and shim_accelerate.c (accelerate's). */
+#ifndef SHOAL_AGENT_COMPAT_SHIM_INTERNAL_H
+#define SHOAL_AGENT_COMPAT_SHIM_INTERNAL_H
 
 #include "agent/compat/shim.h"
 

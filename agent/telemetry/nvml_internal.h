@@ -1,6 +1,6 @@
-/* What the files that speak with NVML share. Private to agent/telemetry/nvml*.c. */
-#ifndef SHOAL_AGENT_TELEMETRY_NVML_PARTS_H
-#define SHOAL_AGENT_TELEMETRY_NVML_PARTS_H
+/* Private to nvml.c (the library, events) and nvml_read.c (one GPU's values). */
+#ifndef SHOAL_AGENT_TELEMETRY_NVML_INTERNAL_H
+#define SHOAL_AGENT_TELEMETRY_NVML_INTERNAL_H
 
 #include "agent/telemetry/nvml.h"
 #include "agent/telemetry/nvml_api.h"

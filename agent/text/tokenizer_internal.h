@@ -1,6 +1,7 @@
-/* What a tokenizer is made of, for the files that build and run it. */
-#ifndef SHOAL_AGENT_TEXT_TOKENIZER_PARTS_H
-#define SHOAL_AGENT_TEXT_TOKENIZER_PARTS_H
+/* Private to tokenizer.c, which runs a tokenizer, and to tokenizer_open.c and tokenizer_build.c,
+ * which make it: what it is made of. */
+#ifndef SHOAL_AGENT_TEXT_TOKENIZER_INTERNAL_H
+#define SHOAL_AGENT_TEXT_TOKENIZER_INTERNAL_H
 
 #include "agent/text/added.h"
 #include "agent/text/bpe.h"

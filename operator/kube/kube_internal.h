@@ -4,8 +4,8 @@
  * States of a request: IN_FLIGHT in base/http; FAILED until kube_tick, as the callbacks of http do
  * not know the time; BACKOFF until its retry is due; NO_CREDENTIALS while the credential plugin
  * runs. */
-#ifndef SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
-#define SHOAL_OPERATOR_KUBE_KUBE_PARTS_H
+#ifndef SHOAL_OPERATOR_KUBE_KUBE_INTERNAL_H
+#define SHOAL_OPERATOR_KUBE_KUBE_INTERNAL_H
 
 #include "operator/kube/kube.h"
 

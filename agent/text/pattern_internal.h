@@ -1,6 +1,6 @@
-/* An expression while it is rewritten, for the files that do it. */
-#ifndef SHOAL_AGENT_TEXT_PATTERN_PARTS_H
-#define SHOAL_AGENT_TEXT_PATTERN_PARTS_H
+/* Private to pattern_rewrite.c and pattern_escape.c: an expression while it is rewritten. */
+#ifndef SHOAL_AGENT_TEXT_PATTERN_INTERNAL_H
+#define SHOAL_AGENT_TEXT_PATTERN_INTERNAL_H
 
 #include "agent/text/pattern_rewrite.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
-/* Private to nn_*.c: what they share. */
-#ifndef SHOAL_AGENT_NN_NN_PARTS_H
-#define SHOAL_AGENT_NN_NN_PARTS_H
+/* Private to the layers, nn_*.c: what they share. */
+#ifndef SHOAL_AGENT_NN_NN_INTERNAL_H
+#define SHOAL_AGENT_NN_NN_INTERNAL_H
 
 #include "agent/nn/tape.h"
 #include "kernels/ops.h"

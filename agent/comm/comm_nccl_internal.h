@@ -1,7 +1,7 @@
 /* Private to comm_nccl.c (collectives, opening, closing) and comm_nccl_call.c (one call into NCCL,
  * errors and aborts while it runs). */
-#ifndef SHOAL_AGENT_COMM_COMM_NCCL_PARTS_H
-#define SHOAL_AGENT_COMM_COMM_NCCL_PARTS_H
+#ifndef SHOAL_AGENT_COMM_COMM_NCCL_INTERNAL_H
+#define SHOAL_AGENT_COMM_COMM_NCCL_INTERNAL_H
 
 #include "agent/comm/comm_nccl.h"
 #include "agent/comm/comm_split.h"

@@ -1,6 +1,6 @@
-/* What export.c and export_directory.c share. Private to them. */
-#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_PARTS_H
-#define SHOAL_AGENT_CHECKPOINT_EXPORT_PARTS_H
+/* Private to export.c (tensors, one file) and export_directory.c (a Hugging Face directory). */
+#ifndef SHOAL_AGENT_CHECKPOINT_EXPORT_INTERNAL_H
+#define SHOAL_AGENT_CHECKPOINT_EXPORT_INTERNAL_H
 
 #include "agent/checkpoint/export.h"
 

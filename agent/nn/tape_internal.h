@@ -1,8 +1,8 @@
 /* Private to the tape: tape.c records ops and runs them backwards. tape_tensor.c holds activations
  * and their gradients. tape_segment.c recomputes values (activation checkpointing), and
  * tape_offload.c moves them to the host and back. */
-#ifndef SHOAL_AGENT_NN_TAPE_PARTS_H
-#define SHOAL_AGENT_NN_TAPE_PARTS_H
+#ifndef SHOAL_AGENT_NN_TAPE_INTERNAL_H
+#define SHOAL_AGENT_NN_TAPE_INTERNAL_H
 
 #include "agent/nn/tape.h"
 

@@ -1,6 +1,6 @@
-/* What the files of T5 share, and nobody else: t5.c runs it, t5_modules.c declares it. */
-#ifndef SHOAL_AGENT_MODELS_T5_PARTS_H
-#define SHOAL_AGENT_MODELS_T5_PARTS_H
+/* Private to T5: t5.c runs it, t5_modules.c declares its modules. */
+#ifndef SHOAL_AGENT_MODELS_T5_INTERNAL_H
+#define SHOAL_AGENT_MODELS_T5_INTERNAL_H
 
 #include "agent/models/t5.h"
 #include "agent/models/t5_bias.h"

@@ -1,6 +1,6 @@
-/* What the files of the trainer share. Private to agent/trainer/trainer*.c. */
-#ifndef SHOAL_AGENT_TRAINER_TRAINER_PARTS_H
-#define SHOAL_AGENT_TRAINER_TRAINER_PARTS_H
+/* Private to the trainer, trainer*.c: its state, and what each of its files does. */
+#ifndef SHOAL_AGENT_TRAINER_TRAINER_INTERNAL_H
+#define SHOAL_AGENT_TRAINER_TRAINER_INTERNAL_H
 
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/config/profile_plan.h"

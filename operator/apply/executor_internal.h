@@ -1,6 +1,6 @@
 /* Private to the executor: executor.c runs plans, executor_inflight.c sends their requests. */
-#ifndef SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
-#define SHOAL_OPERATOR_APPLY_EXECUTOR_PARTS_H
+#ifndef SHOAL_OPERATOR_APPLY_EXECUTOR_INTERNAL_H
+#define SHOAL_OPERATOR_APPLY_EXECUTOR_INTERNAL_H
 
 #include "base/table.h"
 #include "operator/apply/executor.h"
