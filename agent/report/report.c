@@ -2,7 +2,7 @@
 
 #include "agent/report/console.h"
 #include "agent/report/progress.h"
-#include "agent/report/report_parts.h"
+#include "agent/report/report_numbers.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
 #include "base/log.h"

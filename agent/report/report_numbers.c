@@ -1,7 +1,7 @@
-/* From the trainer's words to telemetry's. */
+#include "agent/report/report_numbers.h"
+
 #include "agent/plan/run_plan_facts.h"
 #include "agent/plan/trainer_settings.h"
-#include "agent/report/report_parts.h"
 #include "agent/telemetry/flops.h"
 #include "agent/telemetry/serving.h"
 #include "base/json_text.h"

@@ -1,6 +1,6 @@
-/* What the trainer reports, in telemetry's words. Pure. Private to agent/trainer/report*.c. */
-#ifndef SHOAL_AGENT_REPORT_REPORT_PARTS_H
-#define SHOAL_AGENT_REPORT_REPORT_PARTS_H
+/* What the trainer reports, in telemetry's words. Pure. */
+#ifndef SHOAL_AGENT_REPORT_REPORT_NUMBERS_H
+#define SHOAL_AGENT_REPORT_REPORT_NUMBERS_H
 
 #include "agent/report/report.h"
 #include "agent/telemetry/telemetry.h"
