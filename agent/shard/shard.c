@@ -1,7 +1,7 @@
 /* Opens and closes the engine; its accessors. */
 #include "agent/shard/shard.h"
 
-#include "agent/shard/shard_engine.h"
+#include "agent/shard/shard_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
  * only a prefetch, which is queued before the unit's computation, runs beside it. Forward has none
  * without forward_prefetch, nor in the first pass, whose order is not known before. A prefetch in
  * backward comes before the reduction of this unit: compute needs it sooner. */
-#include "agent/shard/shard_engine.h"
+#include "agent/shard/shard_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

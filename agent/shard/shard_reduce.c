@@ -1,7 +1,7 @@
 /* Gradients: a unit's parameters are bound to its unsharded gradient before backward, and that is
  * reduced after it. The reduction runs beside the next unit's backward and needs the buffer until
  * it ends. So at most two unsharded gradients are alive, unless micro-batches add to them. */
-#include "agent/shard/shard_engine.h"
+#include "agent/shard/shard_internal.h"
 
 #include "kernels/ops.h"
 

@@ -1,5 +1,5 @@
 /* The values of slices: initialized, copied to and from the host, gathered for exports. */
-#include "agent/shard/shard_engine.h"
+#include "agent/shard/shard_internal.h"
 
 #include "kernels/ops.h"
 #include "kernels/random.h"

@@ -4,8 +4,8 @@
  * The device allocator reuses freed memory in the order of the compute stream (device_alloc). So a
  * communication stream waits for compute before it touches newly allocated memory. Compute waits
  * for the communication stream before memory that this stream used is freed. */
-#ifndef SHOAL_AGENT_SHARD_SHARD_ENGINE_H
-#define SHOAL_AGENT_SHARD_SHARD_ENGINE_H
+#ifndef SHOAL_AGENT_SHARD_SHARD_INTERNAL_H
+#define SHOAL_AGENT_SHARD_SHARD_INTERNAL_H
 
 #include "agent/shard/shard.h"
 
