@@ -1,8 +1,8 @@
 #include "agent/models/config_json.h"
 
-#include "agent/models/config_json_parts.h"
 #include "agent/models/families.h"
 #include "base/json.h"
+#include "base/json_read.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Values of a config.json, checked as they are read. */
-#include "agent/models/config_json_parts.h"
+#include "agent/models/config_json_values.h"
 
 #include "agent/models/config_json.h"
 #include "base/json.h"

@@ -1,7 +1,8 @@
 /* config.json as transformers 4 and 5 read it. */
-#include "agent/models/config_json.h"
+#include "agent/models/config_json_write.h"
 
-#include "agent/models/config_json_parts.h"
+#include "agent/models/architecture.h"
+#include "agent/models/config_json.h"
 #include "agent/models/families.h"
 #include "base/json.h"
 

@@ -1,5 +1,6 @@
 /* GPT-2: fields of config.json and published sizes (agent/models/families.h). */
-#include "agent/models/config_json_parts.h"
+#include "agent/models/config_json_values.h"
+#include "agent/models/config_json_write.h"
 #include "agent/models/families.h"
 
 #include "base/json.h"

@@ -1,13 +1,13 @@
-/* What the families share of config.json: values that are checked as they are read, and how fields
- * are written. Private to config_json*.c and *_family.c, which see no JSON library. */
-#ifndef SHOAL_AGENT_MODELS_CONFIG_JSON_PARTS_H
-#define SHOAL_AGENT_MODELS_CONFIG_JSON_PARTS_H
+/* Fields that the families' config.json have in common: custom readers, which check a value, and
+ * rows for their tables of base/json_read.h. */
+#ifndef SHOAL_AGENT_MODELS_CONFIG_JSON_VALUES_H
+#define SHOAL_AGENT_MODELS_CONFIG_JSON_VALUES_H
 
 #include "agent/models/architecture.h"
 #include "agent/models/language.h"
 #include "base/json_read.h"
 
-/* Custom readers; field: a double, a bool, or what the name says. */
+/* For JSON_CUSTOM; field: a double, a bool, or what the name says. */
 void config_json_positive(struct json_reader *reader, const struct json *value, void *field);
 void config_json_range(struct json_reader *reader, const struct json *value, void *field);
 void config_json_probability(struct json_reader *reader, const struct json *value, void *field);
@@ -29,16 +29,6 @@ void config_json_read_labels(struct json_reader *reader, const struct json *valu
                              int64_t *ret_count, const char **ret_names);
 
 extern const struct json_field config_json_rope_fields[]; /* of rope_scaling: struct rope */
-
-/* Writing: sets a field of the object. */
-void config_json_set_size(struct json *object, const char *key, int64_t value); /* 0: null */
-void config_json_set_real(struct json *object, const char *key, double value);
-void config_json_set_bool(struct json *object, const char *key, bool value);
-void config_json_set_null(struct json *object, const char *key);
-void config_json_set_rope(struct json *object, const char *key, const struct rope *rope);
-/* id2label, label2id and problem_type. names: separated by commas; else, if they are not `count`,
- * labels have numbers for names: the data knows what they mean. */
-void config_json_set_labels(struct json *object, int64_t count, const char *names);
 
 /* clang-format off */
 #define SIZE(key, out, field, least, most) \
