@@ -156,7 +156,7 @@ operator/(apply/(request|executor|executor_inflight)|kube/(watch|kube|kube_answe
 agent/(config/config_file|config/config_accelerate|report/progress|checkpoint/safetensors_.*|checkpoint/(checkpoint_.*|export_checkpoint)).c
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/(config_json.*|[a-z0-9]*_family)|checkpoint/pretrained_index).c
-agent/text/(spec|spec_parts|tokenizer_config).c
+agent/text/(spec|spec_components|tokenizer_config).c
 cli/inbox.c'
 strangers=$(sources base operator agent kernels cli | grep '\.[ch]$' | xargs grep -lE '#include ("base/json.h"|<yaml.h>)' | grep -vxE "$edge")
 reason=' includes base/json.h or yaml.h: only the edge does'

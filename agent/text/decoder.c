@@ -13,22 +13,24 @@
 
 /* ---- building ---- */
 
-static int open_pattern(const struct spec_part *part, struct decoder_step *step, struct error *err)
+static int open_pattern(const struct spec_component *component, struct decoder_step *step,
+                        struct error *err)
 {
-    step->content = part->content;
-    if (!part->content)
-        return error_set(err, ERR_INPUT, "%s.content: must be there", part->where);
+    step->content = component->content;
+    if (!component->content)
+        return error_set(err, ERR_INPUT, "%s.content: must be there", component->where);
     if (step->kind == DECODER_STRIP) {
-        step->start = part->start;
-        step->stop = part->stop;
-        return *part->content
+        step->start = component->start;
+        step->stop = component->stop;
+        return *component->content
                    ? 0
-                   : error_set(err, ERR_INPUT, "%s.content: must not be empty", part->where);
+                   : error_set(err, ERR_INPUT, "%s.content: must not be empty", component->where);
     }
-    return pattern_open_part(part, &step->pattern, err);
+    return pattern_open_component(component, &step->pattern, err);
 }
 
-static int open_step(const struct spec_part *part, struct decoder_step *step, struct error *err)
+static int open_step(const struct spec_component *component, struct decoder_step *step,
+                     struct error *err)
 {
     static const struct {
         const char *type;
@@ -40,44 +42,45 @@ static int open_step(const struct spec_part *part, struct decoder_step *step, st
         {"WordPiece", DECODER_WORDPIECE},
     };
     size_t kind = 0;
-    while (kind < array_length(kinds) && strcmp(kinds[kind].type, part->type) != 0)
+    while (kind < array_length(kinds) && strcmp(kinds[kind].type, component->type) != 0)
         kind++;
     if (kind == array_length(kinds))
         return error_set(err, ERR_UNSUPPORTED,
                          "%s.type: %.40s is not supported; there are ByteLevel, ByteFallback, "
                          "Replace, Metaspace, Strip, Fuse, WordPiece, Sequence",
-                         part->where, part->type);
+                         component->where, component->type);
     step->kind = kinds[kind].kind;
     if (step->kind == DECODER_REPLACE || step->kind == DECODER_STRIP)
-        return open_pattern(part, step, err);
+        return open_pattern(component, step, err);
     if (step->kind == DECODER_WORDPIECE) {
-        step->content = part->prefix ? part->prefix : "##";
-        step->cleanup = part->cleanup;
+        step->content = component->prefix ? component->prefix : "##";
+        step->cleanup = component->cleanup;
     }
     if (step->kind == DECODER_METASPACE) {
-        step->content = part->replacement;
-        step->keep_first = part->prepend_scheme && strcmp(part->prepend_scheme, "never") == 0;
-        if (!part->replacement || !*part->replacement)
-            return error_set(err, ERR_INPUT, "%s.replacement: must be there", part->where);
+        step->content = component->replacement;
+        step->keep_first =
+            component->prepend_scheme && strcmp(component->prepend_scheme, "never") == 0;
+        if (!component->replacement || !*component->replacement)
+            return error_set(err, ERR_INPUT, "%s.replacement: must be there", component->where);
     }
     return 0;
 }
 
-int decoder_open(const struct spec_part *part, struct decoder *decoder, struct error *err)
+int decoder_open(const struct spec_component *component, struct decoder *decoder, struct error *err)
 {
-    decoder->absent = !part->type;
-    if (!part->type)
+    decoder->absent = !component->type;
+    if (!component->type)
         return 0;
-    if (strcmp(part->type, "Sequence") == 0) {
-        for (size_t i = 0; i < part->parts.count; i++)
-            if (decoder_open(&part->parts.items[i], decoder, err) < 0)
+    if (strcmp(component->type, "Sequence") == 0) {
+        for (size_t i = 0; i < component->components.count; i++)
+            if (decoder_open(&component->components.items[i], decoder, err) < 0)
                 return -1;
         return 0;
     }
     if (decoder->count == DECODER_MAX_STEPS)
-        return error_set(err, ERR_INPUT, "%s: more than %d decoders", part->where,
+        return error_set(err, ERR_INPUT, "%s: more than %d decoders", component->where,
                          DECODER_MAX_STEPS);
-    return open_step(part, &decoder->steps[decoder->count++], err);
+    return open_step(component, &decoder->steps[decoder->count++], err);
 }
 
 void decoder_close(struct decoder *decoder)

@@ -10,7 +10,7 @@
 
 struct pattern;
 struct pattern_workspace;
-struct spec_part;
+struct spec_component;
 
 enum { DECODER_MAX_STEPS = 16, DECODER_MAX_BYTES = 1 << 30 /* of all pieces, at each step */ };
 
@@ -40,9 +40,10 @@ struct decoder {
     bool absent; /* pieces are joined with spaces */
 };
 
-/* Builds from a part that may be absent; `part` must outlive it. ERR_UNSUPPORTED and ERR_INPUT name
- * the part. decoder_close after failure too. */
-int decoder_open(const struct spec_part *part, struct decoder *decoder, struct error *err);
+/* Builds from a component that may be absent; `component` must outlive it. ERR_UNSUPPORTED and
+ * ERR_INPUT name the component. decoder_close after failure too. */
+int decoder_open(const struct spec_component *component, struct decoder *decoder,
+                 struct error *err);
 void decoder_close(struct decoder *decoder);
 
 struct decoder_piece {

@@ -20,105 +20,111 @@ static const struct {
     {"NFKD", UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
 };
 
-static int open_replace(const struct spec_part *part, struct normalizer_step *step,
+static int open_replace(const struct spec_component *component, struct normalizer_step *step,
                         struct error *err)
 {
     step->kind = NORMALIZER_REPLACE;
-    step->content = part->content;
-    if (!part->content)
-        return error_set(err, ERR_INPUT, "%s.content: must be there", part->where);
-    return pattern_open_part(part, &step->pattern, err);
+    step->content = component->content;
+    if (!component->content)
+        return error_set(err, ERR_INPUT, "%s.content: must be there", component->where);
+    return pattern_open_component(component, &step->pattern, err);
 }
 
-static int open_prepend(const struct spec_part *part, struct normalizer_step *step,
+static int open_prepend(const struct spec_component *component, struct normalizer_step *step,
                         struct error *err)
 {
-    if (!part->prepend)
-        return error_set(err, ERR_INPUT, "%s.prepend: must be there", part->where);
-    *step = (struct normalizer_step){.kind = NORMALIZER_PREPEND, .content = part->prepend};
+    if (!component->prepend)
+        return error_set(err, ERR_INPUT, "%s.prepend: must be there", component->where);
+    *step = (struct normalizer_step){.kind = NORMALIZER_PREPEND, .content = component->prepend};
     return 0;
 }
 
-static int open_strip(const struct spec_part *part, struct normalizer_step *step, struct error *err)
+static int open_strip(const struct spec_component *component, struct normalizer_step *step,
+                      struct error *err)
 {
     (void)err;
     *step = (struct normalizer_step){
-        .kind = NORMALIZER_STRIP, .left = part->strip_left, .right = part->strip_right};
+        .kind = NORMALIZER_STRIP, .left = component->strip_left, .right = component->strip_right};
     return 0;
 }
 
-static int open_bert(const struct spec_part *part, struct normalizer_step *step, struct error *err)
+static int open_bert(const struct spec_component *component, struct normalizer_step *step,
+                     struct error *err)
 {
     (void)err;
     step->kind = NORMALIZER_BERT;
     step->bert = (struct bert_normalizer){
-        .clean_text = part->clean_text,
-        .handle_chinese_chars = part->handle_chinese_chars,
+        .clean_text = component->clean_text,
+        .handle_chinese_chars = component->handle_chinese_chars,
         /* Unset means "as lowercase": so Google's uncased models were made. */
-        .strip_accents = part->strip_accents.set ? part->strip_accents.value : part->lowercase,
-        .lowercase = part->lowercase,
+        .strip_accents =
+            component->strip_accents.set ? component->strip_accents.value : component->lowercase,
+        .lowercase = component->lowercase,
     };
     return 0;
 }
 
-static int open_lowercase(const struct spec_part *part, struct normalizer_step *step,
+static int open_lowercase(const struct spec_component *component, struct normalizer_step *step,
                           struct error *err)
 {
-    (void)part, (void)err;
+    (void)component, (void)err;
     *step = (struct normalizer_step){.kind = NORMALIZER_BERT, .bert = {.lowercase = true}};
     return 0;
 }
 
-static int open_precompiled(const struct spec_part *part, struct normalizer_step *step,
+static int open_precompiled(const struct spec_component *component, struct normalizer_step *step,
                             struct error *err)
 {
     step->kind = NORMALIZER_PRECOMPILED;
-    if (!part->precompiled_charsmap)
-        return error_set(err, ERR_INPUT, "%s.precompiled_charsmap: must be there", part->where);
-    return precompiled_open_base64(part->precompiled_charsmap, &step->precompiled, err) < 0
-               ? error_wrap(err, "%s.precompiled_charsmap", part->where)
+    if (!component->precompiled_charsmap)
+        return error_set(err, ERR_INPUT, "%s.precompiled_charsmap: must be there",
+                         component->where);
+    return precompiled_open_base64(component->precompiled_charsmap, &step->precompiled, err) < 0
+               ? error_wrap(err, "%s.precompiled_charsmap", component->where)
                : 0;
 }
 
-static int open_step(const struct spec_part *part, struct normalizer_step *step, struct error *err)
+static int open_step(const struct spec_component *component, struct normalizer_step *step,
+                     struct error *err)
 {
     static const struct {
         const char *type;
-        int (*open)(const struct spec_part *, struct normalizer_step *, struct error *);
+        int (*open)(const struct spec_component *, struct normalizer_step *, struct error *);
     } kinds[] = {
         {"Replace", open_replace},     {"Prepend", open_prepend},
         {"Strip", open_strip},         {"BertNormalizer", open_bert},
         {"Lowercase", open_lowercase}, {"Precompiled", open_precompiled},
     };
     for (size_t i = 0; i < array_length(forms); i++) {
-        if (strcmp(part->type, forms[i].type) == 0) {
+        if (strcmp(component->type, forms[i].type) == 0) {
             step->form = forms[i].options;
             return 0;
         }
     }
     for (size_t i = 0; i < array_length(kinds); i++)
-        if (strcmp(part->type, kinds[i].type) == 0)
-            return kinds[i].open(part, step, err);
+        if (strcmp(component->type, kinds[i].type) == 0)
+            return kinds[i].open(component, step, err);
     return error_set(err, ERR_UNSUPPORTED,
                      "%s.type: %.40s is not supported; there are NFC, NFD, NFKC, NFKD, Prepend, "
                      "Replace, Strip, Lowercase, BertNormalizer, Precompiled, Sequence",
-                     part->where, part->type);
+                     component->where, component->type);
 }
 
-int normalizer_open(const struct spec_part *part, struct normalizer *normalizer, struct error *err)
+int normalizer_open(const struct spec_component *component, struct normalizer *normalizer,
+                    struct error *err)
 {
-    if (!part->type)
+    if (!component->type)
         return 0;
-    if (strcmp(part->type, "Sequence") == 0) {
-        for (size_t i = 0; i < part->parts.count; i++)
-            if (normalizer_open(&part->parts.items[i], normalizer, err) < 0)
+    if (strcmp(component->type, "Sequence") == 0) {
+        for (size_t i = 0; i < component->components.count; i++)
+            if (normalizer_open(&component->components.items[i], normalizer, err) < 0)
                 return -1;
         return 0;
     }
     if (normalizer->count == NORMALIZER_MAX_STEPS)
-        return error_set(err, ERR_INPUT, "%s: more than %d normalizers", part->where,
+        return error_set(err, ERR_INPUT, "%s: more than %d normalizers", component->where,
                          NORMALIZER_MAX_STEPS);
-    return open_step(part, &normalizer->steps[normalizer->count++], err);
+    return open_step(component, &normalizer->steps[normalizer->count++], err);
 }
 
 void normalizer_close(struct normalizer *normalizer)

@@ -13,7 +13,7 @@
 struct precompiled;
 struct pattern;
 struct pattern_workspace;
-struct spec_part;
+struct spec_component;
 
 enum { NORMALIZER_MAX_STEPS = 16 };
 
@@ -42,9 +42,10 @@ struct normalizer {
     int count;
 };
 
-/* Builds from a part that may be absent; `part` must outlive it. ERR_UNSUPPORTED and ERR_INPUT name
- * the part. normalizer_close after failure too. */
-int normalizer_open(const struct spec_part *part, struct normalizer *normalizer, struct error *err);
+/* Builds from a component that may be absent; `component` must outlive it. ERR_UNSUPPORTED and
+ * ERR_INPUT name the component. normalizer_close after failure too. */
+int normalizer_open(const struct spec_component *component, struct normalizer *normalizer,
+                    struct error *err);
 void normalizer_close(struct normalizer *normalizer);
 
 /* Runs all steps on *text, which is well-formed. It stays where it is if nothing changes;

@@ -76,15 +76,17 @@ struct pattern *pattern_open_text(const char *text)
     return pattern;
 }
 
-int pattern_open_part(const struct spec_part *part, struct pattern **ret_pattern, struct error *err)
+int pattern_open_component(const struct spec_component *component, struct pattern **ret_pattern,
+                           struct error *err)
 {
-    if (part->pattern.expression)
-        return pattern_open(part->pattern.expression, ret_pattern, err) < 0
-                   ? error_wrap(err, "%s.pattern", part->where)
+    if (component->pattern.expression)
+        return pattern_open(component->pattern.expression, ret_pattern, err) < 0
+                   ? error_wrap(err, "%s.pattern", component->where)
                    : 0;
-    if (!part->pattern.text || !*part->pattern.text)
-        return error_set(err, ERR_INPUT, "%s.pattern: must have a String or a Regex", part->where);
-    *ret_pattern = pattern_open_text(part->pattern.text);
+    if (!component->pattern.text || !*component->pattern.text)
+        return error_set(err, ERR_INPUT, "%s.pattern: must have a String or a Regex",
+                         component->where);
+    *ret_pattern = pattern_open_text(component->pattern.text);
     return 0;
 }
 

@@ -17,7 +17,7 @@ enum {
     PATTERN_MAX_HEAP_KIB = 64 * 1024,  /* of one search where there is no machine code */
 };
 
-struct spec_part;
+struct spec_component;
 struct str;
 struct pattern;
 /* What one thread needs to search; shared by all patterns. */
@@ -27,9 +27,9 @@ struct pattern_workspace;
 int pattern_open(const char *expression, struct pattern **ret_pattern, struct error *err);
 /* A pattern that finds exactly this text, which is not empty. */
 struct pattern *pattern_open_text(const char *text);
-/* The pattern of a part, a String or a Regex. Errors name the part. */
-int pattern_open_part(const struct spec_part *part, struct pattern **ret_pattern,
-                      struct error *err);
+/* The pattern of a component, a String or a Regex. Errors name the component. */
+int pattern_open_component(const struct spec_component *component, struct pattern **ret_pattern,
+                           struct error *err);
 void pattern_close(struct pattern *pattern); /* NULL-safe */
 
 struct pattern_workspace *pattern_workspace_open(void);

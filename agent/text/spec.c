@@ -1,6 +1,6 @@
 #include "agent/text/spec.h"
 
-#include "agent/text/spec_parts.h"
+#include "agent/text/spec_components.h"
 #include "agent/text/vocab.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -222,10 +222,10 @@ static void read_added(struct json_reader *reader, const struct json *value, voi
 static const struct json_field file_fields[] = {
     JSON_CUSTOM_SAME("model", read_model),
     JSON_CUSTOM_SAME("added_tokens", read_added),
-    JSON_CUSTOM("normalizer", struct spec, normalizer, spec_read_part),
-    JSON_CUSTOM("pre_tokenizer", struct spec, pre_tokenizer, spec_read_part),
-    JSON_CUSTOM("post_processor", struct spec, post_processor, spec_read_part),
-    JSON_CUSTOM("decoder", struct spec, decoder, spec_read_part),
+    JSON_CUSTOM("normalizer", struct spec, normalizer, spec_read_component),
+    JSON_CUSTOM("pre_tokenizer", struct spec, pre_tokenizer, spec_read_component),
+    JSON_CUSTOM("post_processor", struct spec, post_processor, spec_read_component),
+    JSON_CUSTOM("decoder", struct spec, decoder, spec_read_component),
     JSON_END,
 };
 

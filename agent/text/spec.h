@@ -14,16 +14,16 @@
 struct arena;
 
 enum {
-    SPEC_MAX_NESTING = 4,       /* lists within lists of parts */
+    SPEC_MAX_NESTING = 4,       /* lists within lists of components */
     SPEC_MAX_TEMPLATE_IDS = 64, /* on each side of a text */
     SPEC_MAX_ADDED = 1 << 16,
     SPEC_WORD_CHARACTERS = 100,         /* WordPiece: of a word, where a file does not say */
     SPEC_MAX_WORD_CHARACTERS = 1 << 16, /* that a file may say */
 };
 
-struct spec_part;
-struct spec_parts {
-    struct spec_part *items;
+struct spec_component;
+struct spec_components {
+    struct spec_component *items;
     size_t count;
 };
 
@@ -33,12 +33,12 @@ struct spec_template {
     size_t before_count, after_count;
 };
 
-/* A normalizer, pre-tokenizer, post-processor or decoder. Which fields matter is for its type to
- * say; absent texts are NULL. */
-struct spec_part {
+/* A normalizer, pre-tokenizer, post-processor or decoder: a component of a tokenizer. Which fields
+ * matter is for its type to say; absent texts are NULL. */
+struct spec_component {
     const char *where; /* its place in the file, for errors: "pre_tokenizer.pretokenizers[1]" */
-    const char *type;  /* NULL: there is no such part */
-    struct spec_parts parts; /* of a Sequence */
+    const char *type;  /* NULL: there is no such component */
+    struct spec_components components; /* of a Sequence */
     struct {
         const char *text, *expression; /* one of them, or none */
     } pattern;
@@ -79,7 +79,7 @@ struct spec {
     bool fuse_unk, byte_fallback, ignore_merges;
     int64_t unk_id;                   /* Unigram; -1: not there */
     int64_t max_input_chars_per_word; /* WordPiece */
-    struct spec_part normalizer, pre_tokenizer, post_processor, decoder;
+    struct spec_component normalizer, pre_tokenizer, post_processor, decoder;
     struct spec_added *added;
     size_t added_count;
 };
@@ -89,8 +89,8 @@ struct spec {
 int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,
               struct error *err);
 
-/* Reads GPT-2's two files, with the parts that go with them: byte level, GPT-2's expression. The
- * names are for errors. */
+/* Reads GPT-2's two files, with the components that go with them: byte level, GPT-2's expression.
+ * The names are for errors. */
 int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *vocab,
                    size_t vocab_bytes, const char *merges_name, const char *merges,
                    bool add_prefix_space, struct spec *ret_spec, struct error *err);
@@ -100,7 +100,7 @@ struct spec_bert {
     bool strip_accents_set, strip_accents;    /* not set: as lowercase */
     const char *unk, *cls, *sep, *pad, *mask; /* NULL: [UNK], [CLS], ... */
 };
-/* Reads BERT's list of pieces, one a line, with the parts that go with it. The name
+/* Reads BERT's list of pieces, one a line, with the components that go with it. The name
  * is for errors. */
 int spec_read_bert(struct arena *arena, const char *name, const char *text, size_t bytes,
                    const struct spec_bert *how, struct spec *ret_spec, struct error *err);

@@ -85,7 +85,7 @@ int spec_read_bert(struct arena *arena, const char *name, const char *text, size
     add_special(&spec, how->pad ? how->pad : "[PAD]");
     add_special(&spec, how->mask ? how->mask : "[MASK]");
     spec.post_processor =
-        (struct spec_part){.where = "post_processor", .type = "TemplateProcessing"};
+        (struct spec_component){.where = "post_processor", .type = "TemplateProcessing"};
     spec.post_processor.around = arena_new(arena, struct spec_template);
     *spec.post_processor.around = (struct spec_template){
         .before = {first}, .after = {last}, .before_count = 1, .after_count = 1};

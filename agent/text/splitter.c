@@ -19,53 +19,54 @@ enum { BEHAVIORS = sizeof behaviors / sizeof behaviors[0] };
 
 /* ---- building ---- */
 
-static int too_many(const struct spec_part *part, struct error *err)
+static int too_many(const struct spec_component *component, struct error *err)
 {
-    return error_set(err, ERR_INPUT, "%s: more than %d pre-tokenizers", part->where,
+    return error_set(err, ERR_INPUT, "%s: more than %d pre-tokenizers", component->where,
                      SPLITTER_MAX_STEPS);
 }
 
-static int open_split(const struct spec_part *part, struct splitter_step *step, struct error *err)
+static int open_split(const struct spec_component *component, struct splitter_step *step,
+                      struct error *err)
 {
     int behavior = 0;
-    while (behavior < BEHAVIORS && part->behavior &&
-           strcmp(part->behavior, behaviors[behavior]) != 0)
+    while (behavior < BEHAVIORS && component->behavior &&
+           strcmp(component->behavior, behaviors[behavior]) != 0)
         behavior++;
-    if (!part->behavior || behavior == BEHAVIORS)
+    if (!component->behavior || behavior == BEHAVIORS)
         return error_set(err, ERR_INPUT,
                          "%s.behavior: must be Isolated, Removed, MergedWithPrevious, "
                          "MergedWithNext or Contiguous, not %.40s",
-                         part->where, part->behavior ? part->behavior : "absent");
+                         component->where, component->behavior ? component->behavior : "absent");
     *step = (struct splitter_step){.behavior = (enum splitter_behavior)behavior,
-                                   .invert = part->invert};
-    return pattern_open_part(part, &step->pattern, err);
+                                   .invert = component->invert};
+    return pattern_open_component(component, &step->pattern, err);
 }
 
-static int open_byte_level(const struct spec_part *part, struct splitter *splitter,
+static int open_byte_level(const struct spec_component *component, struct splitter *splitter,
                            struct splitter_step *step, struct error *err)
 {
     splitter->byte_level = true;
-    step->prefix = part->add_prefix_space ? " " : NULL;
-    return part->use_regex ? pattern_open(GPT2, &step->pattern, err) : 0;
+    step->prefix = component->add_prefix_space ? " " : NULL;
+    return component->use_regex ? pattern_open(GPT2, &step->pattern, err) : 0;
 }
 
-static int open_metaspace(const struct spec_part *part, struct splitter_step *step,
+static int open_metaspace(const struct spec_component *component, struct splitter_step *step,
                           struct error *err)
 {
-    const char *scheme = part->prepend_scheme ? part->prepend_scheme : "always";
-    if (!part->replacement || !*part->replacement)
-        return error_set(err, ERR_INPUT, "%s.replacement: must be there", part->where);
+    const char *scheme = component->prepend_scheme ? component->prepend_scheme : "always";
+    if (!component->replacement || !*component->replacement)
+        return error_set(err, ERR_INPUT, "%s.replacement: must be there", component->where);
     bool first = strcmp(scheme, "first") == 0, never = strcmp(scheme, "never") == 0;
     if (!first && !never && strcmp(scheme, "always") != 0)
         return error_set(err, ERR_INPUT,
                          "%s.prepend_scheme: must be always, first or never, not %.40s",
-                         part->where, scheme);
-    *step = (struct splitter_step){.space = part->replacement,
-                                   .prefix = never ? NULL : part->replacement,
+                         component->where, scheme);
+    *step = (struct splitter_step){.space = component->replacement,
+                                   .prefix = never ? NULL : component->replacement,
                                    .prefix_first_only = first,
                                    .behavior = SPLITTER_MERGED_WITH_NEXT};
-    if (part->split)
-        step->pattern = pattern_open_text(part->replacement);
+    if (component->split)
+        step->pattern = pattern_open_text(component->replacement);
     return 0;
 }
 
@@ -76,11 +77,11 @@ static int open_white_space(struct splitter_step *step, struct error *err)
 }
 
 /* Words between white space, and each mark of punctuation alone. */
-static int open_bert(const struct spec_part *part, struct splitter *splitter,
+static int open_bert(const struct spec_component *component, struct splitter *splitter,
                      struct splitter_step *step, struct error *err)
 {
     if (splitter->count == SPLITTER_MAX_STEPS)
-        return too_many(part, err);
+        return too_many(component, err);
     /* BERT counts ASCII's symbols as punctuation, too; Unicode has them in S, not in P. */
     struct splitter_step *punctuation = &splitter->steps[splitter->count++];
     punctuation->behavior = SPLITTER_ISOLATED;
@@ -89,44 +90,47 @@ static int open_bert(const struct spec_part *part, struct splitter *splitter,
                : pattern_open("\\p{P}|[$+<=>^`|~]", &punctuation->pattern, err);
 }
 
-static int open_step(const struct spec_part *part, struct splitter *splitter, struct error *err)
+static int open_step(const struct spec_component *component, struct splitter *splitter,
+                     struct error *err)
 {
     struct splitter_step *step = &splitter->steps[splitter->count++];
-    if (strcmp(part->type, "Split") == 0)
-        return open_split(part, step, err);
-    if (strcmp(part->type, "ByteLevel") == 0)
-        return open_byte_level(part, splitter, step, err);
-    if (strcmp(part->type, "Metaspace") == 0)
-        return open_metaspace(part, step, err);
-    if (strcmp(part->type, "Digits") == 0) {
-        step->behavior = part->individual_digits ? SPLITTER_ISOLATED : SPLITTER_CONTIGUOUS;
+    if (strcmp(component->type, "Split") == 0)
+        return open_split(component, step, err);
+    if (strcmp(component->type, "ByteLevel") == 0)
+        return open_byte_level(component, splitter, step, err);
+    if (strcmp(component->type, "Metaspace") == 0)
+        return open_metaspace(component, step, err);
+    if (strcmp(component->type, "Digits") == 0) {
+        step->behavior = component->individual_digits ? SPLITTER_ISOLATED : SPLITTER_CONTIGUOUS;
         return pattern_open("\\p{N}", &step->pattern, err);
     }
-    if (strcmp(part->type, "WhitespaceSplit") == 0)
+    if (strcmp(component->type, "WhitespaceSplit") == 0)
         return open_white_space(step, err);
-    if (strcmp(part->type, "BertPreTokenizer") == 0)
-        return open_bert(part, splitter, step, err);
+    if (strcmp(component->type, "BertPreTokenizer") == 0)
+        return open_bert(component, splitter, step, err);
     return error_set(err, ERR_UNSUPPORTED,
                      "%s.type: %.40s is not supported; there are Split, ByteLevel, Metaspace, "
                      "Digits, WhitespaceSplit, BertPreTokenizer, Sequence",
-                     part->where, part->type);
+                     component->where, component->type);
 }
 
-int splitter_open(const struct spec_part *part, struct splitter *splitter, struct error *err)
+int splitter_open(const struct spec_component *component, struct splitter *splitter,
+                  struct error *err)
 {
-    if (!part->type)
+    if (!component->type)
         return 0;
-    if (strcmp(part->type, "Sequence") == 0) {
-        for (size_t i = 0; i < part->parts.count; i++)
-            if (splitter_open(&part->parts.items[i], splitter, err) < 0)
+    if (strcmp(component->type, "Sequence") == 0) {
+        for (size_t i = 0; i < component->components.count; i++)
+            if (splitter_open(&component->components.items[i], splitter, err) < 0)
                 return -1;
         return 0;
     }
     if (splitter->byte_level)
-        return error_set(err, ERR_UNSUPPORTED, "%s: nothing may come after ByteLevel", part->where);
+        return error_set(err, ERR_UNSUPPORTED, "%s: nothing may come after ByteLevel",
+                         component->where);
     if (splitter->count == SPLITTER_MAX_STEPS)
-        return too_many(part, err);
-    return open_step(part, splitter, err);
+        return too_many(component, err);
+    return open_step(component, splitter, err);
 }
 
 void splitter_close(struct splitter *splitter)

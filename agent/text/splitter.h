@@ -11,7 +11,7 @@
 
 struct pattern;
 struct pattern_workspace;
-struct spec_part;
+struct spec_component;
 
 enum { SPLITTER_MAX_STEPS = 8 };
 
@@ -47,9 +47,10 @@ struct splitter_workspace {
     struct str rewritten[SPLITTER_MAX_STEPS]; /* of each step */
 };
 
-/* Builds from a part that may be absent; `part` must outlive it. ERR_UNSUPPORTED and ERR_INPUT name
- * the part. splitter_close after failure too. */
-int splitter_open(const struct spec_part *part, struct splitter *splitter, struct error *err);
+/* Builds from a component that may be absent; `component` must outlive it. ERR_UNSUPPORTED and
+ * ERR_INPUT name the component. splitter_close after failure too. */
+int splitter_open(const struct spec_component *component, struct splitter *splitter,
+                  struct error *err);
 void splitter_close(struct splitter *splitter);
 
 void splitter_workspace_init(struct splitter_workspace *work, struct pattern_workspace *pattern,

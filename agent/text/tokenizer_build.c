@@ -135,20 +135,20 @@ static int put_around(struct spec_template *around, const struct spec_template *
     return 0;
 }
 
-static int build_around(const struct spec_part *part, struct spec_template *around,
+static int build_around(const struct spec_component *component, struct spec_template *around,
                         struct error *err)
 {
-    if (!part->type || strcmp(part->type, "ByteLevel") == 0) /* it is about offsets */
+    if (!component->type || strcmp(component->type, "ByteLevel") == 0) /* it is about offsets */
         return 0;
-    if (part->around)
-        return put_around(around, part->around, part->where, err);
-    if (strcmp(part->type, "Sequence") != 0)
+    if (component->around)
+        return put_around(around, component->around, component->where, err);
+    if (strcmp(component->type, "Sequence") != 0)
         return error_set(err, ERR_UNSUPPORTED,
                          "%s.type: %.40s is not supported; there are TemplateProcessing, "
                          "ByteLevel, RobertaProcessing, BertProcessing, Sequence",
-                         part->where, part->type);
-    for (size_t i = 0; i < part->parts.count; i++)
-        if (build_around(&part->parts.items[i], around, err) < 0)
+                         component->where, component->type);
+    for (size_t i = 0; i < component->components.count; i++)
+        if (build_around(&component->components.items[i], around, err) < 0)
             return -1;
     return 0;
 }

@@ -1,6 +1,6 @@
 #include "agent/text/tokenizer_config.h"
 
-#include "agent/text/spec_parts.h"
+#include "agent/text/spec_components.h"
 #include "agent/text/vocab.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -23,7 +23,7 @@ static int take_piece(void *ctx, const char *word, size_t bytes, struct error *e
 /* The pieces that a Split by this expression makes of a text; the caller's. */
 static struct json *split(const struct json *row)
 {
-    const struct spec_part part = {
+    const struct spec_component component = {
         .type = "Split",
         .where = "pre_tokenizer",
         .behavior = json_as_text(json_get(row, "behavior")),
@@ -37,7 +37,7 @@ static struct json *split(const struct json *row)
     struct json *pieces = json_new_array();
     struct pattern_workspace *pattern = pattern_workspace_open();
     splitter_workspace_init(&work, pattern, MAX_TEXT_BYTES);
-    assert_ok(splitter_open(&part, &splitter, &err), &err);
+    assert_ok(splitter_open(&component, &splitter, &err), &err);
     assert_ok(splitter_run(&splitter, &work, text, strlen(text), true, take_piece, pieces, &err),
               &err);
     splitter_close(&splitter);

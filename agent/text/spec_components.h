@@ -1,13 +1,13 @@
-/* Readers of what tokenizer.json and tokenizer_config.json are made of, for the field tables of
- * base/json_read.h. */
-#ifndef SHOAL_AGENT_TEXT_SPEC_PARTS_H
-#define SHOAL_AGENT_TEXT_SPEC_PARTS_H
+/* Readers of a tokenizer's components and added tokens, as tokenizer.json and tokenizer_config.json
+ * have them, for the field tables of base/json_read.h. */
+#ifndef SHOAL_AGENT_TEXT_SPEC_COMPONENTS_H
+#define SHOAL_AGENT_TEXT_SPEC_COMPONENTS_H
 
 #include "agent/text/spec.h"
 #include "base/json_read.h"
 
-/* A struct spec_part with all below it. */
-void spec_read_part(struct json_reader *reader, const struct json *value, void *part);
+/* A struct spec_component with all below it. */
+void spec_read_component(struct json_reader *reader, const struct json *value, void *component);
 
 /* An added token: an object, or only its content. */
 void spec_read_added(struct json_reader *reader, const struct json *value,

@@ -1,4 +1,4 @@
-#include "agent/text/spec_parts.h"
+#include "agent/text/spec_components.h"
 
 #include "agent/text/vocab.h"
 #include "base/json.h"
@@ -125,15 +125,15 @@ static void add_special(struct json_reader *reader, struct spec_template *around
     json_problem(reader, "%.80s is not among its special_tokens", name);
 }
 
-static void make_template(struct json_reader *reader, struct spec_part *part,
+static void make_template(struct json_reader *reader, struct spec_component *component,
                           const struct steps *steps, const struct specials *specials)
 {
     int texts = 0;
-    part->around = arena_new(reader->arena, struct spec_template);
+    component->around = arena_new(reader->arena, struct spec_template);
     for (size_t i = 0; i < steps->count; i++) {
         const struct step *step = &steps->items[i];
         if (step->special.id)
-            add_special(reader, part->around, texts > 0, specials, step->special.id);
+            add_special(reader, component->around, texts > 0, specials, step->special.id);
         else
             texts++;
     }
@@ -153,19 +153,19 @@ static void read_token_and_id(struct json_reader *reader, const struct json *val
         json_read_integer(reader, json_at(value, 1), 0, VOCAB_MAX_IDS - 1, id);
 }
 
-/* ---- parts ---- */
+/* ---- components ---- */
 
-/* What is read on top of the part itself. */
-struct part_form {
-    struct spec_part part;
+/* What is read on top of the component itself. */
+struct component_form {
+    struct spec_component component;
     struct steps single;
     struct specials specials;
     int64_t cls, sep; /* -1: not there */
 };
 
-static void read_parts(struct json_reader *reader, const struct json *value, void *out)
+static void read_components(struct json_reader *reader, const struct json *value, void *out)
 {
-    struct spec_parts *parts = out;
+    struct spec_components *components = out;
     int nesting = 0;
     for (const char *c = reader->path; *c; c++)
         nesting += *c == '[';
@@ -175,132 +175,132 @@ static void read_parts(struct json_reader *reader, const struct json *value, voi
         json_problem(reader, "nested deeper than %d levels", SPEC_MAX_NESTING);
         return;
     }
-    parts->count = json_array_count(value);
-    parts->items = arena_array(reader->arena, struct spec_part, parts->count);
-    for (size_t i = 0; i < parts->count; i++) {
+    components->count = json_array_count(value);
+    components->items = arena_array(reader->arena, struct spec_component, components->count);
+    for (size_t i = 0; i < components->count; i++) {
         size_t depth = json_enter(reader, "[%zu]", i);
-        spec_read_part(reader, json_at(value, i), &parts->items[i]);
+        spec_read_component(reader, json_at(value, i), &components->items[i]);
         json_leave(reader, depth);
     }
 }
 
 static const struct json_field pattern_fields[] = {
-    JSON_TEXT("String", struct spec_part, pattern.text),
-    JSON_TEXT("Regex", struct spec_part, pattern.expression),
+    JSON_TEXT("String", struct spec_component, pattern.text),
+    JSON_TEXT("Regex", struct spec_component, pattern.expression),
     JSON_END,
 };
 
 /* {"String": ...}, {"Regex": ...}; some decoders have a plain text there. */
 static void read_pattern(struct json_reader *reader, const struct json *value, void *out)
 {
-    struct spec_part *part = &((struct part_form *)out)->part;
+    struct spec_component *component = &((struct component_form *)out)->component;
     if (json_is_string(value))
-        part->pattern.text = json_read_text(reader, value);
+        component->pattern.text = json_read_text(reader, value);
     else if (json_is_object_here(reader, value))
-        json_read(reader, value, pattern_fields, part);
+        json_read(reader, value, pattern_fields, component);
 }
 
 /* The old way to say prepend_scheme. */
 static void read_add_prefix_space(struct json_reader *reader, const struct json *value, void *out)
 {
-    struct spec_part *part = &((struct part_form *)out)->part;
+    struct spec_component *component = &((struct component_form *)out)->component;
     if (!json_is_boolean(value)) {
         json_problem(reader, "must be true or false");
         return;
     }
-    part->add_prefix_space = json_is_true(value);
-    if (!part->prepend_scheme)
-        part->prepend_scheme = part->add_prefix_space ? "always" : "never";
+    component->add_prefix_space = json_is_true(value);
+    if (!component->prepend_scheme)
+        component->prepend_scheme = component->add_prefix_space ? "always" : "never";
 }
 
 static void read_strip_accents(struct json_reader *reader, const struct json *value, void *out)
 {
-    struct spec_part *part = &((struct part_form *)out)->part;
+    struct spec_component *component = &((struct component_form *)out)->component;
     if (!json_is_boolean(value))
         json_problem(reader, "must be true, false or null");
-    part->strip_accents.set = true;
-    part->strip_accents.value = json_is_true(value);
+    component->strip_accents.set = true;
+    component->strip_accents.value = json_is_true(value);
 }
 
-static const struct json_field part_fields[] = {
-    JSON_TEXT("type", struct part_form, part.type),
-    JSON_CUSTOM("normalizers", struct part_form, part.parts, read_parts),
-    JSON_CUSTOM("pretokenizers", struct part_form, part.parts, read_parts),
-    JSON_CUSTOM("processors", struct part_form, part.parts, read_parts),
-    JSON_CUSTOM("decoders", struct part_form, part.parts, read_parts),
+static const struct json_field component_fields[] = {
+    JSON_TEXT("type", struct component_form, component.type),
+    JSON_CUSTOM("normalizers", struct component_form, component.components, read_components),
+    JSON_CUSTOM("pretokenizers", struct component_form, component.components, read_components),
+    JSON_CUSTOM("processors", struct component_form, component.components, read_components),
+    JSON_CUSTOM("decoders", struct component_form, component.components, read_components),
     JSON_CUSTOM_SAME("pattern", read_pattern),
-    JSON_TEXT("content", struct part_form, part.content),
-    JSON_TEXT("behavior", struct part_form, part.behavior),
-    JSON_TEXT("replacement", struct part_form, part.replacement),
-    JSON_TEXT("prepend", struct part_form, part.prepend),
-    JSON_TEXT("prepend_scheme", struct part_form, part.prepend_scheme),
-    JSON_BOOL("invert", struct part_form, part.invert),
+    JSON_TEXT("content", struct component_form, component.content),
+    JSON_TEXT("behavior", struct component_form, component.behavior),
+    JSON_TEXT("replacement", struct component_form, component.replacement),
+    JSON_TEXT("prepend", struct component_form, component.prepend),
+    JSON_TEXT("prepend_scheme", struct component_form, component.prepend_scheme),
+    JSON_BOOL("invert", struct component_form, component.invert),
     JSON_CUSTOM_SAME("add_prefix_space", read_add_prefix_space),
-    JSON_BOOL("use_regex", struct part_form, part.use_regex),
-    JSON_BOOL("split", struct part_form, part.split),
-    JSON_BOOL("individual_digits", struct part_form, part.individual_digits),
-    JSON_TEXT("prefix", struct part_form, part.prefix),
-    JSON_TEXT("precompiled_charsmap", struct part_form, part.precompiled_charsmap),
-    JSON_BOOL("clean_text", struct part_form, part.clean_text),
-    JSON_BOOL("handle_chinese_chars", struct part_form, part.handle_chinese_chars),
+    JSON_BOOL("use_regex", struct component_form, component.use_regex),
+    JSON_BOOL("split", struct component_form, component.split),
+    JSON_BOOL("individual_digits", struct component_form, component.individual_digits),
+    JSON_TEXT("prefix", struct component_form, component.prefix),
+    JSON_TEXT("precompiled_charsmap", struct component_form, component.precompiled_charsmap),
+    JSON_BOOL("clean_text", struct component_form, component.clean_text),
+    JSON_BOOL("handle_chinese_chars", struct component_form, component.handle_chinese_chars),
     JSON_CUSTOM_SAME("strip_accents", read_strip_accents),
-    JSON_BOOL("lowercase", struct part_form, part.lowercase),
-    JSON_BOOL("strip_left", struct part_form, part.strip_left),
-    JSON_BOOL("strip_right", struct part_form, part.strip_right),
-    JSON_BOOL("cleanup", struct part_form, part.cleanup),
+    JSON_BOOL("lowercase", struct component_form, component.lowercase),
+    JSON_BOOL("strip_left", struct component_form, component.strip_left),
+    JSON_BOOL("strip_right", struct component_form, component.strip_right),
+    JSON_BOOL("cleanup", struct component_form, component.cleanup),
     {.name = "start",
      .kind = JSON_KIND_INTEGER,
-     .offset = offsetof(struct part_form, part.start),
+     .offset = offsetof(struct component_form, component.start),
      .second = JSON_NO_OFFSET,
      .high = INT32_MAX},
     {.name = "stop",
      .kind = JSON_KIND_INTEGER,
-     .offset = offsetof(struct part_form, part.stop),
+     .offset = offsetof(struct component_form, component.stop),
      .second = JSON_NO_OFFSET,
      .high = INT32_MAX},
     {.name = "single",
      .kind = JSON_KIND_ARRAY,
-     .offset = offsetof(struct part_form, single.items),
-     .second = offsetof(struct part_form, single.count),
+     .offset = offsetof(struct component_form, single.items),
+     .second = offsetof(struct component_form, single.count),
      .fields = step_fields,
      .element_bytes = sizeof(struct step)},
-    JSON_CUSTOM("special_tokens", struct part_form, specials, read_specials),
-    JSON_CUSTOM("cls", struct part_form, cls, read_token_and_id),
-    JSON_CUSTOM("sep", struct part_form, sep, read_token_and_id),
+    JSON_CUSTOM("special_tokens", struct component_form, specials, read_specials),
+    JSON_CUSTOM("cls", struct component_form, cls, read_token_and_id),
+    JSON_CUSTOM("sep", struct component_form, sep, read_token_and_id),
     JSON_END,
 };
 
-void spec_read_part(struct json_reader *reader, const struct json *value, void *out)
+void spec_read_component(struct json_reader *reader, const struct json *value, void *out)
 {
-    struct part_form form = {
+    struct component_form form = {
         /* The defaults of tokenizers' own readers, which hold where a file says nothing. */
-        .part = {.add_prefix_space = true,
-                 .use_regex = true,
-                 .split = true,
-                 .clean_text = true,
-                 .handle_chinese_chars = true,
-                 .lowercase = true,
-                 .strip_left = true,
-                 .strip_right = true,
-                 .cleanup = true},
+        .component = {.add_prefix_space = true,
+                      .use_regex = true,
+                      .split = true,
+                      .clean_text = true,
+                      .handle_chinese_chars = true,
+                      .lowercase = true,
+                      .strip_left = true,
+                      .strip_right = true,
+                      .cleanup = true},
         .cls = -1,
         .sep = -1,
     };
-    struct spec_part *part = &form.part;
+    struct spec_component *component = &form.component;
     if (!json_is_object_here(reader, value))
         return;
-    json_read(reader, value, part_fields, &form);
-    part->where = spec_location(reader);
-    if (!part->type)
+    json_read(reader, value, component_fields, &form);
+    component->where = spec_location(reader);
+    if (!component->type)
         spec_report_missing(reader, "type");
-    else if (strcmp(part->type, "TemplateProcessing") == 0)
-        make_template(reader, part, &form.single, &form.specials);
+    else if (strcmp(component->type, "TemplateProcessing") == 0)
+        make_template(reader, component, &form.single, &form.specials);
     if (form.cls >= 0 && form.sep >= 0) {
-        part->around = arena_new(reader->arena, struct spec_template);
-        add_around(reader, part->around, false, &(int32_t){(int32_t)form.cls}, 1);
-        add_around(reader, part->around, true, &(int32_t){(int32_t)form.sep}, 1);
+        component->around = arena_new(reader->arena, struct spec_template);
+        add_around(reader, component->around, false, &(int32_t){(int32_t)form.cls}, 1);
+        add_around(reader, component->around, true, &(int32_t){(int32_t)form.sep}, 1);
     }
-    *(struct spec_part *)out = *part;
+    *(struct spec_component *)out = *component;
 }
 
 /* ---- added tokens ---- */
