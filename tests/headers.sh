@@ -1,5 +1,6 @@
 #!/bin/bash
-# Headers: include guards are named after the path, and extern "C" stands only in headers that C++ reaches.
+# Headers: include guards are named after the path, extern "C" stands only in headers that C++ reaches, and a private header
+# stays in its module (docs/decisions/private-headers.md).
 #   tests/headers.sh       a line for each violation; exit code 1 if there is any
 #   tests/headers.sh cxx   the headers that C++ reaches: those that a .cu or .cc file includes, or such a header
 set -u
@@ -47,8 +48,33 @@ guards() {
         END { judge() }'
 }
 
+# MODULE_internal.h is for MODULE*.c beside it, at least two of them, and for tests/.../test_MODULE*.c. Not for headers.
+internals() {
+    # shellcheck disable=SC2016 # awk's
+    files '*.h' '*.c' '*.cu' '*.cc' | xargs grep -H '^ *# *include *"[^"]*_internal\.h"' | awk -F'[:"]' '
+        {
+            header = $3
+            folder = name = header
+            sub(/[^\/]*$/, "", folder)
+            sub(/.*\//, "", name)
+            sub(/_internal\.h$/, "", name)
+            own = $1 ~ "^" folder name "(_[a-z0-9_]*)?\\.(c|cu|cc)$"
+            test = $1 ~ "^tests/(.*/)?test_" name "(_[a-z0-9_]*)?\\.c$"
+            if (!own && !test)
+                print $1 ": includes " header ", which is private to " folder name "*.c"
+            users[header] += own
+        }
+        END {
+            for (header in users)
+                if (users[header] < 2)
+                    print header ": private to one file; write it there"
+        }'
+    files '*.h' | grep '_parts\.h$' | sed 's/$/: a private header is called MODULE_internal.h/'
+}
+
 violations() {
     guards
+    internals
     comm -23 <(files '*.h' | xargs grep -l '^extern "C"' | sort) <(reached) |
         sed 's/$/: extern "C", but no .cu or .cc file reaches it/'
 }

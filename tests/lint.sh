@@ -64,7 +64,7 @@ check_marks() {
 
 step "format" check_format
 step "headers stand alone, in C and where C++ reaches them" check_headers
-step "include guards by path, extern \"C\" where C++ reaches" tests/headers.sh
+step "include guards by path, extern \"C\" where C++ reaches, private headers" tests/headers.sh
 step "fuzz targets compile with clang" check_clang
 step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
