@@ -30,15 +30,11 @@ static bool needs_tokenizer(const struct token_files *files)
 static void add_data(const struct agent_config *c, struct arena *arena,
                      struct token_files *ret_files, struct str *out)
 {
-    const struct token_options options = {.dataset = c->data.dataset,
-                                          .config = c->data.dataset_config_name,
-                                          .root = c->data.root,
-                                          .format = (enum token_format)c->data.format};
     struct token_split split;
     struct error why;
     *ret_files = (struct token_files){0};
     if (token_split_parse(c->data.train_split, 0, &split, &why) ||
-        token_files_find(&options, &split, arena, ret_files, &why)) {
+        token_files_find(&c->data.source, &split, arena, ret_files, &why)) {
         *ret_files = (struct token_files){0};
         log_warning("the run would fail: %s", why.msg);
         return;

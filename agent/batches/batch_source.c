@@ -16,6 +16,24 @@ int batch_source_open(const struct agent_config *config, enum data_split split,
     }
 }
 
+struct token_options batch_source_token_options(const struct agent_config *c, enum data_split split,
+                                                const struct model *model,
+                                                const struct token_encoder *encoder)
+{
+    bool train = split == SPLIT_TRAIN;
+    return (struct token_options){
+        .source = c->data.source,
+        .split = train ? c->data.train_split : c->data.eval_split,
+        .max_rows = train ? c->data.train_size : c->data.eval_size,
+        .shuffle = train && c->data.shuffle,
+        .seed = (uint64_t)c->runtime.seed,
+        .strict = c->runtime.strict,
+        .vocab_size = model->language.V,
+        .threads = (int)c->data.num_workers,
+        .encoder = *encoder,
+    };
+}
+
 void batch_source_close(struct batch_source *source)
 {
     if (source)

@@ -181,30 +181,13 @@ static int longest_of(const struct agent_config *c, const struct model *model,
     return 0;
 }
 
-static struct examples_options options_of(const struct agent_config *c, bool train,
+static struct examples_options options_of(const struct agent_config *c, enum data_split split,
                                           const struct model *model,
                                           const struct token_encoder *encoder)
 {
     return (struct examples_options){
         .kind = kind_of(model->task),
-        .data = {.dataset = c->data.dataset,
-                 .config = c->data.dataset_config_name,
-                 .root = c->data.root,
-                 .split = train ? c->data.train_split : c->data.eval_split,
-                 .max_rows = train ? c->data.train_size : c->data.eval_size,
-                 .format = (enum token_format)c->data.format,
-                 .packing = (enum token_packing)c->data.packing,
-                 .add_bos = (enum token_affix)c->data.add_bos,
-                 .add_eos = (enum token_affix)c->data.add_eos,
-                 .text_column = c->data.text_column,
-                 .vocab_size = model->language.V,
-                 .threads = (int)c->data.num_workers,
-                 .encoder = *encoder},
-        .target_column = c->data.target_column,
-        .source_prefix = c->data.source_prefix,
-        .text_pair_column = c->data.text_pair_column,
-        .label_column = c->data.label_column,
-        .label_names = c->data.label_names,
+        .data = batch_source_token_options(c, split, model, encoder),
         .model_names = model->label_names,
         .classes = model->classes,
         .max_source = c->data.max_source_length,
@@ -236,10 +219,10 @@ static struct example_batcher batcher_of(const struct agent_config *c, const str
     };
 }
 
-static int open_examples(struct rows *s, const struct agent_config *c, bool train,
+static int open_examples(struct rows *s, const struct agent_config *c, enum data_split split,
                          const struct token_encoder *encoder, struct error *err)
 {
-    struct examples_options options = options_of(c, train, s->model, encoder);
+    struct examples_options options = options_of(c, split, s->model, encoder);
     bool masks = options.kind == EXAMPLES_MASKED || options.kind == EXAMPLES_PRETRAINING;
     if (options.kind != EXAMPLES_TRANSLATION && longest_of(c, s->model, &options.max_tokens, err))
         return -1;
@@ -291,7 +274,7 @@ int batch_source_examples_open(const struct agent_config *config, enum data_spli
     bool train = split == SPLIT_TRAIN;
     struct rows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
-    s->head.what = config->data.dataset;
+    s->head.what = config->data.source.dataset;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->model = model;
     s->max_batches = env->max_batches;
@@ -299,7 +282,7 @@ int batch_source_examples_open(const struct agent_config *config, enum data_spli
     s->shuffle = train && config->data.shuffle;
     s->drop_last = train && config->data.drop_last;
     s->evaluates = !train;
-    if (open_examples(s, config, train, &env->encoder, err) || open_buffers(s, env->stream, err)) {
+    if (open_examples(s, config, split, &env->encoder, err) || open_buffers(s, env->stream, err)) {
         close_rows(&s->head);
         return -1;
     }

@@ -140,12 +140,13 @@ int batch_source_images_open(const struct agent_config *config, enum data_split 
     bool train = split == SPLIT_TRAIN;
     struct images *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
-    s->head.what = config->data.root;
+    s->head.what = config->data.source.root;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->stream = env->stream;
     s->dtype = env->dtype;
     s->max_batches = env->max_batches;
-    if (dataset_open(config->data.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set, err) ||
+    if (dataset_open(config->data.source.root, train ? DATASET_TRAIN : DATASET_TEST, &s->set,
+                     err) ||
         check_size(s, model, err)) {
         close_images(&s->head);
         return -1;

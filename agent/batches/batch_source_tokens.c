@@ -143,33 +143,6 @@ static int open_prefetcher(struct windows *s, struct stream *stream, struct erro
     return prefetcher_open(stream, bytes, s->max_batches, "batch tokens", &s->head.prefetcher, err);
 }
 
-static struct token_options options_of(const struct agent_config *c, enum data_split split,
-                                       const struct model *model, int64_t T,
-                                       struct token_encoder encoder)
-{
-    bool train = split == SPLIT_TRAIN;
-    return (struct token_options){
-        .dataset = c->data.dataset,
-        .config = c->data.dataset_config_name,
-        .root = c->data.root,
-        .split = train ? c->data.train_split : c->data.eval_split,
-        .max_rows = train ? c->data.train_size : c->data.eval_size,
-        .format = (enum token_format)c->data.format,
-        .window = T,
-        .packing = (enum token_packing)c->data.packing,
-        .add_bos = (enum token_affix)c->data.add_bos,
-        .add_eos = (enum token_affix)c->data.add_eos,
-        .text_column = c->data.text_column,
-        .shuffle = train && c->data.shuffle,
-        .shuffle_buffer = c->data.shuffle_buffer,
-        .seed = (uint64_t)c->runtime.seed,
-        .strict = c->runtime.strict,
-        .vocab_size = model->language.V,
-        .threads = (int)c->data.num_workers,
-        .encoder = encoder,
-    };
-}
-
 /* Tokens of a sample: what was asked for, else all that the model takes. */
 static int window_of(const struct agent_config *c, const struct model *model, int64_t *ret_T,
                      struct error *err)
@@ -188,7 +161,8 @@ static int open_loader(struct windows *s, const struct agent_config *c, enum dat
                        struct error *err)
 {
     bool train = split == SPLIT_TRAIN;
-    struct token_options options = options_of(c, split, model, s->head.T, env->encoder);
+    struct token_options options = batch_source_token_options(c, split, model, &env->encoder);
+    options.window = s->head.T;
     struct token_source *tokens = NULL;
     if (token_source_open(&options, &tokens, err))
         return -1;
@@ -221,7 +195,7 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
                                                             close_windows};
     struct windows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
-    s->head.what = config->data.dataset;
+    s->head.what = config->data.source.dataset;
     s->head.batch_rows =
         split == SPLIT_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;

@@ -303,7 +303,7 @@ static int check_class(struct config *config, const char *name, int line, struct
             "%s has %.64s in line %d, and is not run: preset %s trains MNIST, or files "
             "of its format; to train that, say --preset %s in place of the script",
             script, name, line, preset, preset);
-    if (!config_is_given(config, &config->value.data.root))
+    if (!config_is_given(config, &config->value.data.source.root))
         warn_unread(config, arena, name,
                     arena_printf(arena, "--data.root DIR/%s/raw, its files", name));
     return 0;

@@ -8,6 +8,7 @@
 #ifndef SHOAL_AGENT_CONFIG_CONFIG_H
 #define SHOAL_AGENT_CONFIG_CONFIG_H
 
+#include "agent/dataset/token_dataset.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -77,29 +78,18 @@ struct agent_config {
         int64_t original_max_position_embeddings;         /* 0: not given */
     } rope;
     struct {
-        const char *dataset; /* "": none; a path, a glob, a directory or an id below root */
-        const char *dataset_config_name;
-        const char *root;
-        int64_t format; /* enum token_format */
-        const char *text_column;
-        const char *text_pair_column; /* "": there is none */
-        const char *target_column, *source_prefix;
-        const char *label_column;
-        const char *label_names; /* separated by commas; "": labels are numbers */
-        const char *tokenizer;   /* "": the model's directory */
-        int64_t max_seq_length;  /* tokens; 0: the model's positions */
+        struct token_dataset source;
+        const char *tokenizer;                        /* "": the model's directory */
+        int64_t max_seq_length;                       /* tokens; 0: the model's positions */
         int64_t max_source_length, max_target_length; /* tokens */
         int64_t padding;                              /* enum config_padding */
         int64_t pad_to_multiple_of;                   /* tokens */
         int64_t label_pad_token_id; /* -100: padding of targets does not count, else a token */
         double mlm_probability;
-        int64_t packing;          /* enum token_packing */
-        int64_t add_bos, add_eos; /* enum token_affix */
         const char *train_split, *eval_split;
         int64_t train_batch_size, eval_batch_size; /* samples per rank */
         int64_t train_size, eval_size;             /* 0: all */
         bool shuffle;
-        int64_t shuffle_buffer; /* rows; 0: a format with an index shuffles all of it */
         bool drop_last;
         int64_t num_workers;     /* loader threads per rank */
         int64_t prefetch_factor; /* batches ahead, per loader thread */

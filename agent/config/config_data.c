@@ -13,13 +13,14 @@ int config_check_data(const struct agent_config *c, struct error *err)
                          (long long)c->data.label_pad_token_id);
     if (c->data.mlm_probability <= 0 || c->data.mlm_probability >= 1)
         return error_set(err, ERR_CONFIG, "data.mlm_probability must be above 0 and below 1");
-    if (!c->data.text_column[0] || !c->data.target_column[0] || !c->data.label_column[0])
+    if (!c->data.source.text_column[0] || !c->data.source.target_column[0] ||
+        !c->data.source.label_column[0])
         return error_set(err, ERR_CONFIG, "data.%s is empty; name a field of the rows",
-                         !c->data.text_column[0]     ? "text_column"
-                         : !c->data.target_column[0] ? "target_column"
-                                                     : "label_column");
-    size_t bytes = strlen(c->data.label_names);
-    if (utf8_well_formed(c->data.label_names, bytes) < bytes)
+                         !c->data.source.text_column[0]     ? "text_column"
+                         : !c->data.source.target_column[0] ? "target_column"
+                                                            : "label_column");
+    size_t bytes = strlen(c->data.source.label_names);
+    if (utf8_well_formed(c->data.source.label_names, bytes) < bytes)
         return error_set(err, ERR_CONFIG, "data.label_names is not UTF-8, as config.json has it");
     return 0;
 }

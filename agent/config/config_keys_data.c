@@ -1,7 +1,7 @@
 /* The keys of the data. */
 #include "agent/config/config_keys.h"
 
-#include "agent/dataset/token_source.h"
+#include "agent/dataset/token_dataset.h"
 
 #define COMMA ,
 #define FORMAT_CHOICE(kind, name, spellings)                                                       \
@@ -11,31 +11,32 @@
 
 static const struct config_key keys[] = {
     KEY_TEXT(
-        "data", "dataset", data.dataset, "",
+        "data", "dataset", data.source.dataset, "",
         "train_data_dir dataset_path dataset_name_or_path dataset_name train_file",
         "a file, a glob, a directory, or an id that is a directory below data.root (allenai/c4)",
         .is_path = true, .needs = {NEED_LANGUAGE}),
-    KEY_TEXT("data", "dataset_config_name", data.dataset_config_name, "", NULL,
+    KEY_TEXT("data", "dataset_config_name", data.source.dataset_config_name, "", NULL,
              "subdirectory of the data set", .needs = {NEED_LANGUAGE}),
-    KEY_TEXT("data", "root", data.root, ".", "data_path",
+    KEY_TEXT("data", "root", data.source.root, ".", "data_path",
              "where data sets are looked for; mnist_cnn: the directory with the IDX files",
              .environment = "DATA_PATH", .is_path = true),
-    KEY_CHOICE("data", "format", data.format, "auto", CHOICES(TOKEN_FORMATS(FORMAT_CHOICE, COMMA)),
-               NULL, "auto: by what the files are; tsv and csv begin with a line of column names",
+    KEY_CHOICE("data", "format", data.source.format, "auto",
+               CHOICES(TOKEN_FORMATS(FORMAT_CHOICE, COMMA)), NULL,
+               "auto: by what the files are; tsv and csv begin with a line of column names",
                .needs = {NEED_LANGUAGE}),
-    KEY_TEXT("data", "text_column", data.text_column, "text", NULL, "the field with a row's text",
-             .needs = {NEED_COLUMNS, NEED_LANGUAGE}),
-    KEY_TEXT("data", "text_pair_column", data.text_pair_column, "", NULL,
+    KEY_TEXT("data", "text_column", data.source.text_column, "text", NULL,
+             "the field with a row's text", .needs = {NEED_COLUMNS, NEED_LANGUAGE}),
+    KEY_TEXT("data", "text_pair_column", data.source.text_pair_column, "", NULL,
              "classification: the field with a second text; empty: there is none",
              .needs = {NEED_CLASSES}),
-    KEY_TEXT("data", "target_column", data.target_column, "summary", "summary_column",
+    KEY_TEXT("data", "target_column", data.source.target_column, "summary", "summary_column",
              "sequence to sequence: the field with the text to be learned",
              .needs = {NEED_TRANSLATION}),
-    KEY_TEXT("data", "source_prefix", data.source_prefix, "summarize: ", NULL,
+    KEY_TEXT("data", "source_prefix", data.source.source_prefix, "summarize: ", NULL,
              "sequence to sequence: put before each text", .needs = {NEED_TRANSLATION}),
-    KEY_TEXT("data", "label_column", data.label_column, "label", NULL,
+    KEY_TEXT("data", "label_column", data.source.label_column, "label", NULL,
              "classification: the field with the class", .needs = {NEED_CLASSES}),
-    KEY_TEXT("data", "label_names", data.label_names, "", NULL,
+    KEY_TEXT("data", "label_names", data.source.label_names, "", NULL,
              "classification: names of the classes in their order, separated by commas; empty: "
              "config.json's names, or numbers from 0 on",
              .needs = {NEED_CLASSES}),
@@ -66,19 +67,19 @@ static const struct config_key keys[] = {
         "masked words: part of the tokens that is to be guessed, above 0 and below 1; of those 80 % are masked, "
         "10 % are others at random, 10 % stay",
         .needs = {NEED_MASKED}),
-    KEY_CHOICE("data", "packing", data.packing, "concat",
+    KEY_CHOICE("data", "packing", data.source.packing, "concat",
                CHOICES({"concat", TOKENS_CONCAT}, {"per_document", TOKENS_PER_DOCUMENT},
                        {"none", TOKENS_NONE}),
                NULL,
                "concat: documents end to end, cut into sequences; per_document: likewise, but none "
                "across two; none: one document a sequence",
                .needs = {NEED_DOCUMENTS}),
-    KEY_CHOICE("data", "add_bos", data.add_bos, "auto",
+    KEY_CHOICE("data", "add_bos", data.source.add_bos, "auto",
                CHOICES({"auto", TOKENS_AFFIX_AUTO}, {"true=1=yes=on", TOKENS_AFFIX_TRUE},
                        {"false=0=no=off", TOKENS_AFFIX_FALSE}),
                NULL, "begin each document with the bos token; auto: as the tokenizer says",
                .implied = "true", .needs = {NEED_NO_IDS, NEED_AFFIXES}),
-    KEY_CHOICE("data", "add_eos", data.add_eos, "auto",
+    KEY_CHOICE("data", "add_eos", data.source.add_eos, "auto",
                CHOICES({"auto", TOKENS_AFFIX_AUTO}, {"true=1=yes=on", TOKENS_AFFIX_TRUE},
                        {"false=0=no=off", TOKENS_AFFIX_FALSE}),
                NULL, "end each document with the eos token; with packing=concat always",
@@ -100,7 +101,7 @@ static const struct config_key keys[] = {
             "use only the first N evaluation samples; 0: all", .low_words = "all",
             .needs = {NEED_EVALUATION}),
     KEY_BOOL("data", "shuffle", data.shuffle, "true", NULL, "a new order in every epoch"),
-    KEY_INT("data", "shuffle_buffer", data.shuffle_buffer, "0", 0, 1e8, NULL,
+    KEY_INT("data", "shuffle_buffer", data.source.shuffle_buffer, "0", 0, 1e8, NULL,
             "rows that a stream is shuffled among; 0: 1000",
             .needs = {NEED_NO_TOKEN_FILES, NEED_STREAM}),
     KEY_BOOL("data", "drop_last", data.drop_last, "false", "dataloader_drop_last",

@@ -218,8 +218,8 @@ int config_architecture(const struct agent_config *config, const struct architec
     }
     if (family && layers_of(a.family) != layers_of(family))
         return error_set(err, ERR_CONFIG, "model.type: the sizes given are a %s's", a.family->name);
-    if (config->data.label_names[0] && a.family->set_labels)
-        a.family->set_labels(&a, config->data.label_names);
+    if (config->data.source.label_names[0] && a.family->set_labels)
+        a.family->set_labels(&a, config->data.source.label_names);
     if (override(config, &a, err) || config_check_head(config, a.family, err) ||
         architecture_check(&a, err))
         return -1;

@@ -2,7 +2,7 @@
 
 #include "agent/config/config_keys.h"
 #include "agent/config/config_model.h"
-#include "agent/dataset/token_source.h"
+#include "agent/dataset/token_dataset.h"
 #include "agent/models/families.h"
 #include "agent/shard/optim_kind.h"
 #include "agent/shard/schedule.h"
@@ -28,7 +28,7 @@ static unsigned learns(const struct agent_config *c)
 
 static bool reads_ids(const struct agent_config *c)
 {
-    return c->data.format == TOKENS_LLMC || c->data.format == TOKENS_MEGATRON;
+    return c->data.source.format == TOKENS_LLMC || c->data.source.format == TOKENS_MEGATRON;
 }
 
 /* Whether the optimizer reads what `use` stands for. */

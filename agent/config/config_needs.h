@@ -44,7 +44,7 @@
     NEED(PADDING_LONGEST, "data.padding=longest", c->data.padding == PADDING_LONGEST)              \
     NEED(WORKERS, "data.num_workers above 0", c->data.num_workers > 0)                             \
     NEED(COLUMNS, "rows: data.format jsonl, hf_arrow, tsv or csv",                                 \
-         !reads_ids(c) && c->data.format != TOKENS_TEXT)                                           \
+         !reads_ids(c) && c->data.source.format != TOKENS_TEXT)                                           \
     NEED(NO_TOKEN_FILES, "documents: token files are shuffled whole", !reads_ids(c))               \
     NEED(NO_IDS, "documents: token files have their ids", !reads_ids(c))                           \
     NEED(LANGUAGE, "a language model", config_is_language(c))                                      \

@@ -183,7 +183,7 @@ static int check_places(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "logging.csv and logging.jsonl are both '%s': name a file for each",
                          c->logging.csv);
-    if (!c->data.root[0])
+    if (!c->data.source.root[0])
         return error_set(err, ERR_CONFIG, "data.root is empty; name a directory");
     if (strchr(c->logging.wandb_run_id, '/'))
         return error_set(err, ERR_CONFIG,

@@ -128,14 +128,14 @@ static void resolve_dataset(struct agent_config *c, getenv_fn *lookup, void *ctx
                             struct arena *arena)
 {
     auto_str struct str tried;
-    const char *name = c->data.dataset, *slash = strchr(name, '/');
+    const char *name = c->data.source.dataset, *slash = strchr(name, '/');
     str_init(&tried, 512);
-    if (is_there(name) || is_there(arena_printf(arena, "%s/%s", c->data.root, name)) ||
-        (slash && is_there(arena_printf(arena, "%s%s", c->data.root, slash))))
+    if (is_there(name) || is_there(arena_printf(arena, "%s/%s", c->data.source.root, name)) ||
+        (slash && is_there(arena_printf(arena, "%s%s", c->data.source.root, slash))))
         return;
     const char *path = find_cached("datasets", name, lookup, ctx, arena, &tried);
     if (path)
-        c->data.dataset = path;
+        c->data.source.dataset = path;
 }
 
 /* Whether the place is a data set of files alone: one, a pattern of some, or a Megatron pair. */
@@ -150,15 +150,16 @@ static bool is_files(const char *place, struct arena *arena)
 static void note_subdirectory(struct config *config, struct arena *arena)
 {
     const struct agent_config *c = &config->value;
-    const char *name = c->data.dataset;
+    const char *name = c->data.source.dataset;
     const char *const places[] = {
-        name, arena_printf(arena, "%s/%s", c->data.root, name),
-        arena_printf(arena, "%s/%s", c->data.root, str_after_last(name, '/'))};
+        name, arena_printf(arena, "%s/%s", c->data.source.root, name),
+        arena_printf(arena, "%s/%s", c->data.source.root, str_after_last(name, '/'))};
     size_t i = 0;
     while (i < array_length(places) && !file_is_directory(places[i]) && !is_files(places[i], arena))
         i++;
-    if (i < array_length(places) && is_files(places[i], arena) && c->data.dataset_config_name[0] &&
-        config_is_given(config, &c->data.dataset_config_name))
+    if (i < array_length(places) && is_files(places[i], arena) &&
+        c->data.source.dataset_config_name[0] &&
+        config_is_given(config, &c->data.source.dataset_config_name))
         config->warning = arena_printf(
             arena, "%s%sdata.dataset_config_name is ignored: data.dataset is no directory: %s",
             config->warning, config->warning[0] ? "; " : "", name);

@@ -17,14 +17,14 @@ static void want(struct columns *columns, const char *column, const char *key, b
 
 static void want_columns(struct columns *columns, const struct examples_options *o)
 {
-    want(columns, o->data.text_column, "data.text_column", false);
+    want(columns, o->data.source.text_column, "data.text_column", false);
     if (o->kind == EXAMPLES_TRANSLATION)
-        want(columns, o->target_column, "data.target_column", false);
+        want(columns, o->data.source.target_column, "data.target_column", false);
     if (o->kind != EXAMPLES_CLASSES)
         return;
-    want(columns, o->label_column, "data.label_column", true);
-    if (o->text_pair_column[0])
-        want(columns, o->text_pair_column, "data.text_pair_column", false);
+    want(columns, o->data.source.label_column, "data.label_column", true);
+    if (o->data.source.text_pair_column[0])
+        want(columns, o->data.source.text_pair_column, "data.text_pair_column", false);
 }
 
 static int check_format(const struct examples_options *o, enum token_format format,
@@ -48,7 +48,7 @@ static int check_format(const struct examples_options *o, enum token_format form
 static int read_label_names(struct example_encoder *e, struct error *err)
 {
     const struct examples_options *o = e->options;
-    const char *names = o->label_names[0] ? o->label_names : o->model_names;
+    const char *names = o->data.source.label_names[0] ? o->data.source.label_names : o->model_names;
     if (!names)
         return 0;
     auto_free char *list = xstrdup(names);
@@ -59,7 +59,7 @@ static int read_label_names(struct example_encoder *e, struct error *err)
     e->label_names = xcalloc(most, sizeof *e->label_names);
     for (char *name; (name = strsep(&rest, ","));)
         e->label_names[e->label_count++] = xstrdup(name);
-    if ((int64_t)e->label_count == o->classes || !o->label_names[0])
+    if ((int64_t)e->label_count == o->classes || !o->data.source.label_names[0])
         return 0;
     return error_set(err, ERR_CONFIG, "data.label_names: %zu names, but the model has %lld classes",
                      e->label_count, (long long)o->classes);
@@ -99,8 +99,8 @@ int example_encoder_init(struct example_encoder *encoder, const struct examples_
     if (!t->encode)
         return error_set(err, ERR_CONFIG, "%s is %s: set data.tokenizer", name,
                          token_format_name(format));
-    encoder->add_bos = adds(o, o->data.add_bos, t->adds_bos);
-    encoder->add_eos = adds(o, o->data.add_eos, t->adds_eos);
+    encoder->add_bos = adds(o, o->data.source.add_bos, t->adds_bos);
+    encoder->add_eos = adds(o, o->data.source.add_eos, t->adds_eos);
     if ((encoder->add_bos && t->bos < 0) || (encoder->add_eos && t->eos < 0))
         return error_set(err, ERR_CONFIG, "data.tokenizer: it has no %s, which %s needs",
                          encoder->add_bos && t->bos < 0 ? "bos ([CLS])" : "eos ([SEP])",
@@ -192,7 +192,7 @@ static int encode_translation(const struct example_encoder *e, const struct colu
     const struct json_line_text *text = &row->texts[0], *target = &row->texts[1];
     auto_str struct str source;
     str_init(&source, SIZE_MAX / 2);
-    str_add(&source, o->source_prefix);
+    str_add(&source, o->data.source.source_prefix);
     str_add_bytes(&source, text->text, text->bytes);
     if (encode_within(e, str_text(&source), source.length, o->max_source, record, err) < 0)
         return -1;
@@ -213,7 +213,7 @@ static int find_label(const struct example_encoder *e, const struct json_line_te
                       int32_t *ret_label, struct error *err)
 {
     auto_free char *label = xasprintf("%.*s", (int)text->bytes, text->text);
-    bool named = e->options->label_names[0];
+    bool named = e->options->data.source.label_names[0];
     int64_t number = -1;
     /* Without names of the user's a number is a class, whatever the model calls its own. */
     bool is_number = !named && str_to_i64(label, INT64_MIN, INT64_MAX, &number);
@@ -277,7 +277,7 @@ static int encode_document(const struct example_encoder *e, const struct columns
     const struct examples_options *o = e->options;
     const struct token_encoder *t = &o->data.encoder;
     const struct json_line_text *text = &row->texts[0];
-    bool whole = o->data.packing != TOKENS_NONE || !o->may_cut;
+    bool whole = o->data.source.packing != TOKENS_NONE || !o->may_cut;
     int result = 0;
     if (!whole) {
         result = encode_within(e, text->text, text->bytes, o->max_tokens, record, err);
@@ -287,7 +287,7 @@ static int encode_document(const struct example_encoder *e, const struct columns
         tokens_add(record, t->eos);
     }
     size_t count = record->count - EXAMPLE_HEAD;
-    if (result == 0 && o->data.packing == TOKENS_NONE && (int64_t)count > o->max_tokens)
+    if (result == 0 && o->data.source.packing == TOKENS_NONE && (int64_t)count > o->max_tokens)
         result = too_long(o, err);
     if (result == 0 && count > INT32_MAX)
         result = error_set(err, ERR_INPUT, "a document of %zu tokens: give it in parts", count);

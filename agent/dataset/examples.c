@@ -106,9 +106,9 @@ static int add_record(struct build *b, const struct tokens *record, struct error
     assert(first + second + EXAMPLE_HEAD == record->count);
     if (o->kind == EXAMPLES_PRETRAINING)
         return add_sentences(b, ids, first, err);
-    if (o->kind == EXAMPLES_MASKED && o->data.packing == TOKENS_CONCAT)
+    if (o->kind == EXAMPLES_MASKED && o->data.source.packing == TOKENS_CONCAT)
         return add_to_stream(b, ids, first, err);
-    if (o->kind == EXAMPLES_MASKED && o->data.packing == TOKENS_PER_DOCUMENT)
+    if (o->kind == EXAMPLES_MASKED && o->data.source.packing == TOKENS_PER_DOCUMENT)
         return add_parts(b, ids, first, err);
     return add_item(b, ids, first, second, record->ids[EXAMPLE_LABEL], err);
 }
@@ -311,7 +311,7 @@ static int build(struct build *b, struct error *err)
 {
     const struct examples_options *o = b->options;
     if (token_split_parse(o->data.split, o->data.max_rows, &b->split, err) < 0 ||
-        token_files_find(&o->data, &b->split, b->arena, &b->files, err) < 0)
+        token_files_find(&o->data.source, &b->split, b->arena, &b->files, err) < 0)
         return -1;
     const char *first = b->files.paths[0];
     b->examples->name = b->files.count == 1

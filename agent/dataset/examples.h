@@ -25,14 +25,10 @@ enum examples_kind {
 
 struct examples_options {
     enum examples_kind kind;
-    /* Where the rows are, tokenizer, bos and eos, text_column, threads; the rest is not read.
-     * packing is for EXAMPLES_MASKED: CONCAT cuts all documents, each in bos and eos, end to end
-     * into samples of max_tokens, dropping the rest; PER_DOCUMENT cuts each into parts that have
-     * bos and eos; NONE is one sample each. */
+    /* window, shuffle, seed and strict are not read. packing is for EXAMPLES_MASKED: CONCAT cuts
+     * all documents, each in bos and eos, end to end into samples of max_tokens, dropping the rest;
+     * PER_DOCUMENT cuts each into parts that have bos and eos; NONE is one sample each. */
     struct token_options data;
-    const char *target_column, *source_prefix;
-    const char *text_pair_column, *label_column; /* text_pair_column "": there is none */
-    const char *label_names; /* separated by commas, in the order of the classes; "": numbers */
     const char *model_names; /* the model's own, which labels may be as well as numbers; or NULL */
     int64_t classes;         /* labels are below */
     int64_t max_source,

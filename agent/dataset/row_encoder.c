@@ -6,25 +6,25 @@
 int row_encoder_init(struct row_encoder *encoder, enum token_format format,
                      const struct token_options *options, const char *name, struct error *err)
 {
-    const struct token_options *o = options;
-    const struct token_encoder *t = &o->encoder;
+    const struct token_dataset *d = &options->source;
+    const struct token_encoder *t = &options->encoder;
     if (!t->encode)
         return error_set(err, ERR_CONFIG, "%s is %s: set data.tokenizer", name,
                          token_format_name(format));
     /* In a stream of concatenated texts the end of each must show. Elsewhere the tokenizer decides,
      * as with transformers. */
-    bool wants_eos = o->packing == TOKENS_CONCAT ? t->eos >= 0 : t->adds_eos;
-    bool bos = o->add_bos == TOKENS_AFFIX_AUTO ? t->adds_bos : o->add_bos == TOKENS_AFFIX_TRUE;
-    bool eos = o->add_eos == TOKENS_AFFIX_AUTO ? wants_eos : o->add_eos == TOKENS_AFFIX_TRUE;
+    bool wants_eos = d->packing == TOKENS_CONCAT ? t->eos >= 0 : t->adds_eos;
+    bool bos = d->add_bos == TOKENS_AFFIX_AUTO ? t->adds_bos : d->add_bos == TOKENS_AFFIX_TRUE;
+    bool eos = d->add_eos == TOKENS_AFFIX_AUTO ? wants_eos : d->add_eos == TOKENS_AFFIX_TRUE;
     if ((bos && t->bos < 0) || (eos && t->eos < 0))
         return error_set(err, ERR_CONFIG, "%s is set, but the tokenizer has no such token",
                          bos && t->bos < 0 ? "data.add_bos" : "data.add_eos");
     *encoder = (struct row_encoder){.tokenizer = *t,
                                     .is_json = format == TOKENS_JSONL,
-                                    .text_column = o->text_column,
+                                    .text_column = d->text_column,
                                     .add_bos = bos,
                                     .add_eos = eos,
-                                    .vocab_size = o->vocab_size};
+                                    .vocab_size = options->vocab_size};
     return 0;
 }
 

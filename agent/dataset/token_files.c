@@ -19,7 +19,7 @@ enum { TRIED_MAX_BYTES = 300 };
 
 /* What is looked for, and what was found so far. */
 struct search {
-    const struct token_options *options;
+    const struct token_dataset *source;
     const struct token_split *split;
     struct arena *arena;
     struct token_files files;
@@ -45,7 +45,7 @@ static int add(struct search *s, const char *path, struct error *err)
 {
     if (s->files.count == TOKENS_MAX_FILES)
         return error_set(err, ERR_LIMIT, "%s: more than %d files in one split: take fewer",
-                         s->options->dataset, TOKENS_MAX_FILES);
+                         s->source->dataset, TOKENS_MAX_FILES);
     if (s->files.count == s->capacity) {
         const char **old = s->files.paths;
         s->capacity = s->capacity ? 2 * s->capacity : 16;
@@ -169,7 +169,7 @@ static int scan_directory(struct search *s, const char *directory, struct error 
 /* The directory, its part that the configuration names, and "data" below that. */
 static int search_directory(struct search *s, const char *directory, struct error *err)
 {
-    const char *config = s->options->config;
+    const char *config = s->source->dataset_config_name;
     auto_free char *part = config && *config ? xasprintf("%s/%s", directory, config) : NULL;
     if (part && !file_is_directory(part))
         return error_set(err, ERR_NOT_FOUND,
@@ -227,7 +227,7 @@ static int search_place(struct search *s, const char *place, bool *ret_found, st
 /* As it is, below the root, and there without what is before its last slash. */
 static int search_all(struct search *s, struct error *err)
 {
-    const char *dataset = s->options->dataset, *root = s->options->root;
+    const char *dataset = s->source->dataset, *root = s->source->root;
     auto_free char *whole = xasprintf("%s/%s", root, dataset);
     auto_free char *last = xasprintf("%s/%s", root, str_after_last(dataset, '/'));
     const char *const places[] = {dataset, whole, last};
@@ -248,12 +248,11 @@ static int search_all(struct search *s, struct error *err)
     return 0;
 }
 
-int token_files_find(const struct token_options *options, const struct token_split *split,
+int token_files_find(const struct token_dataset *source, const struct token_split *split,
                      struct arena *arena, struct token_files *ret_files, struct error *err)
 {
-    struct search s = {
-        .options = options, .split = split, .arena = arena, .format = options->format};
-    if (!options->dataset[0])
+    struct search s = {.source = source, .split = split, .arena = arena, .format = source->format};
+    if (!source->dataset[0])
         return error_set(err, ERR_CONFIG,
                          "data.dataset is not set: name a file, a directory or a data set below "
                          "data.root (--dataset)");
@@ -263,7 +262,7 @@ int token_files_find(const struct token_options *options, const struct token_spl
         result = error_set(err, ERR_NOT_FOUND,
                            "%s has no split %s (looked in %s for files of that name; of a data set "
                            "that has only train, train[90%%:] is a part%s)",
-                           options->dataset, split->name, str_text(&s.tried),
+                           source->dataset, split->name, str_text(&s.tried),
                            s.saw_parquet ? "; Parquet is not read: write JSON lines, in Python by "
                                            "datasets' to_json()"
                                          : "");

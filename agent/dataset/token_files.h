@@ -2,7 +2,7 @@
 #ifndef SHOAL_AGENT_DATASET_TOKEN_FILES_H
 #define SHOAL_AGENT_DATASET_TOKEN_FILES_H
 
-#include "agent/dataset/token_source.h"
+#include "agent/dataset/token_dataset.h"
 #include "agent/dataset/token_split.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -13,11 +13,11 @@ struct token_files {
     enum token_format format; /* never TOKENS_AUTO */
 };
 
-/* Looks for options->dataset as it is, then below root; a directory may have a subdirectory named
- * by options->config, and "data" below that. In a directory of files those whose names have the
- * split's name as a word are taken ("c4-train.00000-of-01024.json.gz"); if no file's name has any
- * split's name, all of them are the split train. A file or glob is the split train. Memory from
- * `arena`. Errors as token_source_open. */
-int token_files_find(const struct token_options *options, const struct token_split *split,
+/* Looks for source->dataset as it is, then below root; a directory may have a subdirectory named
+ * by source->dataset_config_name, and "data" below that. In a directory of files those whose names
+ * have the split's name as a word are taken ("c4-train.00000-of-01024.json.gz"); if no file's name
+ * has any split's name, all of them are the split train. A file or glob is the split train. Memory
+ * from `arena`. Errors as token_source_open. */
+int token_files_find(const struct token_dataset *source, const struct token_split *split,
                      struct arena *arena, struct token_files *ret_files, struct error *err);
 #endif

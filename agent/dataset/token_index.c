@@ -273,7 +273,7 @@ int token_index_open(const struct id_documents *documents, const struct token_op
                    .close = close_index},
         .documents = *documents,
         .window = options->window,
-        .packing = options->packing,
+        .packing = options->source.packing,
         .shuffle = options->shuffle,
         .seed = options->seed,
         .vocab_size = options->vocab_size,
@@ -282,7 +282,7 @@ int token_index_open(const struct id_documents *documents, const struct token_op
         .labels = documents->has_labels ? xcalloc(room, sizeof *x->labels) : NULL,
     };
     int result = 0;
-    if (documents->rows_are_windows && options->packing != TOKENS_CONCAT)
+    if (documents->rows_are_windows && options->source.packing != TOKENS_CONCAT)
         result = error_set(err, ERR_CONFIG,
                            "%s: a file of ids does not say where its documents begin: data.packing "
                            "must be concat",

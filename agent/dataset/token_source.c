@@ -21,7 +21,7 @@ struct token_source {
     struct token_files files;
     struct token_reader *reader;
     struct token_split split;
-    struct token_options options; /* with strings of the arena */
+    struct token_options options;
     const char *name;
     uint64_t fingerprint;
 };
@@ -38,14 +38,15 @@ static const char *make_name(struct arena *arena, const struct token_files *file
 static uint64_t take_fingerprint(const struct token_files *files, const struct token_options *o,
                                  const struct token_split *split)
 {
+    const struct token_dataset *d = &o->source;
     const int64_t numbers[] = {
-        files->format,   o->window,          o->packing,           o->add_bos,
-        o->add_eos,      o->shuffle,         o->shuffle_buffer,    (int64_t)o->seed,
+        files->format,   o->window,          d->packing,           d->add_bos,
+        d->add_eos,      o->shuffle,         d->shuffle_buffer,    (int64_t)o->seed,
         split->max_rows, split->begin.set,   split->begin.percent, split->begin.value,
         split->end.set,  split->end.percent, split->end.value,
     };
     uint64_t hash = XXH64(numbers, sizeof numbers, 0);
-    hash = XXH64(o->text_column, strlen(o->text_column), hash);
+    hash = XXH64(d->text_column, strlen(d->text_column), hash);
     for (int i = 0; i < files->count; i++) {
         const char *file = str_after_last(files->paths[i], '/');
         struct stat st;
@@ -94,7 +95,7 @@ static int open_source(struct token_source *s, struct error *err)
 {
     const struct token_options *o = &s->options;
     if (token_split_parse(o->split, o->max_rows, &s->split, err) < 0 ||
-        token_files_find(o, &s->split, s->arena, &s->files, err) < 0)
+        token_files_find(&o->source, &s->split, s->arena, &s->files, err) < 0)
         return -1;
     s->name = make_name(s->arena, &s->files);
     s->fingerprint = take_fingerprint(&s->files, o, &s->split);
@@ -108,7 +109,7 @@ static int check_options(const struct token_options *o, struct error *err)
         int64_t value, low, high;
     } rows[] = {
         {"data.max_seq_length", o->window, 2, TOKENS_MAX_WINDOW},
-        {"data.shuffle_buffer", o->shuffle_buffer, 0, TOKENS_MAX_BUFFER},
+        {"data.shuffle_buffer", o->source.shuffle_buffer, 0, TOKENS_MAX_BUFFER},
         {"data.num_workers", o->threads, 0, TOKENS_MAX_THREADS},
     };
     for (size_t i = 0; i < array_length(rows); i++)
@@ -116,7 +117,7 @@ static int check_options(const struct token_options *o, struct error *err)
             return error_set(err, ERR_CONFIG, "%s: %lld; allowed are %lld to %lld", rows[i].key,
                              (long long)rows[i].value, (long long)rows[i].low,
                              (long long)rows[i].high);
-    if (!token_format_name(o->format))
+    if (!token_format_name(o->source.format))
         return error_set(err, ERR_CONFIG, "data.format: idx has images, not text or token ids");
     return 0;
 }
@@ -124,17 +125,13 @@ static int check_options(const struct token_options *o, struct error *err)
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err)
 {
-    assert(options->dataset && options->root && options->split && options->text_column);
+    const struct token_dataset *source = &options->source;
+    assert(source->dataset && source->root && source->text_column && options->split);
     if (check_options(options, err) < 0)
         return -1;
     struct token_source *s = xcalloc(1, sizeof *s);
     s->arena = arena_open();
     s->options = *options;
-    s->options.dataset = arena_strdup(s->arena, options->dataset);
-    s->options.config = arena_strdup(s->arena, options->config);
-    s->options.root = arena_strdup(s->arena, options->root);
-    s->options.split = arena_strdup(s->arena, options->split);
-    s->options.text_column = arena_strdup(s->arena, options->text_column);
     if (open_source(s, err) < 0) {
         token_source_close(s);
         return -1;

@@ -15,6 +15,7 @@
 #ifndef SHOAL_AGENT_DATASET_TOKEN_SOURCE_H
 #define SHOAL_AGENT_DATASET_TOKEN_SOURCE_H
 
+#include "agent/dataset/token_dataset.h"
 #include "agent/dataset/token_position.h"
 #include "agent/text/tokens.h"
 #include "base/error.h"
@@ -37,39 +38,6 @@ enum {
     TOKENS_BAD_LINES_KEPT = 10,   /* are named, the others counted */
 };
 
-/* X(KIND, NAME, SPELLINGS), with AND between two rows. SPELLINGS: what data.format may say, the
- * first of them NAME. AUTO: by the first bytes. TSV, CSV: rows of columns under a line of names;
- * examples.h reads these. */
-/* clang-format off */
-#define TOKEN_FORMATS(X, AND) \
-    X(AUTO, auto, "auto") AND \
-    X(JSONL, jsonl, "jsonl=json=jsonl.gz") AND \
-    X(TEXT, text, "text=txt") AND \
-    X(LLMC, llmc_bin, "llmc_bin=llmc") AND \
-    X(MEGATRON, megatron, "megatron") AND \
-    X(ARROW, hf_arrow, "hf_arrow=arrow") AND \
-    X(TSV, tsv, "tsv") AND \
-    X(CSV, csv, "csv")
-/* clang-format on */
-enum token_format {
-#define TOKENS_COMMA                       ,
-#define TOKENS_KIND(kind, name, spellings) TOKENS_##kind
-    TOKEN_FORMATS(TOKENS_KIND, TOKENS_COMMA)
-#undef TOKENS_KIND
-#undef TOKENS_COMMA
-};
-const char *token_format_name(enum token_format format); /* "jsonl"; NULL: there is none */
-
-enum token_packing {
-    /* documents behind one another, cut into windows; what is left of an epoch is dropped. Of arrow
-     * folders: the rows as they were packed, longer ones are an error */
-    TOKENS_CONCAT,
-    TOKENS_PER_DOCUMENT, /* no window has ids of two documents; the last of each is padded */
-    TOKENS_NONE,         /* one window per document, the rest of it is dropped */
-};
-
-enum token_affix { TOKENS_AFFIX_AUTO, TOKENS_AFFIX_TRUE, TOKENS_AFFIX_FALSE };
-
 /* A tokenizer, as this room sees it. Must outlive the source. */
 struct token_encoder {
     void *ctx;
@@ -81,20 +49,13 @@ struct token_encoder {
 };
 
 struct token_options {
-    const char *dataset; /* a file, glob or directory, or a name below root; allenai/c4 */
-    const char *config;  /* subdirectory; "" or NULL: none */
-    const char *root;    /* where names are looked for */
+    struct token_dataset source; /* the columns but text_column are not read here */
     /* "train", "validation", "train[:1000]", "train[90%:]": N rows or P percent of them. "valid",
      * "val", "dev", "test" and "eval" are tried for one another, the given one first. */
     const char *split;
     int64_t max_rows; /* at most so many rows of the split; 0: all */
-    enum token_format format;
-    int64_t window; /* T */
-    enum token_packing packing;
-    enum token_affix add_bos, add_eos; /* of text */
-    const char *text_column;           /* of jsonl */
+    int64_t window;   /* T */
     bool shuffle;
-    int64_t shuffle_buffer; /* rows, of streams; 0: TOKENS_DEFAULT_BUFFER */
     uint64_t seed;
     bool strict;                  /* the first bad line is an error */
     int64_t vocab_size;           /* ids must be below; 0: not checked */
@@ -111,10 +72,10 @@ struct token_bad_lines {
 struct token_source;
 
 /* Finds, opens and checks the files; the source stands at epoch 0's first sample. The options'
- * strings are copied. Errors: ERR_NOT_FOUND for a data set or split that is not there, listing what
- * was tried; ERR_NOT_FOUND for one without a window, where the source knows it without reading all;
- * ERR_CONFIG for options out of range, or that do not go with the format; ERR_INPUT naming file and
- * place for damaged files; ERR_UNSUPPORTED for formats that are known but not read. */
+ * strings must outlive it. Errors: ERR_NOT_FOUND for a data set or split that is not there, listing
+ * what was tried; ERR_NOT_FOUND for one without a window, where the source knows it without reading
+ * all; ERR_CONFIG for options out of range, or that do not go with the format; ERR_INPUT naming
+ * file and place for damaged files; ERR_UNSUPPORTED for formats that are known but not read. */
 int token_source_open(const struct token_options *options, struct token_source **ret_source,
                       struct error *err);
 void token_source_close(struct token_source *source); /* NULL-safe */

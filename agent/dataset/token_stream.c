@@ -193,7 +193,7 @@ static int fill_apart(struct token_stream *s, int32_t *ids, int32_t *targets, bo
                       struct error *err)
 {
     int64_t T = s->o.window;
-    bool only_first = s->o.packing == TOKENS_NONE;
+    bool only_first = s->o.source.packing == TOKENS_NONE;
     *ret_end = false;
     while (left(s) < 2 || (only_first && s->place.token > 0)) {
         if (next_document(s, ret_end, err) < 0)
@@ -215,8 +215,8 @@ static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, boo
                 struct error *err)
 {
     struct token_stream *s = stream_of(reader);
-    int result = s->o.packing == TOKENS_CONCAT ? fill_flowing(s, ids, targets, ret_end, err)
-                                               : fill_apart(s, ids, targets, ret_end, err);
+    int result = s->o.source.packing == TOKENS_CONCAT ? fill_flowing(s, ids, targets, ret_end, err)
+                                                      : fill_apart(s, ids, targets, ret_end, err);
     if (result < 0)
         return -1;
     if (*ret_end && s->place.sample == 0)
@@ -340,7 +340,8 @@ int token_stream_open(const char *const *paths, int count, enum token_format for
     s->pad = options->encoder.eos >= 0 ? options->encoder.eos : 0;
     pthread_mutex_init(&s->activity.lock, NULL);
     set_activity(s, "opening", paths[0], 0);
-    int64_t buffer = options->shuffle_buffer ? options->shuffle_buffer : TOKENS_DEFAULT_BUFFER;
+    int64_t buffer =
+        options->source.shuffle_buffer ? options->source.shuffle_buffer : TOKENS_DEFAULT_BUFFER;
     const struct token_rows_options rows = {.paths = paths,
                                             .count = count,
                                             .paragraphs = format == TOKENS_TEXT,

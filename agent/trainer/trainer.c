@@ -25,7 +25,7 @@ static void notify_no_eos(struct trainer *t, const struct token_encoder *encoder
 {
     const struct agent_config *c = t->config;
     bool packs = t->model->task == MODEL_NEXT_TOKEN || t->model->task == MODEL_MASKED;
-    if (packs && c->data.packing == TOKENS_CONCAT && encoder->encode && encoder->eos < 0)
+    if (packs && c->data.source.packing == TOKENS_CONCAT && encoder->encode && encoder->eos < 0)
         t->listener->notice(t->listener->ctx,
                             "the tokenizer has no eos (eos_token in tokenizer_config.json or "
                             "special_tokens_map.json): data.packing=concat joins documents with "

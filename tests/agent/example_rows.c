@@ -8,18 +8,18 @@ struct examples_options example_row_options(const struct example_row *row, const
     struct token_options data = texts_options(dir, 0);
     data.split = row->split ? row->split : "train";
     data.max_rows = row->max_rows;
-    data.packing = row->packing;
+    data.source.packing = row->packing;
     data.threads = threads;
-    data.add_bos = row->add_bos;
+    data.source.add_bos = row->add_bos;
     data.encoder.adds_eos = true;
+    data.source.target_column = "summary";
+    data.source.source_prefix = row->prefix ? row->prefix : "";
+    data.source.text_pair_column = row->pair ? row->pair : "";
+    data.source.label_column = "label";
+    data.source.label_names = row->label_names ? row->label_names : "";
     return (struct examples_options){
         .kind = row->kind,
         .data = data,
-        .target_column = "summary",
-        .source_prefix = row->prefix ? row->prefix : "",
-        .text_pair_column = row->pair ? row->pair : "",
-        .label_column = "label",
-        .label_names = row->label_names ? row->label_names : "",
         .model_names = row->model_names,
         .classes = 3,
         .max_source = row->max_source ? row->max_source : 100,

@@ -3,7 +3,7 @@
 #include "tests/support.h"
 
 #include "agent/config/config_keys.h"
-#include "agent/dataset/token_source.h"
+#include "agent/dataset/token_dataset.h"
 #include "agent/models/families.h"
 #include "agent/models/rope.h"
 #include "agent/shard/optim.h"
@@ -55,10 +55,10 @@ static void choices_are_in_the_order_of_their_enums(void **state)
         {"--scheduler wsd", offsetof(struct agent_config, schedule.type), SCHEDULE_WSD},
         {"--unit step", offsetof(struct agent_config, schedule.unit), SCHEDULE_PER_STEP},
         {"--optim adamw", offsetof(struct agent_config, optimizer.name), 3},
-        {"--format jsonl", offsetof(struct agent_config, data.format), TOKENS_JSONL},
-        {"--format hf_arrow", offsetof(struct agent_config, data.format), TOKENS_ARROW},
-        {"--packing none", offsetof(struct agent_config, data.packing), TOKENS_NONE},
-        {"--add_bos false", offsetof(struct agent_config, data.add_bos), TOKENS_AFFIX_FALSE},
+        {"--format jsonl", offsetof(struct agent_config, data.source.format), TOKENS_JSONL},
+        {"--format hf_arrow", offsetof(struct agent_config, data.source.format), TOKENS_ARROW},
+        {"--packing none", offsetof(struct agent_config, data.source.packing), TOKENS_NONE},
+        {"--add_bos false", offsetof(struct agent_config, data.source.add_bos), TOKENS_AFFIX_FALSE},
         {"--style none", offsetof(struct agent_config, logging.style), STYLE_NONE},
         {"--style fabric", offsetof(struct agent_config, logging.style), STYLE_FABRIC},
         {"--log_level error", offsetof(struct agent_config, logging.level), LOG_ERROR},

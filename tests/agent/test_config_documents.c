@@ -46,8 +46,8 @@ static void the_hyperpod_guide_is_understood(void **state)
     assert_int_equal(c->overrides.max_position_embeddings, 8192);
     assert_int_equal(c->data.max_seq_length, 8192);
     assert_string_equal(c->data.tokenizer, "hf-internal-testing/llama-tokenizer");
-    assert_string_equal(c->data.dataset, "allenai/c4");
-    assert_string_equal(c->data.dataset_config_name, "en");
+    assert_string_equal(c->data.source.dataset, "allenai/c4");
+    assert_string_equal(c->data.source.dataset_config_name, "en");
     assert_int_equal(c->data.train_batch_size, 1);
     assert_int_equal(c->data.eval_batch_size, 1);
     assert_int_equal(c->schedule.max_steps, 100);
@@ -101,7 +101,7 @@ static void the_fabric_scripts_are_understood(void **state)
         &err);
     const struct agent_config *c = &config.value;
     assert_string_equal(c->runtime.nproc_per_node, "4");
-    assert_string_equal(c->data.dataset, "/data/tokenized");
+    assert_string_equal(c->data.source.dataset, "/data/tokenized");
     assert_string_equal(c->model.name_or_path, "meta-llama/Meta-Llama-3-8B");
     assert_int_equal(c->model.type, MODEL_AUTO);
     assert_string_equal(c->checkpoint.prefix, "Meta-Llama-3-8B");
@@ -184,8 +184,8 @@ static void the_chapter_is_understood(void **state)
     assert_string_equal(config.warning, "");
     assert_string_equal(c->model.name_or_path, "google-t5/t5-small");
     assert_int_equal(c->model.init, INIT_PRETRAINED); /* its from_pretrained() */
-    assert_string_equal(c->data.dataset, "billsum");
-    assert_string_equal(c->data.source_prefix, "summarize: ");
+    assert_string_equal(c->data.source.dataset, "billsum");
+    assert_string_equal(c->data.source.source_prefix, "summarize: ");
     assert_int_equal(c->data.max_source_length, 512);
     assert_int_equal(c->data.max_target_length, 128);
     assert_int_equal(c->data.padding, PADDING_MAX_LENGTH);

@@ -109,7 +109,7 @@ static void sources_reach_every_kind_of_key(void **state)
     assert_ok(config_line_parse(arena, "", "NCCL_TIMEOUT=60", &config, &err), &err);
     assert_true(c->runtime.timeout_s == 60);
     assert_ok(config_line_parse(arena, "", "DATA_PATH=/d", &config, &err), &err);
-    assert_string_equal(c->data.root, "/d");
+    assert_string_equal(c->data.source.root, "/d");
     assert_ok(config_line_parse(arena, "", "AGENT_PRESET=gpt2", &config, &err), &err);
     assert_string_equal(c->model.architecture, "gpt2");
     support_remove_tree(directory);

@@ -54,7 +54,7 @@ static void check_beginnings(const char *name, const char *dir, const char *text
         options.max_source = most;
         options.data.vocab_size = tokenizer_vocabulary(tokenizer);
         assert_ok(token_encoder_init(tokenizer, &options.data.encoder, &err), &err);
-        options.data.add_bos = options.data.add_eos = TOKENS_AFFIX_FALSE;
+        options.data.source.add_bos = options.data.source.add_eos = TOKENS_AFFIX_FALSE;
         assert_ok(examples_open(&options, &x, &err), &err);
         assert_int_equal(x->items[0].counts[0], most);
         assert_memory_equal(x->ids, all.ids, (size_t)most * sizeof *all.ids);

@@ -201,7 +201,7 @@ static void a_data_set_may_be_in_the_hubs_cache(void **state)
         struct config config;
         struct error err;
         assert_ok(resolve(arena, 3, words, &config, &err), &err);
-        assert_string_equal(config.value.data.dataset, rows[i].path);
+        assert_string_equal(config.value.data.source.dataset, rows[i].path);
     }
 }
 

@@ -79,7 +79,7 @@ static void test_bad_lines(void **state)
     options.strict = true;
     assert_unreadable(&options, ERR_INPUT, "a.jsonl:2: no JSON object: ");
     options.strict = false;
-    options.text_column = "content";
+    options.source.text_column = "content";
     assert_unreadable(&options, ERR_NOT_FOUND,
                       "split train has no window of 6 ids: 0 texts in 7 rows");
 }
@@ -130,7 +130,7 @@ static void test_long_line(void **state)
         auto_free char *path = packed ? texts_write_gzip(*state, "a.jsonl.gz", text, size, 2)
                                       : texts_write(*state, "a.jsonl", text, size);
         struct token_options options = texts_options(path, T);
-        options.packing = TOKENS_NONE;
+        options.source.packing = TOKENS_NONE;
         struct token_source *source = texts_open(&options);
         struct token_position position;
         struct error err;
@@ -158,7 +158,7 @@ static void test_broken_gzip(void **state)
     for (size_t cut = 1; cut < size; cut += 7) {
         auto_free char *part = texts_write(*state, "a.jsonl.gz", bytes, cut);
         struct token_options options = texts_options(part, T);
-        options.format = TOKENS_JSONL;
+        options.source.format = TOKENS_JSONL;
         struct token_source *source = NULL;
         int64_t count;
         int result = token_source_open(&options, &source, &err);
@@ -247,7 +247,7 @@ static void test_encoder(void **state)
     options.vocab_size = 105; /* 'e' is 104 */
     assert_unreadable(&options, ERR_INPUT, "a.txt:1: the tokenizer gives id 105, the model's");
     options = texts_options(path, T);
-    options.add_bos = TOKENS_AFFIX_TRUE;
+    options.source.add_bos = TOKENS_AFFIX_TRUE;
     options.encoder.bos = -1;
     assert_unreadable(&options, ERR_CONFIG, "data.add_bos is set, but the tokenizer has no such");
     options.encoder.encode = NULL;
@@ -268,10 +268,10 @@ static void damage(const char *dir, const char *from, const char *name, const ch
     auto_free char *where = xasprintf("%s/%s", dir, dataset);
     struct token_options options = texts_options(where, T);
     options.vocab_size = 997;
-    options.packing = TOKENS_PER_DOCUMENT;
+    options.source.packing = TOKENS_PER_DOCUMENT;
     options.encoder.encode = NULL;
     if (strstr(name, "words"))
-        options.packing = TOKENS_CONCAT;
+        options.source.packing = TOKENS_CONCAT;
     free(texts_write(dir, name, bytes, size));
     struct token_source *whole = texts_open(&options);
     token_source_close(whole);

@@ -21,12 +21,11 @@ static int32_t id_of(int64_t document, int64_t place)
 
 static struct token_options options_of(const char *dataset, int64_t window)
 {
-    return (struct token_options){.dataset = dataset,
-                                  .root = ".",
-                                  .split = "train",
-                                  .window = window,
-                                  .text_column = "text",
-                                  .vocab_size = 997};
+    return (struct token_options){
+        .source = {.dataset = dataset, .root = ".", .text_column = "text"},
+        .split = "train",
+        .window = window,
+        .vocab_size = 997};
 }
 
 static struct token_source *open_ok(const struct token_options *options)
@@ -116,7 +115,7 @@ static void test_megatron(void **state)
     }
     expect(source, 8, -1, 0, 0, 0);
     token_source_close(source);
-    options.packing = TOKENS_PER_DOCUMENT;
+    options.source.packing = TOKENS_PER_DOCUMENT;
     source = open_ok(&options);
     expect(source, 8, 0, 0, 5, 4);
     expect(source, 8, 3, 0, 8, 8); /* the sequence of one id has no target: no sample */
@@ -124,9 +123,9 @@ static void test_megatron(void **state)
     expect(source, 8, 4, 0, 7, 6);
     expect(source, 8, -1, 0, 0, 0);
     token_source_close(source);
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     options.split = "train[3:]";
-    options.dataset = DATA "/megatron_i32.bin";
+    options.source.dataset = DATA "/megatron_i32.bin";
     source = open_ok(&options);
     expect(source, 8, 3, 0, 8, 8);
     expect(source, 8, 4, 0, 7, 6);
@@ -167,7 +166,7 @@ static void test_arrow(void **state)
     assert_int_equal(token_source_samples(source), 2);
     expect(source, 8, 7, 0, 8, 7);
     token_source_close(source);
-    options.dataset = DATA "/arrow/valid"; /* a saved split by itself */
+    options.source.dataset = DATA "/arrow/valid"; /* a saved split by itself */
     options.split = "train";
     source = open_ok(&options);
     expect(source, 8, 7, 0, 8, 7);
@@ -180,7 +179,7 @@ static void test_arrow_wide(void **state)
     (void)state;
     struct token_options options = options_of(DATA "/arrow_wide", 4);
     assert_opens_not(&options, ERR_INPUT, "row 1 has 9 ids, a window 4: set data.max_seq_length");
-    options.packing = TOKENS_PER_DOCUMENT;
+    options.source.packing = TOKENS_PER_DOCUMENT;
     struct token_source *source = open_ok(&options);
     expect(source, 4, 0, 0, 4, 3);
     expect(source, 4, 1, 0, 4, 4);
@@ -189,14 +188,14 @@ static void test_arrow_wide(void **state)
     expect(source, 4, 2, 4, 2, 1);
     expect(source, 4, -1, 0, 0, 0);
     token_source_close(source);
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     source = open_ok(&options);
     expect(source, 4, 0, 0, 4, 3);
     expect(source, 4, 1, 0, 4, 4);
     expect(source, 4, 2, 0, 4, 4);
     expect(source, 4, -1, 0, 0, 0);
     token_source_close(source);
-    options.dataset = DATA "/arrow_no_labels";
+    options.source.dataset = DATA "/arrow_no_labels";
     assert_opens_not(&options, ERR_INPUT, "has no column labels; it has text, meta, input_ids");
 }
 
@@ -206,7 +205,7 @@ static void test_refusals(void **state)
     struct token_options options = options_of(DATA "/llmc", 64);
     assert_opens_not(&options, ERR_NOT_FOUND, "35 ids in split train; a window of 64 needs 65");
     options.window = 6;
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     assert_opens_not(&options, ERR_CONFIG, "data.packing must be concat");
     options = options_of(DATA "/megatron_i32", 6);
     options.split = "validation";

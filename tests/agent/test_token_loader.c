@@ -22,7 +22,7 @@ static struct token_options shuffled(const char *path)
 {
     struct token_options options = texts_options(path, T);
     options.shuffle = true;
-    options.shuffle_buffer = 16;
+    options.source.shuffle_buffer = 16;
     options.seed = 11;
     return options;
 }

@@ -31,7 +31,7 @@ static void test_shuffle(void **state)
 {
     samples_write_c4(*state);
     struct token_options options = samples_c4_options(*state, 16);
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     auto_free struct samples *one = samples_of_epoch(&options, 0);
     auto_free struct samples *two = samples_of_epoch(&options, 1);
     options.seed++;
@@ -65,7 +65,7 @@ static void test_shuffle_within(void **state)
     auto_free char *path =
         xasprintf("%s/allenai/c4/en/c4-train.00001-of-00003.json.gz", (char *)*state);
     struct token_options options = samples_c4_options(*state, 16);
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     bool led[3] = {false};
     for (int64_t epoch = 0; epoch < 20; epoch++) {
         auto_free struct samples *all = samples_of_epoch(&options, epoch);
@@ -73,7 +73,7 @@ static void test_shuffle_within(void **state)
         led[number < 17 ? 0 : number < 47 ? 1 : 2] = true;
     }
     assert_true(led[0] && led[1] && led[2]);
-    options.dataset = path; /* 30 texts from 17 on: blocks of 8, 8, 8 and 6 */
+    options.source.dataset = path; /* 30 texts from 17 on: blocks of 8, 8, 8 and 6 */
     int same = 0;
     for (int64_t epoch = 0; epoch < 10; epoch++) {
         auto_free struct samples *all = samples_of_epoch(&options, epoch);
@@ -125,7 +125,7 @@ static void test_fingerprint(void **state)
     struct error err;
     token_source_tell(source, &position);
     token_source_close(source);
-    options.root = other;
+    options.source.root = other;
     options.threads = 3;
     source = texts_open(&options);
     assert_ok(token_source_seek(source, &position, &err), &err);
@@ -136,9 +136,9 @@ static void test_fingerprint(void **state)
     changed[0].window = 8;
     changed[1].split = "validation";
     changed[2].split = "train[:100]";
-    changed[3].shuffle_buffer = 9;
-    changed[4].packing = TOKENS_NONE;
-    changed[5].text_column = "url";
+    changed[3].source.shuffle_buffer = 9;
+    changed[4].source.packing = TOKENS_NONE;
+    changed[5].source.text_column = "url";
     for (size_t i = 0; i < array_length(changed); i++) {
         source = texts_open(&changed[i]);
         assert_fails(token_source_seek(source, &position, &err), &err, ERR_INPUT,
@@ -193,7 +193,7 @@ static void test_resume(void **state)
     static const enum token_packing packings[] = {TOKENS_CONCAT, TOKENS_PER_DOCUMENT, TOKENS_NONE};
     for (size_t p = 0; p < array_length(packings); p++) {
         struct token_options options = samples_c4_options(*state, 7);
-        options.packing = packings[p];
+        options.source.packing = packings[p];
         options.threads = 2;
         auto_free struct samples *whole = samples_of_epoch(&options, 1);
         struct token_position last = {0};

@@ -61,9 +61,9 @@ static char *find(const char *dir, const char *dataset, const char *split_text)
     struct token_split split;
     struct token_files files;
     struct error err;
-    options.root = dir;
+    options.source.root = dir;
     assert_ok(token_split_parse(split_text, 0, &split, &err), &err);
-    if (token_files_find(&options, &split, arena, &files, &err) < 0) {
+    if (token_files_find(&options.source, &split, arena, &files, &err) < 0) {
         assert_int_equal(err.code, ERR_NOT_FOUND);
         return xstrdup("-");
     }

@@ -49,7 +49,7 @@ static void test_concat(void **state)
     options.encoder.adds_bos = true;
     auto_free struct samples *with = samples_of_epoch(&options, 0);
     assert_flat(with, flat, flatten(0, 40, true, flat), 9);
-    options.add_bos = TOKENS_AFFIX_FALSE;
+    options.source.add_bos = TOKENS_AFFIX_FALSE;
     auto_free struct samples *without = samples_of_epoch(&options, 0);
     assert_flat(without, flat, flatten(0, 40, false, flat), 9);
 }
@@ -75,7 +75,7 @@ static void test_apart(void **state)
                                 "{\"text\":\"pq\"}\n{\"text\":\"ABCDE\"}";
     auto_free char *path = texts_write(*state, "a.jsonl", lines, sizeof lines - 1);
     struct token_options options = texts_options(path, 4);
-    options.packing = TOKENS_PER_DOCUMENT;
+    options.source.packing = TOKENS_PER_DOCUMENT;
     auto_free struct samples *parts = samples_of_epoch(&options, 0);
     assert_int_equal(parts->count, 4);
     expect(parts, 0, 4, "abcd", 4);
@@ -86,14 +86,14 @@ static void test_apart(void **state)
     expect(parts, 3, 4, "ABCD", 4);
     assert_int_equal(parts->targets[3][3], 'E' + TEXTS_FIRST);
     /* of "ABCDE" one id is left, which is nobody's input; with eos it is, and so is "x" */
-    options.add_eos = TOKENS_AFFIX_TRUE;
+    options.source.add_eos = TOKENS_AFFIX_TRUE;
     auto_free struct samples *ended = samples_of_epoch(&options, 0);
     assert_int_equal(ended->count, 7);
     assert_int_equal(ended->ids[2][0], 'i' + TEXTS_FIRST);
     assert_int_equal(ended->targets[2][0], TEXTS_EOS);
     assert_int_equal(ended->targets[2][1], X);
-    options.add_eos = TOKENS_AFFIX_AUTO;
-    options.packing = TOKENS_NONE;
+    options.source.add_eos = TOKENS_AFFIX_AUTO;
+    options.source.packing = TOKENS_NONE;
     auto_free struct samples *first = samples_of_epoch(&options, 0);
     assert_int_equal(first->count, 3);
     expect(first, 0, 4, "abcd", 4);
@@ -121,7 +121,7 @@ static void test_c4(void **state)
     options.max_rows = 6;
     auto_free struct samples *few = samples_of_epoch(&options, 0);
     assert_flat(few, flat, flatten(25, 6, false, flat), 10);
-    options.config = "de";
+    options.source.dataset_config_name = "de";
     texts_open_fails(&options, ERR_NOT_FOUND, "has no subdirectory de");
 }
 
@@ -132,7 +132,7 @@ static void test_text(void **state)
                                "one\r\ntwo\r\n\r\n \nthree\n\n\nfour";
     auto_free char *path = texts_write(*state, "book.txt", text, sizeof text - 1);
     struct token_options options = texts_options(path, 8);
-    options.packing = TOKENS_NONE;
+    options.source.packing = TOKENS_NONE;
     auto_free struct samples *samples = samples_of_epoch(&options, 0);
     assert_int_equal(samples->count, 3);
     expect(samples, 0, 8, "one\ntwo", 6);

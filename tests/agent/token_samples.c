@@ -50,10 +50,10 @@ void samples_write_c4(const char *dir)
 struct token_options samples_c4_options(const char *dir, int64_t window)
 {
     struct token_options options = texts_options("allenai/c4", window);
-    options.root = dir;
-    options.config = "en";
+    options.source.root = dir;
+    options.source.dataset_config_name = "en";
     options.shuffle = true;
-    options.shuffle_buffer = 8;
+    options.source.shuffle_buffer = 8;
     options.seed = 4;
     return options;
 }

@@ -26,13 +26,12 @@ struct token_encoder texts_encoder(void)
 
 struct token_options texts_options(const char *dataset, int64_t window)
 {
-    return (struct token_options){.dataset = dataset,
-                                  .root = ".",
-                                  .split = "train",
-                                  .window = window,
-                                  .text_column = "text",
-                                  .vocab_size = TEXTS_VOCABULARY,
-                                  .encoder = texts_encoder()};
+    return (struct token_options){
+        .source = {.dataset = dataset, .root = ".", .text_column = "text"},
+        .split = "train",
+        .window = window,
+        .vocab_size = TEXTS_VOCABULARY,
+        .encoder = texts_encoder()};
 }
 
 static char *make_path(const char *dir, const char *name)
