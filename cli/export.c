@@ -19,11 +19,11 @@ struct export_options {
     const char *config, *tokenizer;
     int dtype; /* enum export_choice */
     int64_t max_shard_mib;
-    bool help;
+    bool allow_nonfinite, help;
 };
 
 struct table {
-    struct option_row rows[7];
+    struct option_row rows[8];
 };
 
 static struct table table_of(struct export_options *o)
@@ -41,6 +41,8 @@ static struct table table_of(struct export_options *o)
          "the model's config.json, if the checkpoint has none", 0, 0, NULL},
         {"tokenizer", 0, OPTION_TEXT, &o->tokenizer, "DIR",
          "copy the tokenizer's files from there (default: those of the run)", 0, 0, NULL},
+        {"allow-nonfinite", 0, OPTION_FLAG, &o->allow_nonfinite, NULL,
+         "weights with NaN or infinity too", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
 }
@@ -81,6 +83,7 @@ static int run(struct export_options *o, int argc, char *const *argv)
         .as_saved = o->dtype == EXPORT_AUTO,
         .dtype = o->dtype == EXPORT_BF16 ? DTYPE_BF16 : DTYPE_F32,
         .max_file_bytes = o->max_shard_mib << 20,
+        .allow_nonfinite = o->allow_nonfinite,
     };
     bool has_tokenizer = false;
     if (request.tokenizer[0] && named_model(request.tokenizer, arena, &request.tokenizer, &err)) {

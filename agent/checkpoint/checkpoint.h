@@ -63,6 +63,7 @@ struct checkpoint_save {
     const char *texts[CHECKPOINT_TEXTS]; /* NULL: there is no such file; read on rank 0 */
     /* What this rank writes: together the ranks must give each element exactly once. */
     struct tensor_ranges parts[CHECKPOINT_PARTS];
+    bool allow_nonfinite; /* NaN and infinity are saved too */
     struct comm *comm;
     struct stream *stream; /* for the collectives; waited for */
 };
@@ -72,6 +73,7 @@ struct checkpoint_save {
  * failed save leaves earlier checkpoints as they were and removes what it wrote. The next save
  * removes what a killed process left. A complete checkpoint of the same name is replaced in one
  * step; anything else of that name, and a checkpoint that holds other files too, is ERR_EXISTS.
+ * NaN or infinity among the elements of any rank is ERR_DIVERGED unless they are allowed.
  * ret_bytes: of the files with all ranks' tensors, headers included. */
 int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_bytes, struct error *err);
 
@@ -133,9 +135,9 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
 
 /* Fills the data of each range from whichever files have its elements, widened exactly or rounded
  * to nearest where it was saved in another dtype; each file that is read is first verified against
- * its checksum. Errors: ERR_INPUT names the file that is damaged or the
- * elements that are in no file, ERR_SHAPE a tensor that has another shape. The data is then
- * undefined. */
+ * its checksum. Errors: ERR_INPUT names the file that is damaged, the element that is NaN or
+ * infinite unless those are allowed, or the elements that are in no file; ERR_SHAPE a tensor that
+ * has another shape. The data is then undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
-                    const struct tensor_ranges *ranges, struct error *err);
+                    const struct tensor_ranges *ranges, bool allow_nonfinite, struct error *err);
 #endif

@@ -1,6 +1,7 @@
 /* Loading looks every range up by name and place, whoever wrote it, and then reads file by file, so
  * that each file is opened and verified once. */
 #include "agent/checkpoint/checkpoint_index.h"
+#include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/tensor_values.h"
 #include "base/file.h"
 
@@ -103,14 +104,15 @@ int checkpoint_read_text(struct checkpoint *checkpoint, enum checkpoint_text tex
 /* Elements to read from one file. */
 struct transfer {
     const struct index_entry *entry;
-    int64_t first, count; /* within the entry */
-    enum dtype dtype;     /* of data */
-    char *data;
+    int64_t first, count;             /* within the entry */
+    const struct tensor_range *range; /* that they belong to */
+    char *data;                       /* of the range's dtype */
 };
 
 struct plan {
     struct transfer *items;
     int count, capacity;
+    bool allow_nonfinite;
 };
 
 static void plan_add(struct plan *plan, struct transfer transfer)
@@ -139,8 +141,8 @@ static int plan_range(const struct checkpoint_index *index, const struct tensor_
         if (stop <= at)
             continue;
         size_t offset = (size_t)(at - range->first) * dtype_bytes(range->dtype);
-        plan_add(plan, (struct transfer){&entries[i], at - entries[i].first, stop - at,
-                                         range->dtype, (char *)range->data + offset});
+        plan_add(plan, (struct transfer){&entries[i], at - entries[i].first, stop - at, range,
+                                         (char *)range->data + offset});
         at = stop;
     }
     if (at == end)
@@ -163,7 +165,8 @@ static int read_transfer(const struct safetensors *file, const struct transfer *
                          struct error *err)
 {
     const struct safetensors_tensor *tensor = &t->entry->tensor;
-    if (tensor->dtype == tensor_dtype_of(t->dtype))
+    enum dtype dtype = t->range->dtype;
+    if (tensor->dtype == tensor_dtype_of(dtype))
         return safetensors_read(file, tensor, t->first, t->count, t->data, err);
     auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);
     auto_free float *values = xmalloc(CHUNK_ELEMENTS * sizeof *values);
@@ -171,16 +174,27 @@ static int read_transfer(const struct safetensors *file, const struct transfer *
         int64_t count = t->count - done < CHUNK_ELEMENTS ? t->count - done : CHUNK_ELEMENTS;
         if (tensor_read_values(file, tensor, t->first + done, count, raw, values, err) < 0)
             return -1;
-        dtype_narrow(t->dtype, values, count);
-        size_t size = dtype_bytes(t->dtype);
+        dtype_narrow(dtype, values, count);
+        size_t size = dtype_bytes(dtype);
         memcpy(t->data + (size_t)done * size, values, (size_t)count * size);
     }
     return 0;
 }
 
+/* As it came to lie in memory: a large fp32 may be infinite in bf16. */
+static int check_transfer(const struct checkpoint *c, const struct transfer *t, struct error *err)
+{
+    struct nonfinite found;
+    if (!nonfinite_find(tensor_dtype_of(t->range->dtype), t->data, t->count, &found))
+        return 0;
+    found.element += t->entry->first + t->first;
+    nonfinite_error(ERR_INPUT, t->range->name, t->range->dims, t->range->shape, &found, err);
+    return error_wrap(err, "%s/%s", c->path, t->entry->file->path);
+}
+
 /* Reads the transfers of one file: items[0 .. count). */
 static int read_file(const struct checkpoint *c, const struct transfer *items, int count,
-                     struct error *err)
+                     bool allow_nonfinite, struct error *err)
 {
     const struct manifest_file *listed = items[0].entry->file;
     struct safetensors *file;
@@ -189,8 +203,11 @@ static int read_file(const struct checkpoint *c, const struct transfer *items, i
     /* Verified before a number of it is used: half of a damaged file must not reach the weights.
      * The second reading comes from the page cache. */
     int result = index_verify_file(c->path, listed, file, err);
-    for (int i = 0; i < count && result == 0; i++)
+    for (int i = 0; i < count && result == 0; i++) {
         result = read_transfer(file, &items[i], err);
+        if (result == 0 && !allow_nonfinite)
+            result = check_transfer(c, &items[i], err);
+    }
     safetensors_close(file);
     return result;
 }
@@ -203,7 +220,7 @@ static int read_files(const struct checkpoint *c, struct plan *plan, struct erro
         for (next = i + 1; next < plan->count; next++)
             if (plan->items[next].entry->file != plan->items[i].entry->file)
                 break;
-        if (read_file(c, plan->items + i, next - i, err) < 0)
+        if (read_file(c, plan->items + i, next - i, plan->allow_nonfinite, err) < 0)
             return -1;
     }
     return 0;
@@ -224,13 +241,13 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
 }
 
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
-                    const struct tensor_ranges *ranges, struct error *err)
+                    const struct tensor_ranges *ranges, bool allow_nonfinite, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct checkpoint_index index;
     if (index_build(arena, checkpoint->path, &checkpoint->manifest, part, &index, err) < 0)
         return -1;
-    struct plan plan = {0};
+    struct plan plan = {.allow_nonfinite = allow_nonfinite};
     int result = 0;
     for (int i = 0; i < ranges->count && result == 0; i++)
         if ((result = plan_range(&index, &ranges->items[i], &plan, err)) < 0)

@@ -1,12 +1,14 @@
 /* Saving goes through three meetings of the ranks, so that all of them report the same result:
  *
  *   rank 0 makes a new directory          -> broadcast: its name, or why not
- *   every rank writes and syncs its files -> all_gather: their sizes and checksums, or why not
+ *   every rank looks through what it has,
+ *   writes and syncs its files            -> all_gather: their sizes and checksums, or why not
  *   rank 0 writes the manifest and commits -> broadcast: done, or why not */
 #include "agent/checkpoint/checkpoint.h"
 
 #include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/checkpoint_manifest.h"
+#include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/safetensors.h"
 #include "agent/checkpoint/tensor_values.h"
 #include "agent/comm/agree.h"
@@ -161,6 +163,17 @@ static int write_part(const struct checkpoint_save *save, const char *temp,
                         err) < 0)
             return -1;
     }
+    return 0;
+}
+
+/* Before anything is written: a refused save costs one pass over memory, and no disk. */
+static int check_parts(const struct checkpoint_save *save, struct error *err)
+{
+    if (save->allow_nonfinite)
+        return 0;
+    for (int part = 0; part < CHECKPOINT_PARTS; part++)
+        if (nonfinite_check(&save->parts[part], err) < 0)
+            return -1;
     return 0;
 }
 
@@ -328,7 +341,10 @@ static int write_and_commit(const struct checkpoint_save *save, struct notice *n
 {
     const struct comm *comm = save->comm;
     struct rank_report mine = {0};
-    outcome_set(&mine.outcome, write_parts(save, notice->temp, &mine, err), err);
+    int result = check_parts(save, err);
+    if (result == 0)
+        result = write_parts(save, notice->temp, &mine, err);
+    outcome_set(&mine.outcome, result, err);
     auto_free struct rank_report *reports = xcalloc((size_t)comm->size, sizeof *reports);
     if (agree_gather(save->comm, save->stream, &mine, reports, sizeof mine, err) < 0)
         return -1;

@@ -1,5 +1,6 @@
 #include "agent/checkpoint/export_internal.h"
 
+#include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/safetensors.h"
 #include "agent/checkpoint/tensor_values.h"
 #include "agent/comm/agree.h"
@@ -33,12 +34,17 @@ static void write_bytes(struct export_writer *w, const void *data, int64_t bytes
 }
 
 /* Rounded where they are. */
-static void write_values(struct export_writer *w, enum dtype dtype, float *values, int64_t count)
+static void write_values(struct export_writer *w, const struct export_model *what,
+                         const struct safetensors_tensor *t, float *values)
 {
+    struct nonfinite found;
     if (!w->file)
         return;
-    dtype_narrow(dtype, values, count);
-    write_bytes(w, values, count * (int64_t)dtype_bytes(dtype));
+    dtype_narrow(what->dtype, values, t->count);
+    if (w->result == 0 && !what->allow_nonfinite &&
+        nonfinite_find(t->dtype, values, t->count, &found))
+        w->result = nonfinite_error(ERR_DIVERGED, t->name, t->dims, t->shape, &found, &w->err);
+    write_bytes(w, values, t->count * (int64_t)dtype_bytes(what->dtype));
 }
 
 static struct safetensors_tensor *describe(struct arena *arena, const struct export_model *what,
@@ -72,7 +78,7 @@ int export_write_tensors(const struct export_model *what, int first, int count,
         const struct safetensors_tensor *t = layout.order[k];
         if (what->gather(what->ctx, first + (int)(t - tensors), values, err) < 0)
             return -1;
-        write_values(writer, what->dtype, values, t->count);
+        write_values(writer, what, t, values);
     }
     return 0;
 }

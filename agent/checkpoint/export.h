@@ -29,6 +29,7 @@ struct export_model {
     struct comm *comm;
     struct stream *stream; /* for the collectives; waited for */
     enum dtype dtype;      /* of what is written */
+    bool allow_nonfinite;  /* NaN and infinity are written too */
 };
 
 /* Whether a file can be put there: the directories above it are made, and can be written to. For
@@ -36,7 +37,8 @@ struct export_model {
 int export_try(const struct file_ops *files, const char *path, struct error *err);
 
 /* Writes the file on rank 0. Collective: all ranks gather in the same order, and succeed or fail
- * together. A file of that name is replaced in one step or, on failure, left as it was; a directory
+ * together; ERR_DIVERGED names the tensor that has NaN or infinity, unless they are allowed. A file
+ * of that name is replaced in one step or, on failure, left as it was; a directory
  * of that name is ERR_EXISTS. What a killed process left of such a file is removed. */
 int export_model(const struct export_model *what, struct error *err);
 

@@ -24,6 +24,7 @@ struct export_source {
     const char *tokenizer; /* "": none is known */
     enum dtype dtype;      /* of what is written */
     int64_t most_bytes;    /* of what is read together; 0: all */
+    bool allow_nonfinite;
     int first, end;
     struct tensor_range *ranges; /* [count] */
     float *values;               /* of all that is read */
@@ -92,7 +93,7 @@ static int read_around(struct export_source *s, int i, struct error *err)
         count += p->count;
     }
     const struct tensor_ranges ranges = {s->ranges + s->first, s->end - s->first};
-    return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &ranges, err);
+    return checkpoint_load(s->checkpoint, CHECKPOINT_MODEL, &ranges, s->allow_nonfinite, err);
 }
 
 /* The writer asks tensor by tensor, in its file's order. Reading each alone would open and verify
@@ -146,6 +147,7 @@ static int open_source(const struct export_request *r, struct export_source *s, 
         return -1;
     s->tokenizer = r->tokenizer[0] ? r->tokenizer : find_tokenizer(s->arena, path);
     s->dtype = r->dtype;
+    s->allow_nonfinite = r->allow_nonfinite;
     if (r->as_saved && checkpoint_read_dtype(s->checkpoint, CHECKPOINT_MODEL, &s->dtype, err) < 0)
         return -1;
     /* Read as fp32 and cut as what is written: the files' limit in their dtype, counted in
@@ -174,7 +176,8 @@ static int export_source(const struct export_request *r, struct export_source *s
                                                     .ctx = s,
                                                     .comm = comm,
                                                     .stream = stream,
-                                                    .dtype = s->dtype},
+                                                    .dtype = s->dtype,
+                                                    .allow_nonfinite = s->allow_nonfinite},
                                           .texts = texts.items,
                                           .text_count = texts.count,
                                           .max_file_bytes = r->max_file_bytes};

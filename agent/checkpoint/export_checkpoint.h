@@ -18,6 +18,7 @@ struct export_request {
     bool as_saved;          /* dtype is the checkpoint's own */
     enum dtype dtype;       /* else, of what is written */
     int64_t max_file_bytes;
+    bool allow_nonfinite; /* NaN and infinity are read and written too */
 };
 
 /* *ret_tokenizer: a tokenizer's files went along. Errors: ERR_NOT_FOUND without a checkpoint, a

@@ -1,5 +1,6 @@
 #include "agent/checkpoint/pretrained.h"
 
+#include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_names.h"
 #include "agent/checkpoint/pretrained_unsupported.h"
@@ -328,6 +329,7 @@ struct loading {
     const struct pretrained *pretrained;
     struct shard *shard;
     const struct model *model;
+    bool allow_nonfinite;
     void *raw;              /* [CHUNK_ELEMENTS] as stored */
     float *values, *others; /* [CHUNK_ELEMENTS] */
 };
@@ -359,13 +361,27 @@ static int compare_ties(struct loading *l, const struct param *param, int64_t fi
     return 0;
 }
 
-/* To the slice, in its dtype. */
+/* By its name in the file, which may be another than the parameter's. */
+static int check_finite(const struct loading *l, struct place place, int64_t first, int64_t count,
+                        struct error *err)
+{
+    const struct pretrained *p = l->pretrained;
+    const struct safetensors_tensor *t = place.tensor;
+    enum safetensors_dtype dtype = tensor_dtype_of(shard_dtype(l->shard));
+    struct nonfinite found;
+    if (l->allow_nonfinite || !nonfinite_find(dtype, l->values, count, &found))
+        return 0;
+    found.element += first;
+    nonfinite_error(ERR_INPUT, t->name, t->dims, t->shape, &found, err);
+    return error_wrap(err, "%s/%s", p->dir, p->names[place.file]);
+}
+
+/* To the slice, whose dtype they have. */
 static void put(struct loading *l, const struct param_range *range, int64_t done, int64_t count)
 {
     enum dtype dtype = shard_dtype(l->shard);
     char *slice = (char *)shard_get_unit(l->shard, range->unit)->value;
     size_t size = dtype_bytes(dtype);
-    dtype_narrow(dtype, l->values, count);
     stream_copy(shard_update_stream(l->shard), slice + (size_t)(range->shard_offset + done) * size,
                 l->values, (size_t)count * size);
 }
@@ -381,6 +397,9 @@ static int load_range(struct loading *l, const struct param_range *range, struct
         if (read_floats(l->pretrained, place, first, count, l->raw, l->values, err) < 0 ||
             compare_ties(l, range->param, first, count, err) < 0)
             return -1;
+        dtype_narrow(shard_dtype(l->shard), l->values, count);
+        if (check_finite(l, place, first, count, err) < 0)
+            return -1;
         put(l, range, done, count);
         /* `values` is read into again at once: the copy out of it must have ended. */
         if (stream_sync(shard_update_stream(l->shard), err) < 0)
@@ -390,11 +409,14 @@ static int load_range(struct loading *l, const struct param_range *range, struct
 }
 
 int pretrained_load(const struct pretrained *pretrained, const struct model *model,
-                    struct shard *shard, struct error *err)
+                    struct shard *shard, bool allow_nonfinite, struct error *err)
 {
     if (pretrained_check(pretrained, model, NULL, err) < 0)
         return -1;
-    struct loading l = {.pretrained = pretrained, .shard = shard, .model = model};
+    struct loading l = {.pretrained = pretrained,
+                        .shard = shard,
+                        .model = model,
+                        .allow_nonfinite = allow_nonfinite};
     auto_free float *values = xmalloc(CHUNK_ELEMENTS * sizeof *values);
     auto_free float *others = xmalloc(CHUNK_ELEMENTS * sizeof *others);
     auto_free float *raw = xmalloc(CHUNK_ELEMENTS * sizeof *raw);

@@ -38,7 +38,7 @@ int pretrained_tensors_differ(const struct pretrained *pretrained, const char *n
 
 /* Fills this rank's slices, which have their initial values (shard_init_values()), and waits for
  * it. What is there twice (model.ties) must be equal. The model is checked first; errors as
- * pretrained_check(). */
+ * pretrained_check(), and ERR_INPUT naming the tensor that has NaN or infinity, unless allowed. */
 int pretrained_load(const struct pretrained *pretrained, const struct model *model,
-                    struct shard *shard, struct error *err);
+                    struct shard *shard, bool allow_nonfinite, struct error *err);
 #endif

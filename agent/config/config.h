@@ -156,6 +156,7 @@ struct agent_config {
         bool auto_resume;
         bool async;
         bool save_on_signal;
+        bool allow_nonfinite;
         const char *save_model;  /* "": none; else a file or, for a language model, a directory;
                                     never "auto" */
         int64_t max_shard_bytes; /* of a file of save_model's directory */

@@ -172,6 +172,9 @@ static const struct config_key keys[] = {
              "write checkpoints in a thread while training goes on"),
     KEY_BOOL("checkpoint", "save_on_signal", checkpoint.save_on_signal, "true", NULL,
              "SIGTERM: write a checkpoint, then leave with code 143", .needs = {NEED_CHECKPOINTS}),
+    KEY_BOOL("checkpoint", "allow_nonfinite", checkpoint.allow_nonfinite, "false", NULL,
+             "save and load weights and optimizer state that have NaN or infinity; false: such a "
+             "save ends the run, and such a load fails, with the tensor's name"),
     KEY_TEXT("checkpoint", "save_model", checkpoint.save_model, "", NULL,
              "at the end, write the whole model: a safetensors file, or for a language model a "
              "Hugging Face directory; auto: checkpoint.dir/model, where there is a checkpoint.dir",

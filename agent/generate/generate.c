@@ -64,7 +64,7 @@ static int load_weights(struct generator *g, const char *dir, struct error *err)
     struct pretrained *weights = NULL;
     if (pretrained_open(dir, &weights, err))
         return -1;
-    int result = pretrained_load(weights, g->model, g->shard, err);
+    int result = pretrained_load(weights, g->model, g->shard, false, err);
     pretrained_close(weights);
     return result;
 }

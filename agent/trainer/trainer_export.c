@@ -39,7 +39,8 @@ static void list_model(struct trainer *t, struct arena *arena, const char *path,
                   .ctx = list,
                   .comm = t->world,
                   .stream = t->compute,
-                  .dtype = shard_dtype(t->shard)},
+                  .dtype = shard_dtype(t->shard),
+                  .allow_nonfinite = t->config->checkpoint.allow_nonfinite},
         .texts = list->texts.items,
         .max_file_bytes = t->config->checkpoint.max_shard_bytes,
     };
@@ -103,5 +104,6 @@ int trainer_save_model(struct trainer *t, const char *path, struct error *err)
     list_model(t, arena, path, list);
     int result = trainer_is_language(t) ? save_directory(t, list, err)
                                         : export_model(&list->what.model, err);
-    return result ? error_wrap(err, "save model") : 0;
+    return result ? error_wrap(err, "save model at step %lld", (long long)t->cursor.position.step)
+                  : 0;
 }

@@ -224,7 +224,8 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
     host_state_open(t->shard, t->optim, &host);
     int result = 0;
     for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++) {
-        result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part], err);
+        result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part],
+                                 t->config->checkpoint.allow_nonfinite, err);
         if (result == 0)
             trainer_event(t, loaded[part], path);
     }

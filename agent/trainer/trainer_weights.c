@@ -23,7 +23,8 @@ static int load_pretrained(struct trainer *t, const char *path, struct lines *wa
     if (result == 0)
         result = pretrained_check(pretrained, t->model, warnings, err);
     if (result == 0)
-        result = pretrained_load(pretrained, t->model, t->shard, err);
+        result = pretrained_load(pretrained, t->model, t->shard,
+                                 t->config->checkpoint.allow_nonfinite, err);
     pretrained_close(pretrained);
     return result;
 }
@@ -38,7 +39,8 @@ static int load_checkpoint(struct trainer *t, const char *path, struct error *er
     if (result == 0)
         result = checkpoint_open(path, &checkpoint, err);
     if (result == 0)
-        result = checkpoint_load(checkpoint, CHECKPOINT_MODEL, &host.parts[CHECKPOINT_MODEL], err);
+        result = checkpoint_load(checkpoint, CHECKPOINT_MODEL, &host.parts[CHECKPOINT_MODEL],
+                                 t->config->checkpoint.allow_nonfinite, err);
     if (result == 0)
         result = host_state_copy(&host, TO_DEVICE, err);
     checkpoint_close(checkpoint);

@@ -231,7 +231,7 @@ static int load(const char *path, int ranks, bool others, struct holding *h, int
     for (int r = 0; r < ranks && result == 0; r++) {
         hold(&h[r], r, ranks, others);
         for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++)
-            result = checkpoint_load(c, (enum checkpoint_part)part, &h[r].parts[part], err);
+            result = checkpoint_load(c, (enum checkpoint_part)part, &h[r].parts[part], false, err);
     }
     checkpoint_close(c);
     return result;
@@ -307,8 +307,9 @@ static void read_copy(struct arena *arena, const char *path, enum dtype dtype, s
             memcpy(p->shape, t->shape, sizeof p->shape);
             p->data = arena_alloc(arena, (size_t)t->count * dtype_bytes(dtype));
         }
-        assert_ok(checkpoint_load(copy->checkpoint, (enum checkpoint_part)part, ranges, &err),
-                  &err);
+        assert_ok(
+            checkpoint_load(copy->checkpoint, (enum checkpoint_part)part, ranges, false, &err),
+            &err);
     }
     for (int i = 0; i < CHECKPOINT_TEXTS; i++)
         assert_ok(

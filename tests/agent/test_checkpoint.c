@@ -270,7 +270,7 @@ static void test_other_model(void **state)
         struct tensor_range range = rows[i].range;
         range.data = data;
         const struct tensor_ranges ranges = {&range, 1};
-        assert_fails(checkpoint_load(c, CHECKPOINT_MODEL, &ranges, &err), &err, rows[i].code,
+        assert_fails(checkpoint_load(c, CHECKPOINT_MODEL, &ranges, false, &err), &err, rows[i].code,
                      rows[i].fails);
         assert_non_null(strstr(err.msg, path));
     }

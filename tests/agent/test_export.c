@@ -46,8 +46,8 @@ static int gather(void *ctx, int tensor, float *values, struct error *err)
 static int export_part(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
 {
     struct part *p = r->arg;
-    const struct export_model what = {p->files, p->path, tensors, 3,        gather,
-                                      p,        comm,    stream,  DTYPE_F32};
+    const struct export_model what = {p->files, p->path, tensors, 3,         gather,
+                                      p,        comm,    stream,  DTYPE_F32, false};
     return export_model(&what, err);
 }
 

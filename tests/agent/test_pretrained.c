@@ -5,6 +5,7 @@
 
 #include "agent/checkpoint/pretrained_config.h"
 #include "agent/checkpoint/pretrained_index.h"
+#include "agent/checkpoint/safetensors.h"
 #include "agent/shard/wrap.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -27,6 +28,8 @@ struct load {
     enum shard_strategy strategy;
     double relative; /* most that a value may be off: what its dtype rounds */
     double absolute; /* likewise, of F16's small ones */
+    bool allow_nonfinite;
+    bool loads_only; /* what was read is not compared, which all ranks do together */
 };
 
 static struct architecture read_architecture(struct arena *arena, const char *dir)
@@ -75,8 +78,8 @@ static int load_rank(struct rank *rank, struct comm *comm, struct stream *stream
         result = pretrained_open(load->dir, &pretrained, err);
     }
     if (result == 0)
-        result = pretrained_load(pretrained, model, shard, err);
-    if (result == 0)
+        result = pretrained_load(pretrained, model, shard, load->allow_nonfinite, err);
+    if (result == 0 && !load->loads_only)
         result = compare_params(shard, model->root, load, arena, err);
     pretrained_close(pretrained);
     shard_close(shard);
@@ -112,9 +115,13 @@ static void each_rank_gets_its_part(void **state)
         for (int size = 1; size <= 3; size++) {
             auto_arena struct arena *arena = arena_open();
             struct error err;
-            const struct load load = {rows[i].dir, read_architecture(arena, rows[i].dir),
-                                      size == 2 ? NO_SHARD : FULL_SHARD, rows[i].relative,
-                                      rows[i].absolute};
+            const struct load load = {rows[i].dir,
+                                      read_architecture(arena, rows[i].dir),
+                                      size == 2 ? NO_SHARD : FULL_SHARD,
+                                      rows[i].relative,
+                                      rows[i].absolute,
+                                      false,
+                                      false};
             assert_ok(load_all(&load, size, &err), &err);
         }
 }
@@ -228,8 +235,13 @@ static void a_head_that_is_not_the_embedding_is_not_tied(void **state)
     (void)state;
     auto_arena struct arena *arena = arena_open();
     struct error err;
-    struct load load = {DATA "llama_sharded", read_architecture(arena, DATA "llama_sharded"),
-                        FULL_SHARD, 0, 0};
+    struct load load = {DATA "llama_sharded",
+                        read_architecture(arena, DATA "llama_sharded"),
+                        FULL_SHARD,
+                        0,
+                        0,
+                        false,
+                        false};
     load.architecture.llama.tie_word_embeddings = true;
     assert_true(load_all(&load, 2, &err) < 0);
     assert_string_equal(err.msg, DATA "llama_sharded: tensor lm_head.weight differs from "
@@ -323,6 +335,62 @@ static void broken_directories_are_refused(void **state)
                   "/whole: tensor a is not in it, though model.safetensors.index.json says so");
 }
 
+/* ---- what is no number ---- */
+
+/* A copy of the directory's weights below `to`, with one element of a tensor replaced. */
+static void copy_with(const char *from, const char *to, const char *tensor, int64_t element,
+                      uint16_t half)
+{
+    auto_free char *path = xasprintf("%s/" PRETRAINED_FILE, from);
+    auto_free char *copy = xasprintf("%s/" PRETRAINED_FILE, to);
+    auto_free char *bytes = NULL;
+    size_t size;
+    struct durable_result written;
+    struct safetensors *file;
+    struct error err;
+    assert_ok(file_read(path, 1 << 20, &bytes, &size, &err), &err);
+    assert_ok(safetensors_open(path, &file, &err), &err);
+    const struct safetensors_header *header = safetensors_header(file);
+    int64_t at = header->header_bytes + safetensors_find(header, tensor)->data_begin;
+    memcpy(bytes + at + element * 2, &half, sizeof half);
+    safetensors_close(file);
+    unlink(copy);
+    assert_ok(durable_write_file(&file_ops_system, copy, bytes, size, &written, &err), &err);
+}
+
+/* By the file's own name of the tensor. What no parameter wants is not looked at. */
+static void what_is_no_number_is_named(void **state)
+{
+    const char *dir = *state;
+    static const struct {
+        const char *from, *tensor;
+        int64_t element;
+        uint16_t half;
+        const char *fails; /* NULL: loads */
+    } rows[] = {
+        {DATA "gpt2_f16", "h.1.attn.c_proj.weight", 24 * 5 + 7, 0x7e00,
+         "/model.safetensors: tensor h.1.attn.c_proj.weight[5, 7] is NaN"},
+        {DATA "gpt2_f16", "ln_f.bias", 23, 0xfc00,
+         "/model.safetensors: tensor ln_f.bias[23] is -inf"},
+        {DATA "gpt2_f16", "odd.weight", 0, 0x7e00, NULL},
+        {DATA "llama_tied_bf16", "model.norm.weight", 1, 0x7f80,
+         "/model.safetensors: tensor model.norm.weight[1] is inf"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct error err;
+        struct load load = {.dir = dir,
+                            .architecture = read_architecture(arena, rows[i].from),
+                            .strategy = FULL_SHARD,
+                            .loads_only = true};
+        copy_with(rows[i].from, dir, rows[i].tensor, rows[i].element, rows[i].half);
+        if (rows[i].fails)
+            assert_fails(load_all(&load, 2, &err), &err, ERR_INPUT, rows[i].fails);
+        load.allow_nonfinite = rows[i].fails != NULL;
+        assert_ok(load_all(&load, 2, &err), &err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +401,8 @@ int main(void)
         cmocka_unit_test(a_head_that_is_not_the_embedding_is_not_tied),
         cmocka_unit_test(t5_has_the_head_that_its_weights_have),
         cmocka_unit_test_setup_teardown(broken_directories_are_refused, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(what_is_no_number_is_named, support_enter_dir,
                                         support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,12 @@
-/* Gradients that are no numbers: each nan_policy, with two ranks as threads. */
+/* Gradients and weights that are no numbers: each nan_policy, and what is saved and loaded, with
+ * two ranks as threads. */
+#include "base/file.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { STEPS = 8 };
 
@@ -48,11 +54,122 @@ static void aborted_all_ranks_end_alike(void **state)
     }
 }
 
+/* ---- what is saved and loaded ---- */
+
+#define SAVES "--save_steps 1 --checkpoint_dir %s/%s "
+
+static void start(struct run *run, struct arena *arena, const char *data, const char *flags)
+{
+    struct config *config = arena_new(arena, struct config);
+    runs_configure_language(config, arena, data, 2,
+                            arena_printf(arena, DIVERGES "--eval_strategy no %s", flags));
+    *run = (struct run){.config = &config->value, .size = 2, .name = "uid"};
+    run->seen[0].may_skip = run->seen[1].may_skip = true;
+    runs_start(run);
+}
+
+static void assert_done(const struct run *run)
+{
+    for (int rank = 0; rank < 2; rank++)
+        assert_ok(run->result[rank], &run->err[rank]);
+}
+
+/* The steps of the run whose weights are numbers: those that skipping does not skip. */
+static int good_steps(struct arena *arena, const char *data, const char *dir)
+{
+    struct run skipped;
+    const char *flags = arena_printf(arena, SAVES "--nan_policy skip", data, dir);
+    start(&skipped, arena, data, flags);
+    assert_done(&skipped);
+    assert_int_equal(skipped.seen[0].saves, STEPS); /* the weights stay good */
+    assert_in_range(skipped.seen[0].skipped_steps, 1, STEPS - 1);
+    return STEPS - (int)skipped.seen[0].skipped_steps;
+}
+
+/* Steps from weights that are no numbers are waste: the run ends at its first such save, with its
+ * tensor, rank and step, and what it saved before is what a restart goes on from. */
+static void a_save_of_no_numbers_ends_the_run(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    int good = good_steps(arena, data, "calm");
+    for (int async = 0; async < 2; async++) {
+        const char *dir = async ? "beside" : "between";
+        const char *flags = arena_printf(arena, SAVES "--checkpoint.async=%d", data, dir, async);
+        struct run run, resumed;
+        start(&run, arena, data, flags);
+        for (int rank = 0; rank < 2; rank++) {
+            assert_fails(
+                run.result[rank], &run.err[rank], ERR_DIVERGED,
+                arena_printf(arena, "checkpoint at step %d: rank 0: tensor model.", good + 1));
+            assert_non_null(strstr(run.err[rank].msg, "] is NaN: neither saved nor loaded"));
+            assert_int_equal(run.seen[rank].saves, good);
+            assert_true(run.err[rank].shared);
+        }
+        assert_int_equal(support_count_entries(arena_printf(arena, "%s/%s", data, dir)), good);
+        start(&resumed, arena, data,
+              arena_printf(arena, "%s --max_steps %d --resume latest", flags, good));
+        assert_done(&resumed);
+        assert_int_equal(resumed.seen[0].resumed_step, good);
+        assert_string_equal(resumed.seen[0].skipped, "");
+    }
+}
+
+/* Who insists has them; who does not passes over those, to the last that is good. */
+static void who_insists_saves_and_loads_them(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state;
+    int good = good_steps(arena, data, "calm_too");
+    const char *flags = arena_printf(arena, SAVES, data, "insists");
+    struct run run, insists, passes;
+    start(&run, arena, data, arena_printf(arena, "%s --allow_nonfinite", flags));
+    assert_done(&run);
+    assert_int_equal(run.seen[0].saves, STEPS);
+    start(&insists, arena, data,
+          arena_printf(arena, "%s --allow_nonfinite --resume latest", flags));
+    assert_done(&insists);
+    assert_int_equal(insists.seen[0].resumed_step, STEPS);
+    start(&passes, arena, data,
+          arena_printf(arena, "%s --max_steps %d --resume latest", flags, good));
+    assert_done(&passes);
+    assert_int_equal(passes.seen[0].resumed_step, good);
+    assert_non_null(strstr(passes.seen[0].skipped,
+                           arena_printf(arena, "-%dsteps/model/shard-00001", good + 1)));
+}
+
+/* The export at the end, without checkpoints before it: no exit as if all were well. */
+static void the_whole_model_follows_the_same_rule(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state, *path = arena_printf(arena, "%s/whole", data);
+    const char *flags = arena_printf(arena, "--save_model %s", path);
+    struct run refused, insists, loading;
+    start(&refused, arena, data, flags);
+    for (int rank = 0; rank < 2; rank++)
+        assert_fails(refused.result[rank], &refused.err[rank], ERR_DIVERGED,
+                     "save model at step 8: rank 0: tensor ");
+    assert_int_equal(access(path, F_OK), -1);
+    start(&insists, arena, data, arena_printf(arena, "%s --allow_nonfinite", flags));
+    assert_done(&insists);
+    start(&loading, arena, data, arena_printf(arena, "--init_weights %s", path));
+    for (int rank = 0; rank < 2; rank++)
+        assert_fails(
+            loading.result[rank], &loading.err[rank], ERR_INPUT,
+            arena_printf(arena, "initial weights: rank 0: %s/model.safetensors: tensor ", path));
+    start(&loading, arena, data, arena_printf(arena, "--init_weights %s --allow_nonfinite", path));
+    assert_done(&loading);
+    assert_int_equal(loading.seen[0].nonfinite_steps, STEPS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(told_or_skipped_it_goes_on),
         cmocka_unit_test(aborted_all_ranks_end_alike),
+        cmocka_unit_test(a_save_of_no_numbers_ends_the_run),
+        cmocka_unit_test(who_insists_saves_and_loads_them),
+        cmocka_unit_test(the_whole_model_follows_the_same_rule),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
 }

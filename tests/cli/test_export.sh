@@ -67,6 +67,19 @@ check "an unknown dtype" fails 2 "float32" shoal export "$work/steps" "$work/non
 check "nothing was left of what failed" test ! -e "$work/none"
 check "the help" fails 0 "--max-shard-mib" shoal export --help
 
+# weights that are no numbers: each update makes them a billion times larger
+diverge() {
+    shoal-agent --nproc_per_node 2 --model.name_or_path "$model" --data.dataset "$work/tokens.bin" --data.format llmc_bin \
+        --max_seq_length 16 --train_batch_size 2 --max_steps 8 --eval_strategy no --optim sgd --lr 1e6 --weight_decay 1000 \
+        --checkpoint_dir "$work/$1" "${@:2}"
+}
+check "weights with NaN are not saved" fails 1 "checkpoint at step 8: rank 0: tensor model.embed_tokens.weight[0, 0] is NaN" diverge refused
+check "and nothing is left of them" test -z "$(ls "$work/refused")"
+check "but by who insists" diverge nan --allow_nonfinite
+check "nor are they exported" fails 2 "tensor model.embed_tokens.weight[0, 0] is NaN" shoal export "$work/nan" "$work/nan_out" "${config[@]}"
+check "or a part of them" test ! -e "$work/nan_out"
+check "but by who insists" shoal export "$work/nan" "$work/nan_out" --allow-nonfinite "${config[@]}"
+
 # a run that keeps bf16 alone saves bf16, and so is what it and its checkpoints are exported as
 half() {
     shoal-agent --nproc_per_node 2 --model.name_or_path "$model" --data.dataset "$work/tokens.bin" --data.format llmc_bin \
