@@ -97,7 +97,7 @@ void history_start_over(struct history *history)
     for (int type = 0; type < REPLICA_TYPES; type++)
         history->completed_count[type] = history->formed[type] = 0;
     history->incident_ms = 0;
-    history->unexplained = 0;
+    history->incidents_without_cause = 0;
 }
 
 void history_next_attempt(struct history *history)

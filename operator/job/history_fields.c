@@ -22,7 +22,7 @@ const struct history_field history_fields[] = {
      .print = " incidents=", .compares_to_failures = true, .always = true},
     {FIELD(history, attempt), .name = "attempt", .kind = HISTORY_COUNT, .print = " attempt="},
     {FIELD(history, incident_ms), .name = "incidentTime", .kind = HISTORY_TIME},
-    {FIELD(history, unexplained), .name = "unexplained", .kind = HISTORY_COUNT},
+    {FIELD(history, incidents_without_cause), .name = "incidentsWithoutCause", .kind = HISTORY_COUNT},
     {FIELD(history, formed), .name = "formed", .kind = HISTORY_COUNTS, .print = " formed="},
     {FIELD(history, replicas), .count = "replica_count", .name = "replicas",
      .kind = HISTORY_RECORDS, .print = ""},

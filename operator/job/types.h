@@ -346,8 +346,9 @@ struct history {
     int32_t attempt;     /* how often all replicas were restarted together */
     int32_t incidents;   /* incident.h: causes of leaving replicas, counted as a failure or not */
     int64_t incident_ms; /* when the last of them was seen; 0: none, or it is over */
-    int32_t unexplained; /* of the last incidents, those without a known root cause: of each
-                             only EXIT_RETRYABLE exits were seen */
+    /* Of the last incidents, those whose root cause is not known yet: of each only EXIT_RETRYABLE
+     * exits were seen. */
+    int32_t incidents_without_cause;
     struct replica_history *replicas; /* ordered by type and index */
     size_t replica_count;
     bool *completed[REPLICA_TYPES]; /* [completed_count]: this replica has succeeded and is not

@@ -37,14 +37,14 @@ int32_t incident_count(struct history *history, struct replica_history *replica,
     int32_t open = open_to(history, replica, now_ms);
     /* A lost peer belongs to any incident that its replica had no part in yet. Another exit
      * explains only incidents that lost peers opened: their cause was missing. */
-    int32_t part = least(ends, lost_peer ? open : least(open, history->unexplained));
-    int32_t counted = ends - part;
+    int32_t known = least(ends, lost_peer ? open : least(open, history->incidents_without_cause));
+    int32_t counted = ends - known;
     if (counted > 0) {
         open_incidents(history, counted, now_ms);
         history->failures += counted;
-        history->unexplained = lost_peer ? counted : 0;
+        history->incidents_without_cause = lost_peer ? counted : 0;
     } else if (!lost_peer) {
-        history->unexplained -= part;
+        history->incidents_without_cause -= known;
     }
     replica->incidents = history->incidents;
     return counted;
@@ -52,9 +52,9 @@ int32_t incident_count(struct history *history, struct replica_history *replica,
 
 void incident_leave(struct history *history, struct replica_history *replica, int64_t now_ms)
 {
-    if (!history->unexplained || open_to(history, replica, now_ms) == 0)
+    if (!history->incidents_without_cause || open_to(history, replica, now_ms) == 0)
         open_incidents(history, 1, now_ms);
-    history->unexplained = 0;
+    history->incidents_without_cause = 0;
     replica->incidents = history->incidents;
     replica->left = true;
 }

@@ -382,7 +382,7 @@ check "it is served" comes Job restart_scope
 job kept 0 1 Never
 check "its history is kept" comes 0 not_kept
 history=status.properties.history.properties
-check "the definition of 0.1 takes the place of ours" without $history.{incidents,incidentTime,unexplained} $history.replicas.items.properties.{incidents,left} spec.properties.runPolicy.properties.restartScope
+check "the definition of 0.1 takes the place of ours" without $history.{incidents,incidentTime,incidentsWithoutCause} $history.replicas.items.properties.{incidents,left} spec.properties.runPolicy.properties.restartScope
 check "it is served" comes dropped restart_scope
 job part 0 1 Never
 check "a part of the history is not kept" comes 1 not_kept

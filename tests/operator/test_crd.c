@@ -251,7 +251,7 @@ static struct job_status full_status(struct arena *arena)
     status.history.failures = 4;
     status.history.attempt = 1;
     status.history.known = true;
-    status.history.incidents = status.history.unexplained = 1;
+    status.history.incidents = status.history.incidents_without_cause = 1;
     status.history.incident_ms = 1000;
     return status;
 }

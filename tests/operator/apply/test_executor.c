@@ -336,7 +336,7 @@ static void any_field_that_is_not_kept_is_told(void **state)
                               .incidents = 1,
                               .attempt = 1,
                               .incident_ms = 1000,
-                              .unexplained = 1,
+                              .incidents_without_cause = 1,
                               .formed = {1, 1}};
     const struct history_field *const tables[] = {history_fields, replica_history_fields};
     auto_arena struct arena *arena = arena_open();

@@ -53,11 +53,11 @@ static int32_t open_to(const struct simulation *s, const struct pod *pod)
     return open;
 }
 
-static int32_t unexplained(const struct simulation *s)
+static int32_t count_without_cause(const struct simulation *s)
 {
     int32_t count = 0;
     for (size_t i = 0; i < s->oracle.incident_count; i++)
-        count += s->oracle.incidents[i].unexplained;
+        count += s->oracle.incidents[i].without_cause;
     return count;
 }
 
@@ -65,17 +65,17 @@ static int32_t unexplained(const struct simulation *s)
 static void explain(struct simulation *s, int32_t count)
 {
     for (size_t i = 0; i < s->oracle.incident_count && count > 0; i++) {
-        count -= s->oracle.incidents[i].unexplained;
-        s->oracle.incidents[i].unexplained = false;
+        count -= s->oracle.incidents[i].without_cause;
+        s->oracle.incidents[i].without_cause = false;
     }
 }
 
-static void open_incident(struct simulation *s, bool is_unexplained)
+static void open_incident(struct simulation *s, bool without_cause)
 {
     struct oracle *oracle = &s->oracle;
     assert_true(oracle->incident_count < SIMULATION_MAX_UIDS);
     oracle->incidents[oracle->incident_count++] =
-        (struct oracle_incident){.unexplained = is_unexplained};
+        (struct oracle_incident){.without_cause = without_cause};
     oracle->incident_ms = s->seen.now_ms;
 }
 
@@ -93,17 +93,17 @@ static void forget_incidents(struct simulation *s)
 
 static int32_t count_ends(struct simulation *s, const struct pod *pod, int32_t ends, bool lost_peer)
 {
-    int32_t open = open_to(s, pod), known = unexplained(s);
-    int32_t part = lost_peer || open < known ? open : known;
-    part = part < ends ? part : ends;
-    if (part < ends)
+    int32_t open = open_to(s, pod), known = count_without_cause(s);
+    int32_t mine = lost_peer || open < known ? open : known;
+    mine = mine < ends ? mine : ends;
+    if (mine < ends)
         explain(s, INT32_MAX);
     else if (!lost_peer)
-        explain(s, part);
-    for (int32_t i = part; i < ends; i++)
+        explain(s, mine);
+    for (int32_t i = mine; i < ends; i++)
         open_incident(s, lost_peer);
     take_part(s, pod);
-    return ends - part;
+    return ends - mine;
 }
 
 /* ---- the job ---- */
@@ -208,7 +208,7 @@ static void look_at_leaving(struct simulation *s, const struct pod *pod,
         s->oracle.completed[pod->type][pod->index])
         return;
     *left = true;
-    if (!unexplained(s) || open_to(s, pod) == 0)
+    if (!count_without_cause(s) || open_to(s, pod) == 0)
         open_incident(s, false);
     explain(s, INT32_MAX);
     take_part(s, pod);

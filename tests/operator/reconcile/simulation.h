@@ -13,7 +13,7 @@
 /* Something that made replicas leave, and which of them left for it. */
 struct oracle_incident {
     bool of[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
-    bool unexplained; /* only ends that a lost peer explains were seen */
+    bool without_cause; /* only ends that a lost peer explains were seen */
 };
 
 /* What was counted and is complete, by independent rules: tables of every pod and every incident
