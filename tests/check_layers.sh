@@ -35,7 +35,7 @@ operator/kube/watch.[ch]:base/.*|operator/kube/watch.h
 operator/leader/lease.[ch]:base/(backoff|clock).h|operator/leader/lease.h
 operator/manifest/pod.[ch]:base/(contract|mem|str).h|operator/job/.*|operator/(reconcile/restart|manifest/pod).h
 operator/apply/(expectations|steps).[ch]:base/(error|mem).h|operator/job/.*|operator/(reconcile/plan|apply/(expectations|steps)).h
-operator/apply/job_memory.[ch]:base/(mem|table).h|operator/job/(job_status|types).h|operator/apply/(event_budget|expectations|job_memory).h
+operator/apply/job_record.[ch]:base/(mem|table).h|operator/job/(job_status|types).h|operator/apply/(event_budget|expectations|job_record).h
 operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(types|names)).h

@@ -29,8 +29,8 @@ static void end_run(struct run *run)
     struct executor *executor = run->executor;
     table_remove(&executor->runs, &run->entry);
     int64_t patience_ms = run->invalid ? INVALID_RETRY_MS : EXPECT_MAX_MS;
-    run->memory->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
-    run->memory->relisted = run->invalid; /* no change was made that should be heard of */
+    run->record->expect_until_ms = executor->options.clocks->steady_ms() + patience_ms;
+    run->record->relisted = run->invalid; /* no change was made that should be heard of */
 }
 
 static void free_run(struct run *run)
@@ -49,15 +49,15 @@ static void finish(struct run *run)
     int64_t taken_ms = options->clocks->wall_ms() + NAME_TAKEN_RETRY_MS;
     if (run->taken && (!requeue_ms || requeue_ms > taken_ms))
         requeue_ms = taken_ms;
-    if (run->went_well && !run->refused && job_memory_clear_refusal(run->memory) && !requeue_ms)
+    if (run->went_well && !run->refused && job_record_clear_refusal(run->record) && !requeue_ms)
         requeue_ms = options->clocks->wall_ms(); /* to report that nothing is in the way any more */
     const struct error *failure = steps_failure(run->steps);
     const struct executor_outcome outcome = {
         .failure = failure,
-        .is_new = job_memory_set_failure(run->memory, failure ? failure->msg : NULL),
+        .is_new = job_record_set_failure(run->record, failure ? failure->msg : NULL),
         .written = run->written,
         .job_deleted = run->job_deleted,
-        .expects_changes = !expectations_is_empty(run->memory->expect),
+        .expects_changes = !expectations_is_empty(run->record->expect),
         .requeue_ms = requeue_ms,
     };
     end_run(run);
@@ -82,7 +82,7 @@ static void record_refusal(struct run *run, const struct action *action, const s
     if (run->refused || !refused)
         return;
     run->refused = true;
-    job_memory_refuse(run->memory, err->msg);
+    job_record_refuse(run->record, err->msg);
 }
 
 /* A CustomResourceDefinition of somebody else's (Kubeflow's) or of an earlier version (Helm
@@ -97,7 +97,7 @@ static void check_history_kept(struct run *run, const struct job_status *written
     struct executor *executor = run->executor;
     auto_arena struct arena *arena = arena_open();
     const char *lost = manifest_lost_history(&written->history, json_get(status, "history"), arena);
-    bool is_first = job_memory_set_history_kept(run->memory, written, !lost);
+    bool is_first = job_record_set_history_kept(run->record, written, !lost);
     bool is_news = lost && !executor->history_pruned;
     executor->history_pruned = lost;
     if (!lost)
@@ -123,12 +123,12 @@ static void check_history_kept(struct run *run, const struct job_status *written
 static void record_result(struct run *run, const struct action *action, const struct json *answer,
                           const struct error *err)
 {
-    struct expectations *expect = run->memory->expect;
+    struct expectations *expect = run->record->expect;
     const char *before = text_at(run->object, "resourceVersion");
     const char *after = text_at(answer, "resourceVersion");
     if (action->kind == ACTION_SET_STATUS) {
         run->written = action->status;
-        job_memory_drop_unconfirmed(run->memory);
+        job_record_drop_unconfirmed(run->record);
         check_history_kept(run, action->status, answer);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expectations_newer(expect, before);
@@ -144,10 +144,10 @@ static void record_result(struct run *run, const struct action *action, const st
 static void record_unconfirmed(struct run *run, const struct action *action, enum error_code code)
 {
     if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
-        job_memory_add_unconfirmed(run->memory, run->status, action->status);
+        job_record_add_unconfirmed(run->record, run->status, action->status);
     run->invalid = code == ERR_INPUT;
     if (run->invalid || code == ERR_CONFLICT)
-        expectations_newer(run->memory->expect, text_at(run->object, "resourceVersion"));
+        expectations_newer(run->record->expect, text_at(run->object, "resourceVersion"));
 }
 
 static void on_done(void *context, const struct json *answer, const struct error *err);
@@ -207,68 +207,68 @@ static void on_done(void *context, const struct json *answer, const struct error
 void executor_forget(struct executor *executor, const char *key)
 {
     assert(!table_find(&executor->runs, key));
-    job_memory_forget(&executor->memories, key);
+    job_record_forget(&executor->records, key);
 }
 
 /* The time to wait is over and something is missing: it may be read anew, once. */
-static bool relist_unseen(const struct executor *executor, struct job_memory *memory,
+static bool relist_unseen(const struct executor *executor, struct job_record *record,
                           const struct snapshot *snapshot, const char *version)
 {
     const struct executor_options *options = &executor->options;
     /* When the plan was over: a watch that has said anything since then is alive, and is not listed
      * again. */
-    int64_t since_ms = memory->expect_until_ms - EXPECT_MAX_MS;
+    int64_t since_ms = record->expect_until_ms - EXPECT_MAX_MS;
     bool missing[EXPECTATION_KINDS], again = false;
-    if (memory->relisted || !options->unseen_change)
+    if (record->relisted || !options->unseen_change)
         return false;
-    expectations_missing(memory->expect, snapshot, version, missing);
+    expectations_missing(record->expect, snapshot, version, missing);
     for (int kind = 0; kind < EXPECTATION_KINDS; kind++)
         again |= missing[kind] && options->unseen_change(options->context, kind, since_ms);
-    memory->relisted = again;
+    record->relisted = again;
     return again;
 }
 
 int64_t executor_wait_ms(struct executor *executor, const char *key,
                          const struct snapshot *snapshot, const struct json *object)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
-    if (!memory || !memory->expect)
+    struct job_record *record = job_record_find(&executor->records, key, snapshot->job->uid);
+    if (!record || !record->expect)
         return 0;
     const char *text = text_at(object, "resourceVersion"), *version = text ? text : "";
     int64_t now_ms = executor->options.clocks->steady_ms();
-    bool met = expectations_is_met(memory->expect, snapshot, version);
-    if (!met && now_ms >= memory->expect_until_ms &&
-        relist_unseen(executor, memory, snapshot, version))
-        memory->expect_until_ms = now_ms + EXPECT_MAX_MS;
-    if (!met && now_ms < memory->expect_until_ms)
-        return memory->expect_until_ms - now_ms;
-    expectations_close(memory->expect);
-    memory->expect = NULL;
+    bool met = expectations_is_met(record->expect, snapshot, version);
+    if (!met && now_ms >= record->expect_until_ms &&
+        relist_unseen(executor, record, snapshot, version))
+        record->expect_until_ms = now_ms + EXPECT_MAX_MS;
+    if (!met && now_ms < record->expect_until_ms)
+        return record->expect_until_ms - now_ms;
+    expectations_close(record->expect);
+    record->expect = NULL;
     return 0;
 }
 
 const char *executor_refused(struct executor *executor, const char *key, const char *uid)
 {
-    const struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
-    return memory ? memory->refused : NULL;
+    const struct job_record *record = job_record_find(&executor->records, key, uid);
+    return record ? record->refused : NULL;
 }
 
 bool executor_clear_refusal(struct executor *executor, const char *key, const char *uid)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
-    return memory && job_memory_clear_refusal(memory);
+    struct job_record *record = job_record_find(&executor->records, key, uid);
+    return record && job_record_clear_refusal(record);
 }
 
 const struct job_status *executor_restore_history(struct executor *executor, const char *key,
                                                   const char *uid, const struct job_status *seen)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, uid);
-    return memory ? job_memory_restore_history(memory, seen) : seen;
+    struct job_record *record = job_record_find(&executor->records, key, uid);
+    return record ? job_record_restore_history(record, seen) : seen;
 }
 
 void executor_prune_histories(struct executor *executor)
 {
-    job_memory_prune_histories(&executor->memories);
+    job_record_prune_histories(&executor->records);
     executor->history_pruned = false;
 }
 
@@ -281,8 +281,8 @@ bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before)
 {
-    struct job_memory *memory = job_memory_find(&executor->memories, key, snapshot->job->uid);
-    return memory && job_memory_confirm_write(memory, snapshot->status, arena, ret_before);
+    struct job_record *record = job_record_find(&executor->records, key, snapshot->job->uid);
+    return record && job_record_confirm_write(record, snapshot->status, arena, ret_before);
 }
 
 /* ---- life cycle ---- */
@@ -312,7 +312,7 @@ void executor_close(struct executor *executor)
     if (!executor)
         return;
     table_each(&executor->runs, drop_entry, NULL);
-    job_memory_free_all(&executor->memories);
+    job_record_free_all(&executor->records);
     inflight_cancel_all(executor, &executor->events);
     table_free(&executor->runs);
     free(executor);
@@ -332,9 +332,9 @@ void executor_start(struct executor *executor, const char *key, const struct job
     run->key = xstrdup(key);
     run->entry.key = run->key;
     run->executor = executor;
-    run->memory = job_memory_take(&executor->memories, key, job->uid);
-    expectations_close(run->memory->expect);
-    run->memory->expect = expectations_open();
+    run->record = job_record_take(&executor->records, key, job->uid);
+    expectations_close(run->record->expect);
+    run->record->expect = expectations_open();
     run->job = job;
     run->object = object;
     run->status = status;

@@ -156,7 +156,7 @@ static bool is_one_of_many(const struct action *event)
 void inflight_record_event(struct run *run, const struct action *event)
 {
     struct executor *executor = run->executor;
-    struct event_budget *budget = &run->memory->budget;
+    struct event_budget *budget = &run->record->budget;
     int64_t steady_ms = executor->options.clocks->steady_ms();
     if (is_repeated(event) && !event_budget_is_new(budget, event->message, steady_ms))
         return;

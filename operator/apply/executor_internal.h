@@ -4,7 +4,7 @@
 
 #include "base/table.h"
 #include "operator/apply/executor.h"
-#include "operator/apply/job_memory.h"
+#include "operator/apply/job_record.h"
 #include "operator/apply/steps.h"
 
 /* A plan in progress. */
@@ -12,7 +12,7 @@ struct run {
     struct table_entry entry;
     char *key;
     struct executor *executor;
-    struct job_memory *memory;
+    struct job_record *record;
     const struct job *job;
     const struct json *object;
     const struct job_status *status; /* before the plan */
@@ -22,7 +22,7 @@ struct run {
     bool job_deleted;
     bool taken;          /* a create found its name taken */
     bool went_well;      /* an action succeeded */
-    bool refused;        /* an action was refused: memory has the message */
+    bool refused;        /* an action was refused: the record has the message */
     struct error exists; /* why the autoscaler was not created: one of its name exists, which may be
                             the job's */
     bool invalid;        /* the API server found the status invalid */
@@ -41,7 +41,7 @@ struct executor {
     struct kube *kube;
     struct executor_options options;
     const char *autoscaling_version; /* NULL: not known yet */
-    struct table runs, memories;
+    struct table runs, records;
     struct inflight *events;
     size_t event_count;
     uint64_t event_number;

@@ -1,7 +1,7 @@
-/* What the executor remembers of a job from one plan to the next. An operator that restarts does
- * without it. */
-#ifndef SHOAL_OPERATOR_APPLY_JOB_MEMORY_H
-#define SHOAL_OPERATOR_APPLY_JOB_MEMORY_H
+/* What the executor keeps of a job from one plan to the next, beyond the job's status. An operator
+ * that restarts does without it. */
+#ifndef SHOAL_OPERATOR_APPLY_JOB_RECORD_H
+#define SHOAL_OPERATOR_APPLY_JOB_RECORD_H
 
 #include "base/table.h"
 #include "operator/apply/event_budget.h"
@@ -19,7 +19,7 @@ struct unconfirmed {
     int count;
 };
 
-struct job_memory {
+struct job_record {
     struct table_entry entry;
     char *key;
     char *uid; /* of the job: another job may have taken its name */
@@ -34,41 +34,41 @@ struct job_memory {
      * another version. */
     struct arena *kept_arena;     /* of `kept` */
     struct job_status *kept;      /* the last status written whose history was pruned; NULL: none */
-    struct arena *restored_arena; /* of what job_memory_restore_history returned last */
+    struct arena *restored_arena; /* of what job_record_restore_history returned last */
 };
 
-/* The memory of the job with this UID; NULL: there is none. */
-struct job_memory *job_memory_find(const struct table *memories, const char *key, const char *uid);
+/* The record of the job with this UID; NULL: there is none. */
+struct job_record *job_record_find(const struct table *records, const char *key, const char *uid);
 /* The same, created if there is none. Forgets another job of this key. */
-struct job_memory *job_memory_take(struct table *memories, const char *key, const char *uid);
-void job_memory_forget(struct table *memories, const char *key);
+struct job_record *job_record_take(struct table *records, const char *key, const char *uid);
+void job_record_forget(struct table *records, const char *key);
 /* Frees the table too. */
-void job_memory_free_all(struct table *memories);
+void job_record_free_all(struct table *records);
 
-void job_memory_refuse(struct job_memory *memory, const char *text); /* copies */
-bool job_memory_clear_refusal(struct job_memory *memory); /* returns whether anything was refused */
+void job_record_refuse(struct job_record *record, const char *text); /* copies */
+bool job_record_clear_refusal(struct job_record *record); /* returns whether anything was refused */
 
 /* Adds a write to those over the same status `before`; forgets those over another one. Copies. */
-void job_memory_add_unconfirmed(struct job_memory *memory, const struct job_status *before,
+void job_record_add_unconfirmed(struct job_record *record, const struct job_status *before,
                                 const struct job_status *tried);
-void job_memory_drop_unconfirmed(struct job_memory *memory);
-/* Compares the unconfirmed writes with the status that job_memory_restore_history returned. Returns
+void job_record_drop_unconfirmed(struct job_record *record);
+/* Compares the unconfirmed writes with the status that job_record_restore_history returned. Returns
  * whether one of them succeeded; *ret_before is then the status before it, in `arena`. Forgets the
  * writes once one is confirmed or the status has changed otherwise. */
-bool job_memory_confirm_write(struct job_memory *memory, const struct job_status *seen,
+bool job_record_confirm_write(struct job_record *record, const struct job_status *seen,
                               struct arena *arena, struct job_status *ret_before);
 
 /* The status was written, and its history came back or was pruned. Copies. Returns whether it was
  * pruned for the first time. */
-bool job_memory_set_history_kept(struct job_memory *memory, const struct job_status *written,
+bool job_record_set_history_kept(struct job_record *record, const struct job_status *written,
                                  bool came_back);
 /* Another operator may have counted: no history is restored any more. */
-void job_memory_prune_histories(struct table *memories);
+void job_record_prune_histories(struct table *records);
 /* `seen`, with its history restored if the API server pruned it. Lives until the next call. */
-const struct job_status *job_memory_restore_history(struct job_memory *memory,
+const struct job_status *job_record_restore_history(struct job_record *record,
                                                     const struct job_status *seen);
 
 /* failure: the last plan's error message; NULL: it succeeded. Returns whether the plan failed in
  * another way than the one before it. */
-bool job_memory_set_failure(struct job_memory *memory, const char *failure);
+bool job_record_set_failure(struct job_record *record, const char *failure);
 #endif
