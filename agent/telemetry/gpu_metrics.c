@@ -1,5 +1,6 @@
 #include "agent/telemetry/gpu_metrics.h"
 
+#include "agent/telemetry/xid.h"
 #include "base/exposition.h"
 #include "base/mem.h"
 
@@ -238,7 +239,8 @@ static void add_dcgm_xids(const struct page *p)
         snprintf(number, sizeof number, "%.0f", g->value[GPU_LAST_XID]);
         open_dcgm(p, name, g);
         exposition_label("err_code", number, p->out);
-        exposition_label("err_msg", gpu_xid_text((uint64_t)g->value[GPU_LAST_XID]), p->out);
+        const struct xid *xid = xid_find((uint64_t)g->value[GPU_LAST_XID]);
+        exposition_label("err_msg", xid ? xid->meaning : "", p->out);
         str_printf(p->out, "} %s\n", number);
     }
 }

@@ -1,6 +1,7 @@
 #include "agent/telemetry/gpu_poller.h"
 
 #include "agent/telemetry/nvml.h"
+#include "agent/telemetry/xid.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,14 +15,20 @@
 
 enum {
     PAGE_MAX_BYTES = 512 * 1024,
-    NAP_MS = 200,        /* the end is noticed within a nap */
-    LAST_EVENTS_MAX = 64 /* looked for at the end */
+    NAP_MS = 200,         /* the end is noticed within a nap */
+    LAST_EVENTS_MAX = 64, /* looked for at the end */
+    LOGGED_MAX = GPU_MAX * GPU_MAX_XIDS
 };
 
 struct gpu_poller {
     struct gpu_poller_setting setting;
     struct nvml *nvml;
     struct str text;
+    struct {
+        int gpu;
+        uint64_t xid;
+    } logged[LOGGED_MAX]; /* each once */
+    int logged_count;
     pthread_t thread;
     bool runs;
     atomic_bool ends;
@@ -38,13 +45,34 @@ static void give_page(struct gpu_poller *p)
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
 }
 
-/* People look here first when a GPU's work has failed, and NVIDIA's pages are about
- * these numbers. */
-static void log_xid(int gpu, uint64_t xid)
+/* Whether this GPU reports it for the first time. Past the limit nothing is new: the metric goes on
+ * counting. */
+static bool is_new(struct gpu_poller *p, int gpu, uint64_t xid)
 {
-    const char *text = gpu_xid_text(xid);
-    if (gpu >= 0)
-        log_warning("GPU %d reports Xid %" PRIu64 "%s%s", gpu, xid, text[0] ? ": " : "", text);
+    for (int i = 0; i < p->logged_count; i++)
+        if (p->logged[i].gpu == gpu && p->logged[i].xid == xid)
+            return false;
+    if (p->logged_count == LOGGED_MAX)
+        return false;
+    p->logged[p->logged_count].gpu = gpu;
+    p->logged[p->logged_count++].xid = xid;
+    return true;
+}
+
+/* People look here first when a GPU's work has failed, and NVIDIA's pages are about these numbers.
+ * An ill GPU may report the same again and again. */
+static void log_xid(struct gpu_poller *p, int gpu, uint64_t number)
+{
+    const struct xid *xid = xid_find(number);
+    if (gpu < 0 || !is_new(p, gpu, number))
+        return;
+    if (xid)
+        log_warning("GPU %d reports Xid %" PRIu64 ": %s (%s): %s", gpu, number, xid->meaning,
+                    xid->mnemonic, xid_action_text(xid->action));
+    else
+        log_warning("GPU %d reports Xid %" PRIu64
+                    ": look it up at https://docs.nvidia.com/deploy/xid-errors",
+                    gpu, number);
 }
 
 /* Waits until a GPU reports a critical error, but not longer; reports it. */
@@ -54,7 +82,7 @@ static bool look(struct gpu_poller *p, int timeout_ms)
     uint64_t xid;
     bool is_ill = nvml_wait(p->nvml, timeout_ms, &gpu, &xid);
     if (is_ill)
-        log_xid(gpu, xid);
+        log_xid(p, gpu, xid);
     return is_ill;
 }
 

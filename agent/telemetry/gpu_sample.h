@@ -55,8 +55,6 @@ struct gpu_xid {
     uint64_t xid;
     int64_t count;
 };
-/* "GPU has fallen off the bus" of 79; "" of one that few meet. (NVIDIA's "Xid Errors".) */
-const char *gpu_xid_text(uint64_t xid);
 
 struct gpu_sample {
     int gpu;                   /* as CUDA counts those that this process may see */

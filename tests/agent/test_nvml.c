@@ -264,7 +264,7 @@ static void take_page(void *ctx, const char *text, size_t bytes)
     pthread_mutex_unlock(&seen->lock);
 }
 
-static struct gpu_poller *poll_fake(struct seen *seen)
+static struct gpu_poller *poll_fake(const char *kind, struct seen *seen)
 {
     const struct gpu_poller_setting setting = {.pci = gpus,
                                                .gpus = 2,
@@ -275,7 +275,7 @@ static struct gpu_poller *poll_fake(struct seen *seen)
                                                .ctx = seen};
     struct gpu_poller *poller;
     struct error err;
-    setenv("FAKE_NVML", "xid", 1);
+    setenv("FAKE_NVML", kind, 1);
     assert_ok(gpu_poller_open(&poller, &setting, &err), &err);
     return poller;
 }
@@ -285,7 +285,7 @@ static void a_critical_error_is_on_the_page_at_once(void **state)
 {
     (void)state;
     static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
-    struct gpu_poller *poller = poll_fake(&seen);
+    struct gpu_poller *poller = poll_fake("xid", &seen);
     pthread_mutex_lock(&seen.lock);
     assert_non_null(strstr(seen.page, "DCGM_FI_DRIVER_VERSION=\"550.54.15\""));
     while (!strstr(seen.page, "xid=\"79\"} 2\n"))
@@ -303,9 +303,34 @@ static void a_critical_error_is_seen_before_the_end(void **state)
 {
     (void)state;
     static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
-    gpu_poller_close(poll_fake(&seen));
+    gpu_poller_close(poll_fake("xid", &seen));
     assert_non_null(strstr(seen.page, "xid=\"31\"} 1\n"));
     assert_non_null(strstr(seen.page, "xid=\"79\"} 2\n"));
+}
+
+/* Each Xid once, however often it comes, with what to do; the metric counts all. */
+static void a_critical_error_is_logged_once_with_what_to_do(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "GPU 1 reports Xid 48: double bit ECC error (ROBUST_CHANNEL_GPU_ECC_DBE): reset the GPU "
+        "before it is used again\n",
+        "GPU 1 reports Xid 63: row remapping recorded (INFOROM_DRAM_RETIREMENT_EVENT): the GPU "
+        "needs no action\n",
+        "GPU 1 reports Xid 900: look it up at https://docs.nvidia.com/deploy/xid-errors\n",
+    };
+    static struct seen seen = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
+    char told[2000];
+    support_stderr_begin();
+    gpu_poller_close(poll_fake("xid=48,900,48,63,48,900", &seen));
+    support_stderr_end(told, sizeof told);
+    for (size_t i = 0; i < array_length(lines); i++) {
+        const char *first = strstr(told, lines[i]);
+        assert_non_null(first);
+        assert_null(strstr(first + 1, lines[i]));
+    }
+    assert_non_null(strstr(seen.page, "xid=\"48\"} 3\n"));
+    assert_non_null(strstr(seen.page, "xid=\"900\"} 2\n"));
 }
 
 int main(int argc, char **argv)
@@ -324,6 +349,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(our_own_names_are_the_default),
         cmocka_unit_test(a_critical_error_is_on_the_page_at_once),
         cmocka_unit_test(a_critical_error_is_seen_before_the_end),
+        cmocka_unit_test(a_critical_error_is_logged_once_with_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

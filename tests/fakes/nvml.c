@@ -1,7 +1,7 @@
 /* A libnvidia-ml.so.1 for machines without a driver: GPUs with known values. What nvmlInit_v2 finds
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
- * no memory sensor); "xid" (the second GPU falls off the bus); "process=N" (which has the second
- * GPU); else two GPUs that tell all. */
+ * no memory sensor); "xid" (the second GPU falls off the bus), "xid=N,N..." (it reports these);
+ * "process=N" (which has the second GPU); else two GPUs that tell all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { UNINITIALIZED = 1, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
+enum { MAX_XIDS = 16 };
 enum { GPUS = 2, FIRST_BUS = 0xa0 }; /* where the emulated GPUs are, too */
 
 static struct nvml_device_ {
@@ -24,10 +25,22 @@ static struct nvml_gpm_sample_ {
     int gpu, taken;
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
-static bool is_ampere, has_xid;
+static bool is_ampere;
+static unsigned long long xids[MAX_XIDS];
+static int xid_count;
 static unsigned second_process;
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+static void read_xids(const char *kind)
+{
+    xid_count = 0;
+    if (strncmp(kind, "xid", 3) != 0)
+        return;
+    const char *list = kind[3] ? kind + 3 : "=31,79,79";
+    for (char *end; *list && xid_count < MAX_XIDS; list = end)
+        xids[xid_count++] = strtoull(list + 1, &end, 10);
+}
 
 int nvmlInit_v2(void)
 {
@@ -35,7 +48,7 @@ int nvmlInit_v2(void)
     if (kind && strcmp(kind, "no-driver") == 0)
         return DRIVER_NOT_LOADED;
     is_ampere = kind && strcmp(kind, "ampere") == 0;
-    has_xid = kind && strcmp(kind, "xid") == 0;
+    read_xids(kind ? kind : "");
     if (!kind || sscanf(kind, "process=%u", &second_process) != 1)
         second_process = 2;
     memset(&events, 0, sizeof events);
@@ -224,9 +237,8 @@ int nvmlDeviceRegisterEvents(nvml_device device, unsigned long long types, nvml_
 
 int nvmlEventSetWait_v2(nvml_event_set set, struct nvml_event *event, unsigned timeout_ms)
 {
-    if (has_xid && set->watches[1] && set->told < 3) {
-        *event = (struct nvml_event){&gpus[1], NVML_EVENT_XID, set->told == 0 ? 31 : 79, 0, 0};
-        set->told++;
+    if (set->watches[1] && set->told < xid_count) {
+        *event = (struct nvml_event){&gpus[1], NVML_EVENT_XID, xids[set->told++], 0, 0};
         return NVML_SUCCESS;
     }
     usleep(timeout_ms * 1000);
