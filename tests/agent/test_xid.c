@@ -11,23 +11,24 @@
 
 static void print_page(struct str *out)
 {
-    str_add(out,
-            "# Xids: the errors that NVIDIA's driver reports\n"
-            "\n"
-            "An agent on GPUs logs each Xid of a GPU once, with what it means and what to do. It "
-            "counts all of them in\n"
-            "`fsdp_gpu_xid_errors_total{xid}` ([monitoring.md](monitoring.md#gpus)).\n"
-            "\n"
-            "    GPU 3 reports Xid 79: GPU has fallen off the bus "
-            "(ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS): restart the machine\n"
-            "\n"
-            "What to do at once is what NVIDIA's catalog says, for Ampere and newer "
-            "([Xid Errors](https://docs.nvidia.com/deploy/xid-errors/)).\n"
-            "The meanings are Shoal's words. For a number that is not here, the log has the "
-            "catalog's address.\n"
-            "\n"
-            "| Xid | NVIDIA's mnemonic | meaning | what to do at once |\n"
-            "| --- | --- | --- | --- |\n");
+    str_add(
+        out,
+        "# Xids: the errors that NVIDIA's driver reports\n"
+        "\n"
+        "An agent on GPUs logs each Xid of a GPU once, with what it means and what to do. It "
+        "counts all of them in\n"
+        "`fsdp_gpu_xid_errors_total{xid}` ([monitoring.md](monitoring.md#gpus)).\n"
+        "\n"
+        "    GPU 3 reports Xid 62: internal micro-controller halt (PMU_HALT_ERROR): reset the GPU "
+        "before it is used again\n"
+        "\n"
+        "NVIDIA's catalog says what to do at once, for Ampere and newer: "
+        "[Xids](https://docs.nvidia.com/deploy/xid-errors/).\n"
+        "The meanings are Shoal's words. For a number that is not here, the log has the "
+        "catalog's address.\n"
+        "\n"
+        "| Xid | NVIDIA's mnemonic | meaning | what to do at once |\n"
+        "| --- | --- | --- | --- |\n");
     for (int i = 0; xid_at(i); i++) {
         const struct xid *xid = xid_at(i);
         str_printf(out, "| %llu | `%s` | %s | %s |\n", (unsigned long long)xid->number,
