@@ -95,7 +95,7 @@ agent/checkpoint/tensor_values.[ch]:base/error.h|kernels/dtype.h|agent/checkpoin
 agent/checkpoint/nonfinite.[ch]:base/error.h|agent/checkpoint/(nonfinite|checkpoint|safetensors|tensor_values).h
 agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json|families).h
 agent/checkpoint/pretrained_find_unsupported.[ch]:base/mem.h|agent/checkpoint/pretrained_unsupported.h
-agent/checkpoint/pretrained.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values|nonfinite).h|agent/(models/model|nn/module|shard/shard).h
+agent/checkpoint/pretrained(_load|_internal)?.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values|nonfinite).h|agent/(models/model|nn/module|shard/shard).h
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
