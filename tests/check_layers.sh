@@ -96,7 +96,7 @@ agent/checkpoint/nonfinite.[ch]:base/error.h|agent/checkpoint/(nonfinite|checkpo
 agent/checkpoint/pretrained_config.[ch]:base/.*|agent/checkpoint/pretrained(_config)?.h|agent/models/(architecture|config_json|families).h
 agent/checkpoint/pretrained_find_unsupported.[ch]:base/mem.h|agent/checkpoint/pretrained_unsupported.h
 agent/checkpoint/pretrained(_load|_internal)?.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/checkpoint/(pretrained.*|safetensors|tensor_values|nonfinite).h|agent/(models/model|nn/module|shard/shard).h
-agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|pretrained_index).h|agent/telemetry/json_row.h
+agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|tensor_values|nonfinite|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
 agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/store|config/config).h

@@ -2,8 +2,11 @@
 
 #include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/checkpoint_index.h"
+#include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/pretrained_index.h"
+#include "agent/checkpoint/tensor_values.h"
 #include "base/file.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +16,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { OTHER_MAX_BYTES = 64 << 20 };
+enum { OTHER_MAX_BYTES = 64 << 20, CHUNK_ELEMENTS = 1 << 16 };
 
 static void add_problem(struct inspection *in, const struct error *err)
 {
@@ -104,12 +107,50 @@ static void read_part(struct arena *arena, const char *path, const struct manife
     }
 }
 
+static int has_nonfinite(const struct safetensors *file, const struct safetensors_tensor *t,
+                         void *chunk, bool *ret_has, struct error *err)
+{
+    *ret_has = false;
+    for (int64_t done = 0; done < t->count && tensor_has_values(t->dtype) && !*ret_has;
+         done += CHUNK_ELEMENTS) {
+        struct nonfinite found;
+        int64_t count = t->count - done < CHUNK_ELEMENTS ? t->count - done : CHUNK_ELEMENTS;
+        if (safetensors_read(file, t, done, count, chunk, err) < 0)
+            return -1;
+        *ret_has = nonfinite_find(t->dtype, chunk, count, &found);
+    }
+    return 0;
+}
+
+/* What no run loads: once for a file, as often all of it has it. */
+static int check_values(const char *path, const struct manifest_file *listed,
+                        const struct safetensors *file, struct error *err)
+{
+    const struct safetensors_header *header = safetensors_header(file);
+    auto_free float *chunk = xmalloc(CHUNK_ELEMENTS * sizeof *chunk);
+    const char *first = NULL;
+    int count = 0;
+    for (int i = 0; i < header->tensor_count; i++) {
+        bool has;
+        if (has_nonfinite(file, &header->tensors[i], chunk, &has, err) < 0)
+            return -1;
+        first = has && !first ? header->tensors[i].name : first;
+        count += has;
+    }
+    if (count == 0)
+        return 0;
+    return error_set(err, ERR_INPUT, "%s/%s: NaN or infinity in %d of %d tensors, the first is %s",
+                     path, listed->path, count, header->tensor_count, first);
+}
+
 static int verify_tensors(const char *path, const struct manifest_file *listed, struct error *err)
 {
     struct safetensors *file;
     if (index_open_file(path, listed, &file, err) < 0)
         return -1;
     int result = index_verify_file(path, listed, file, err);
+    if (result == 0)
+        result = check_values(path, listed, file, err);
     safetensors_close(file);
     return result;
 }

@@ -53,10 +53,10 @@ struct inspection {
     bool verified;            /* the files were compared with their checksums */
 };
 
-/* verified: read all data and compare it with the checksums that checkpoints have; without it only
- * headers and sizes are looked at. Memory from `arena`. What is wrong with the thing becomes a
- * problem. Errors: ERR_NOT_FOUND if there is nothing at `path`, ERR_INPUT if it is none of the
- * kinds. */
+/* verified: read all data of checkpoints, compare it with their checksums and look for NaN and
+ * infinity; without it only headers and sizes are looked at. Memory from `arena`. What is wrong
+ * with the thing becomes a problem. Errors: ERR_NOT_FOUND if there is nothing at `path`, ERR_INPUT
+ * if it is none of the kinds. */
 int inspect_read(struct arena *arena, const char *path, bool verified,
                  struct inspection *ret_inspection, struct error *err);
 

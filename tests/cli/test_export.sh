@@ -76,6 +76,9 @@ diverge() {
 check "weights with NaN are not saved" fails 1 "checkpoint at step 8: rank 0: tensor model.embed_tokens.weight[0, 0] is NaN" diverge refused
 check "and nothing is left of them" test -z "$(ls "$work/refused")"
 check "but by who insists" diverge nan --allow_nonfinite
+check "inspect names their file" fails 1 "NaN or infinity in 10 of 10 tensors, the first is model.embed_tokens.weight" \
+    shoal inspect "$work/nan"
+check "but not at a quick look" shoal inspect --quick "$work/nan"
 check "nor are they exported" fails 2 "tensor model.embed_tokens.weight[0, 0] is NaN" shoal export "$work/nan" "$work/nan_out" "${config[@]}"
 check "or a part of them" test ! -e "$work/nan_out"
 check "but by who insists" shoal export "$work/nan" "$work/nan_out" --allow-nonfinite "${config[@]}"
