@@ -7,6 +7,7 @@
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/numa.h"
+#include "agent/launch/rank_memory.h"
 #include "agent/launch/stop.h"
 #include "agent/notices.h"
 #include "agent/report/banner.h"
@@ -177,6 +178,8 @@ static int train(const struct config *config, const struct topology *t,
         .alive_ctx = &heartbeat,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
+        .memory_fd = rank_memory_inherit(),
+        .now_us = clock_monotonic_us,
         .threads = thread_count(c, t, on_node),
         .restarted = t->restart_count > 0 || is_hyperpod(),
         .run = is_hyperpod() ? "" : t->run_id,

@@ -68,6 +68,7 @@ agent/launch/stop.[ch]:base/.*|agent/launch/stop.h
 agent/launch/launch.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*
+agent/launch/rank_memory.[ch]:base/(error|str).h|agent/launch/rank_memory.h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
 agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_dataset|launch/device_choice|models/families|models/model|shard/(optim|optim_kind|schedule|shard)|telemetry/(gpu_metrics|log_lines)|text/utf8).h
@@ -88,6 +89,7 @@ agent/checkpoint/checkpoint.*:base/.*|agent/comm/(agree|comm).h|agent/checkpoint
 agent/checkpoint/export_texts.[ch]:base/.*|agent/models/(architecture|config_json).h|agent/text/tokenizer.h|agent/checkpoint/export(_texts)?.h
 agent/checkpoint/export_checkpoint.[ch]:base/.*|kernels/(device|dtype|ops|random).h|agent/comm/comm.h|agent/models/(config_json|model).h|agent/text/tokenizer.h|agent/checkpoint/(export.*|checkpoint).h
 agent/checkpoint/export(_internal|_directory)?.[ch]:base/.*|agent/comm/(agree|comm).h|agent/checkpoint/(export.*|safetensors|tensor_values|nonfinite|pretrained_index).h
+agent/checkpoint/memory_snapshot.[ch]:base/error.h|agent/checkpoint/memory_snapshot.h
 agent/checkpoint/directory_lock.[ch]:base/.*|agent/checkpoint/directory_lock.h
 agent/checkpoint/pretrained_names.[ch]:base/(mem|str).h|agent/checkpoint/pretrained_names.h
 agent/checkpoint/pretrained_index.[ch]:base/.*|agent/checkpoint/pretrained_index.h
@@ -108,6 +110,8 @@ agent/plan/.*:base/.*|kernels/(device|ops).h|agent/(config/config|models/.*|nn/t
 agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
 agent/trainer/step_totals.[ch]:base/(error|mem).h|kernels/device.h|agent/(comm/comm|models/model|shard/shard|trainer/step_totals).h
 agent/trainer/data_cursor.[ch]:base/error.h|agent/(batches/batch_source|config/config|plan/trainer_settings|trainer/data_cursor).h
+agent/trainer/memory_interval.[ch]:agent/trainer/memory_interval.h
+agent/trainer/memory_recovery.[ch]:base/mem.h|agent/(checkpoint/memory_snapshot|comm/agree|trainer/memory_recovery).h
 agent/trainer/host_state.[ch]:base/mem.h|agent/(checkpoint/checkpoint|shard/optim|shard/shard|trainer/host_state).h
 agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topology|nn/module|plan/.*|shard/shard|telemetry/.*|trainer/trainer).h|agent/report/.*
 agent/generate/.*:base/.*|kernels/(device|ops|random).h|agent/(checkpoint/pretrained.*|comm/comm|models/.*|shard/.*|text/tokenizer).h|agent/generate/.*

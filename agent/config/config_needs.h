@@ -32,6 +32,10 @@
     NEED(EVAL_STEPS, "eval.eval_strategy=steps", c->eval.strategy == EVAL_STEPS)                   \
     NEED(EVALUATION, "an eval.eval_strategy", c->eval.strategy != EVAL_NO)                         \
     NEED(CHECKPOINTS, "checkpoint.dir", c->checkpoint.dir[0])                                      \
+    NEED(SOMETHING_KEPT, "checkpoint.dir or runtime.max_restarts",                                 \
+         c->checkpoint.dir[0] || c->runtime.max_restarts > 0)                                      \
+    NEED(AUTO_RESUME, "checkpoint.auto_resume or checkpoint.resume_from_checkpoint",               \
+         c->checkpoint.auto_resume || c->checkpoint.resume[0])                                     \
     NEED(PREFIX, "{prefix} in checkpoint.name_format",                                             \
          strstr(c->checkpoint.name_format, "{prefix"))                                             \
     NEED(RESUME, "checkpoint.dir or checkpoint.resume_from_checkpoint",                            \

@@ -1,6 +1,7 @@
 #include "agent/launch/launch.h"
 
 #include "agent/launch/heartbeat.h"
+#include "agent/launch/rank_memory.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -42,6 +43,7 @@ struct round {
     int attempt;
     int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
+    int *memory;                   /* [local_size], which outlive the ranks; 0: none */
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
     int count, alive;
@@ -114,6 +116,7 @@ static void exec_rank(const struct round *round, int local_rank, const int fds[2
         _exit(EXIT_RETRYABLE);
     set_environment(round, local_rank);
     heartbeat_set_inheritable(heartbeat);
+    rank_memory_set_inheritable(round->memory[local_rank]);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             dup2(fds[i], i + 1);
@@ -396,6 +399,22 @@ static bool should_restart(struct round *round, int signals)
     return !round->is_stopped;
 }
 
+/* Only a launcher that starts ranks again has use for what they leave behind. */
+static int open_memory(struct round *round, struct error *err)
+{
+    int result = 0;
+    for (int i = 0; i < round->count && result == 0 && round->options->max_restarts > 0; i++)
+        result = rank_memory_open(i, &round->memory[i], err);
+    return result;
+}
+
+static void close_memory(const struct round *round)
+{
+    for (int i = 0; i < round->count; i++)
+        if (round->memory[i] > 0)
+            close(round->memory[i]);
+}
+
 int launch_count_gpus(void)
 {
     pid_t pid = fork();
@@ -429,16 +448,22 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
         return -1;
     }
     auto_free struct local_rank *ranks = xcalloc(count, sizeof *ranks);
+    auto_free int *memory = xcalloc(count, sizeof *memory);
     auto_free struct launch_stream *streams = xcalloc(2 * count, sizeof *streams);
     auto_free struct pollfd *fds = xcalloc(1 + 3 * count, sizeof *fds);
-    struct round round = {
-        .options = options, .ranks = ranks, .streams = streams, .fds = fds, .count = (int)count};
+    struct round round = {.options = options,
+                          .ranks = ranks,
+                          .memory = memory,
+                          .streams = streams,
+                          .fds = fds,
+                          .count = (int)count};
     choose_run_id(&round);
     choose_secret(&round);
-    int result;
-    do
-        result = run_round(&round, signals, &before, err);
-    while (result == 0 && should_restart(&round, signals));
+    int result = open_memory(&round, err);
+    while (result == 0 && (result = run_round(&round, signals, &before, err)) == 0 &&
+           should_restart(&round, signals))
+        ;
+    close_memory(&round);
     sigprocmask(SIG_SETMASK, &before, NULL);
     *ret_exit_code = round.exit_code;
     return result;

@@ -59,6 +59,7 @@ enum {
     RUN_PLAN_KERNELS = 64,
     RUN_PLAN_FORMS = 2, /* of a whole batch and of the last one */
     RUN_PLAN_LIBRARIES = 512 << 20,
+    RUN_PLAN_SNAPSHOTS = 2, /* in memory: one stays whole while the other is written */
 };
 
 /* Sizes of a language model's activations; L 0: not one. Then bytes of the pass that holds the
@@ -90,6 +91,7 @@ struct run_plan_facts {
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
     bool cpu_offload;                          /* what is persistent lies on the host */
     bool cuda_graphs;
+    bool memory_checkpoints; /* may be taken */
 };
 
 struct run_plan_strategy {
@@ -105,6 +107,8 @@ struct run_plan_strategy {
     int64_t allowance; /* for ops' scratch and for what is lost between tensors */
     /* All of it, activations included if they are known, by where it lies. */
     int64_t device, host;
+    int64_t memory_checkpoints; /* on the host, but no part of it: only where a launcher may start
+                                   the ranks again */
     int64_t reserve; /* of `device`, what tensors and scratch are cut from: all but the graphs */
     /* Per rank and optimizer step, by rings. */
     int64_t sent_in_group, sent_between_groups;

@@ -150,6 +150,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .accumulate_sharded = shard.accumulate_sharded,
         .cpu_offload = c->memory.cpu_offload,
         .cuda_graphs = c->runtime.cuda_graphs,
+        .memory_checkpoints = c->checkpoint.memory_every_steps != 0,
     };
     add_flops(c, model, ret_facts->flops_per_token);
     return 0;

@@ -50,6 +50,17 @@ static void add_strategy(const struct run_plan_strategy *s, enum shard_strategy 
     str_add(out, "\n");
 }
 
+static void add_memory_checkpoints(const struct run_plan_strategy *s, struct str *out)
+{
+    if (s->memory_checkpoints > 0)
+        str_printf(
+            out,
+            "Where a launcher may start the ranks again (runtime.max_restarts), checkpoints in "
+            "memory take %.3f GB more per rank on the host "
+            "(checkpoint.memory_every_steps=0: none)\n",
+            (double)s->memory_checkpoints / giga);
+}
+
 void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts *f,
                           enum shard_strategy current, struct str *out)
 {
@@ -76,6 +87,7 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
     for (size_t i = 0; i < array_length(rows) - (p->graphs ? 0 : 1); i++)
         str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, (double)rows[i].bytes / giga);
     str_add(out, p->activations ? "\n" : "; activations are not known for this model\n");
+    add_memory_checkpoints(s, out);
 }
 
 static void add_range(int low, int high, const char *what, struct str *out)
@@ -133,6 +145,7 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
     str_add(out, "\n");
+    add_memory_checkpoints(&p->strategies[current - FULL_SHARD], out);
     run_plan_print_advice(p, &current, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
@@ -162,6 +175,7 @@ static void add_strategy_json(const struct run_plan_strategy *s, enum shard_stra
         {"allowance_bytes", s->allowance},
         {"device_bytes", s->device},
         {"host_bytes", s->host},
+        {"memory_checkpoint_bytes", s->memory_checkpoints},
         {"sent_in_group_bytes", s->sent_in_group},
         {"sent_between_groups_bytes", s->sent_between_groups},
     };

@@ -89,11 +89,14 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
         telemetry_event(r->telemetry, &moment);
 }
 
-static void on_resumed(void *ctx, const char *path, int64_t step)
+static void on_resumed(void *ctx, const char *path, int64_t step, int64_t lost)
 {
     struct str line;
     str_init(&line, LINE_BYTES);
-    str_printf(&line, "Resumed at step %lld from %s\n", (long long)step, path);
+    str_printf(&line, "Resumed at step %lld from %s", (long long)step, path);
+    if (lost >= 0)
+        str_printf(&line, " (%lld step%s lost)", (long long)lost, lost == 1 ? "" : "s");
+    str_add(&line, "\n");
     print_line(ctx, &line);
 }
 

@@ -63,11 +63,12 @@ static void describe_schedule(const struct schedule *schedule, struct checkpoint
     state->decay_steps = schedule->decay_steps;
 }
 
-static void describe(struct checkpointer *c, const double sums[3])
+void checkpointer_describe(const struct checkpointer *c, const double sums[3], struct arena *arena,
+                           struct checkpoint_state *ret_state)
 {
     const struct data_position *at = &c->of.cursor->position;
     struct batch_source *train = c->of.cursor->train;
-    c->state = (struct checkpoint_state){
+    *ret_state = (struct checkpoint_state){
         .epoch = at->epoch,
         .epoch_samples = at->epoch_samples,
         .step = at->step,
@@ -86,9 +87,9 @@ static void describe(struct checkpointer *c, const double sums[3])
         .data = "", /* at an epoch's beginning, not at an end */
     };
     if (at->epoch_samples > 0)
-        c->state.data = arena_strdup(c->snapshot.arena, batch_source_state(train));
-    describe_schedule(c->of.schedule, &c->state);
-    snprintf(c->state.strategy, sizeof c->state.strategy, "%s", c->of.strategy);
+        ret_state->data = arena_strdup(arena, batch_source_state(train));
+    describe_schedule(c->of.schedule, ret_state);
+    snprintf(ret_state->strategy, sizeof ret_state->strategy, "%s", c->of.strategy);
 }
 
 static int take_snapshot(struct checkpointer *c, struct error *err)
@@ -96,12 +97,12 @@ static int take_snapshot(struct checkpointer *c, struct error *err)
     double sums[3];
     /* A copy in host memory: training goes on and changes the weights while the copy is written. */
     host_state_close(&c->snapshot);
-    host_state_open(c->of.shard, c->of.optim, &c->snapshot);
+    host_state_open(c->of.shard, c->of.optim, NULL, &c->snapshot);
     if (shard_is_first_replica(c->of.shard) && host_state_copy(&c->snapshot, TO_HOST, err))
         return -1;
     if (step_totals_reduce(c->of.totals, sums, err))
         return -1;
-    describe(c, sums);
+    checkpointer_describe(c, sums, c->snapshot.arena, &c->state);
     return 0;
 }
 

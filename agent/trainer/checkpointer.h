@@ -65,6 +65,10 @@ int checkpointer_save(struct checkpointer *checkpointer, enum save_when when, st
 bool checkpointer_save_has_ended(struct checkpointer *checkpointer);
 int checkpointer_end_save(struct checkpointer *checkpointer, struct error *err);
 
+/* Where the run is now; texts from `arena`. sums: of the epoch in progress, what is stored. */
+void checkpointer_describe(const struct checkpointer *checkpointer, const double sums[3],
+                           struct arena *arena, struct checkpoint_state *ret_state);
+
 /* checkpointer_lock.c, on rank 0: keeps other runs from writing into checkpoint.dir, which exists,
  * until checkpointer_close(). Waits some time for whoever writes there; is_restart: this run has
  * been started before. run: its id; NULL or "": not known. Notices if the file system has no locks,

@@ -29,17 +29,28 @@ static struct tensor_range tensor_range_of(const struct host_state *host,
     return out;
 }
 
-void host_state_open(struct shard *shard, struct optim *optim, struct host_state *host)
+int64_t host_state_bytes(struct shard *shard, struct optim *optim)
+{
+    int64_t count = 0;
+    for (int u = 0; u < shard_unit_count(shard); u++)
+        count += shard_get_unit(shard, u)->shard_count;
+    return count * (int64_t)dtype_bytes(shard_dtype(shard)) * (1 + optim_state_count(optim));
+}
+
+void host_state_open(struct shard *shard, struct optim *optim, void *memory,
+                     struct host_state *host)
 {
     *host = (struct host_state){.arena = arena_open(), .shard = shard, .optim = optim};
     host->tensors = 1 + optim_state_count(optim);
     int unit_count = shard_unit_count(shard);
     host->units = arena_array(host->arena, struct host_unit, unit_count);
-    size_t size = dtype_bytes(shard_dtype(shard));
-    for (int u = 0; u < unit_count; u++)
-        for (int i = 0; i < host->tensors; i++)
-            host->units[u].tensor[i] =
-                arena_alloc(host->arena, (size_t)shard_get_unit(shard, u)->shard_count * size);
+    char *at = memory ? memory : arena_alloc(host->arena, (size_t)host_state_bytes(shard, optim));
+    for (int u = 0; u < unit_count; u++) {
+        size_t bytes =
+            (size_t)shard_get_unit(shard, u)->shard_count * dtype_bytes(shard_dtype(shard));
+        for (int i = 0; i < host->tensors; i++, at += bytes)
+            host->units[u].tensor[i] = at;
+    }
     int count = 0, filled = 0;
     const struct param_range *ranges = shard_ranges(shard, &count);
     struct tensor_range *items =

@@ -16,7 +16,7 @@ struct host_unit {
 };
 
 struct host_state {
-    struct arena *arena; /* owns the buffers; NULL: not open */
+    struct arena *arena; /* owns the buffers, unless they were given; NULL: not open */
     struct shard *shard; /* not owned, as optim */
     struct optim *optim;
     struct host_unit *units;
@@ -24,8 +24,13 @@ struct host_state {
     struct tensor_ranges parts[CHECKPOINT_PARTS];
 };
 
-/* Buffers for all of this rank's slices, and the ranges that lie in them. */
-void host_state_open(struct shard *shard, struct optim *optim, struct host_state *host);
+/* Bytes of all of this rank's slices and optimizer state. */
+int64_t host_state_bytes(struct shard *shard, struct optim *optim);
+
+/* Buffers for all of this rank's slices, and the ranges that lie in them. memory: where the buffers
+ * lie, one behind the other; not owned. NULL: host_state's own. */
+void host_state_open(struct shard *shard, struct optim *optim, void *memory,
+                     struct host_state *host);
 void host_state_close(struct host_state *host); /* also one that is all zero */
 
 enum host_state_way { TO_HOST, TO_DEVICE };

@@ -59,6 +59,21 @@ void step_totals_set_share(struct step_totals *s, const double sums[3])
     memcpy(s->host->totals, sums, 3 * sizeof *sums);
 }
 
+void step_totals_keep(const struct step_totals *s, struct step_sums *ret_sums)
+{
+    memcpy(ret_sums->sums, s->host->sums, sizeof ret_sums->sums);
+    memcpy(ret_sums->totals, s->host->totals, sizeof ret_sums->totals);
+}
+
+void step_totals_restore(struct step_totals *s, const struct step_sums *sums)
+{
+    struct error ignored; /* as in step_totals_set() */
+    (void)stream_sync(s->stream, &ignored);
+    memcpy(s->host->sums, sums->sums, sizeof sums->sums);
+    memcpy(s->host->totals, sums->totals, sizeof sums->totals);
+    stream_copy(s->stream, s->sums, s->host->sums, sizeof s->host->sums);
+}
+
 int step_totals_fetch(struct step_totals *s, struct error *err)
 {
     stream_copy(s->stream, s->host->sums, s->sums, sizeof s->host->sums);

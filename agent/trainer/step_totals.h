@@ -48,6 +48,13 @@ void step_totals_set(struct step_totals *totals, double loss, double correct, do
 /* Sets the totals of all ranks as rank 0's share, so that going on counts nothing twice. */
 void step_totals_set_share(struct step_totals *totals, const double sums[3]);
 
+/* The sums as they stand on one rank between two steps; and back, bit by bit. */
+struct step_sums {
+    double sums[MODEL_MAX_SUMS], totals[MODEL_MAX_SUMS];
+};
+void step_totals_keep(const struct step_totals *totals, struct step_sums *ret_sums);
+void step_totals_restore(struct step_totals *totals, const struct step_sums *sums);
+
 /* Waits for all queued work and fetches the sums. */
 int step_totals_fetch(struct step_totals *totals, struct error *err);
 /* The sums over all ranks since they were last set; they are then rank 0's share. Collective;

@@ -409,6 +409,7 @@ void trainer_close(struct trainer *t)
         stream_sync(t->compute, &ignored);
     }
     trainer_close_profiler(t);
+    memory_saver_close(&t->memory_saver);
     checkpointer_close(&t->checkpointer);
     tape_close(t->tape);
     optim_close(t->optim);

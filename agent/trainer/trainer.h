@@ -65,7 +65,9 @@ struct trainer_listener {
     void (*saved)(void *ctx, const struct trainer_save *save);
     void (*save_failed)(void *ctx, int64_t step,
                         const char *why); /* the training goes on without it */
-    void (*resumed)(void *ctx, const char *path, int64_t step);
+    /* path: of a checkpoint, or TRAINER_MEMORY; lost: steps done before the restart that are to be
+     * done again; -1: it is not known. */
+    void (*resumed)(void *ctx, const char *path, int64_t step, int64_t lost);
     /* It was to go on from the latest checkpoint of the directory, which has none. */
     void (*began_anew)(void *ctx, const char *dir);
     /* Initial values came from there, NULL: they are drawn; warnings: what people should know of
@@ -81,6 +83,9 @@ struct trainer_listener {
 
 struct trainer;
 
+/* In the place of a checkpoint's path: memory that outlived the ranks. */
+#define TRAINER_MEMORY "memory"
+
 /* What the trainer needs to know of its rank and where that runs. */
 struct rank_env {
     struct comm *world;  /* moves host memory; used until trainer_close; not owned */
@@ -91,6 +96,8 @@ struct rank_env {
     int local_rank;           /* on this node: which of its GPUs */
     int local_size;           /* ranks on this node: HYBRID's default group */
     int threads;              /* CPU threads per op */
+    int memory_fd;            /* memory that outlives this rank (rank_memory.h); 0: none */
+    int64_t (*now_us)(void);  /* measures what checkpoints in memory cost; NULL without memory_fd */
     bool restarted;           /* this rank is known to have been started before (auto_resume) */
     const char *run;          /* the run's id, the same after a restart; "" or NULL: not known */
     const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */

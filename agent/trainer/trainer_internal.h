@@ -12,6 +12,7 @@
 #include "agent/trainer/checkpointer.h"
 #include "agent/trainer/data_cursor.h"
 #include "agent/trainer/host_state.h"
+#include "agent/trainer/memory_saver.h"
 #include "agent/trainer/phases.h"
 #include "agent/trainer/step_totals.h"
 #include "agent/trainer/trainer.h"
@@ -60,6 +61,7 @@ struct trainer {
     int64_t logged_memory;                  /* bytes; see trainer_log_memory() */
 
     struct checkpointer checkpointer;
+    struct memory_saver memory_saver;
     int64_t evaluated_step; /* the step behind which it was evaluated last; -1: never */
 };
 
@@ -95,6 +97,9 @@ int trainer_reserve_memory(struct trainer *t, struct error *err);
 void trainer_log_memory(struct trainer *t);
 /* Adds to an ERR_MEMORY what is free and what can be done. */
 void trainer_explain_memory(const struct trainer *t, struct error *err);
+/* Opens the memory that outlives this rank, with room for what training will take beside it.
+ * Collective. */
+int trainer_open_memory_saver(struct trainer *t, struct error *err);
 /* This rank's part of what its GPU has free: all ranks that have the GPU read it before any
  * reserves, and each takes the same part of the least that one of them read. */
 struct memory_share {

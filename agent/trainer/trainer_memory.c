@@ -101,6 +101,48 @@ int trainer_reserve_memory(struct trainer *t, struct error *err)
     return agree_all(t->world, t->compute, result, err);
 }
 
+_Static_assert((int)RUN_PLAN_SNAPSHOTS == (int)MEMORY_SNAPSHOT_SLOTS, "the plan counts them");
+
+/* Host memory that this rank has not taken yet, by the run's plan: what comes and goes within a
+ * step. */
+static int find_bytes_to_come(const struct trainer *t, int64_t *ret_bytes, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct run_plan_facts facts;
+    struct run_plan plan;
+    if (run_plan_facts_make(t->config, t->model, t->world->size, t->group_size, arena, &facts, err))
+        return -1;
+    run_plan_make(&facts, &plan);
+    const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
+    bool is_offloaded = t->config->memory.cpu_offload;
+    *ret_bytes = device_is_host(t->device) ? s->device + s->host - s->persistent
+                                           : s->host - (is_offloaded ? s->persistent : 0);
+    return 0;
+}
+
+int trainer_open_memory_saver(struct trainer *t, struct error *err)
+{
+    const struct agent_config *c = t->config;
+    struct memory_saver_run run = {
+        .checkpointer = &t->checkpointer,
+        .stream = t->compute,
+        .fd = t->env.memory_fd,
+        .now_us = t->env.now_us,
+        .local_size = t->env.local_size,
+        .every_steps = c->checkpoint.memory_every_steps,
+    };
+    /* Whoever wants restarts to begin anew gets that. */
+    if (!c->checkpoint.auto_resume && !c->checkpoint.resume[0])
+        run.every_steps = MEMORY_SAVER_OFF;
+    int result = find_bytes_to_come(t, &run.bytes_to_come, err);
+    if (agree_all(t->world, t->compute, result, err))
+        return -1;
+    return memory_saver_open(&t->memory_saver, &run, err) ||
+                   memory_saver_find(&t->memory_saver, err)
+               ? -1
+               : 0;
+}
+
 void trainer_log_memory(struct trainer *t)
 {
     struct memory_use use;

@@ -19,6 +19,7 @@ struct choice {
     char dir[PATH_MAX];  /* the directory of which it is the latest; "": asked for by name */
     bool own_only;       /* of those that this run saved */
     int64_t step;        /* if it is the latest of a directory */
+    bool from_memory;    /* the ranks' memory has more steps than all of that */
 };
 
 static bool has_file(const char *path, const char *name)
@@ -141,14 +142,24 @@ static void choose_scripts(struct trainer *t, struct choice *choice)
                                          path));
 }
 
+/* What memory holds is this run's own, and from behind what it began with: only a later one of a
+ * directory's is newer. */
+static bool memory_is_newest(const struct trainer *t, const struct choice *choice)
+{
+    bool is_latest = choice->path[0] && choice->dir[0];
+    int64_t step = t->memory_saver.found.step;
+    return step >= 0 && !(is_latest && choice->step > step);
+}
+
 /* A restart without a word of where from goes on only with what its own run saved, if it is known
  * which that is. */
 static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
 {
     const struct agent_config *c = t->config;
     const char *asked = c->checkpoint.resume;
-    bool must = strcmp(asked, "true") == 0;
-    if (must || strcmp(asked, "latest") == 0) {
+    bool has_memory = t->memory_saver.found.step >= 0;
+    bool must = strcmp(asked, "true") == 0 && !has_memory;
+    if (strcmp(asked, "true") == 0 || strcmp(asked, "latest") == 0) {
         choose_own_latest(t, must, choice);
         if (!choice->path[0] && !choice->outcome.failed)
             choose_scripts(t, choice);
@@ -161,7 +172,8 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         choice->own_only = t->checkpointer.run[0] != 0;
         choose_latest(t, c->checkpoint.dir, false, choice);
     }
-    if (choice->path[0] || choice->outcome.failed || !c->checkpoint.dir[0])
+    choice->from_memory = memory_is_newest(t, choice);
+    if (choice->path[0] || choice->outcome.failed || !c->checkpoint.dir[0] || has_memory)
         return;
     if (asked[0])
         t->listener->began_anew(t->listener->ctx, c->checkpoint.dir);
@@ -188,8 +200,6 @@ static int agree_on_run(struct trainer *t, struct error *err)
 static int agree_on_checkpoint(struct trainer *t, struct choice *choice, struct error *err)
 {
     bool any_restarted = false;
-    if (agree_on_run(t, err))
-        return -1;
     if (step_totals_any(&t->totals, t->env.restarted, &any_restarted, err))
         return -1;
     if (t->world->rank == 0)
@@ -221,7 +231,7 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
 {
     static const enum run_event loaded[] = {RUN_LOAD_MODEL_DONE, RUN_LOAD_OPTIMIZER_DONE};
     struct host_state host;
-    host_state_open(t->shard, t->optim, &host);
+    host_state_open(t->shard, t->optim, NULL, &host);
     int result = 0;
     for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++) {
         result = checkpoint_load(checkpoint, (enum checkpoint_part)part, &host.parts[part],
@@ -289,6 +299,13 @@ static int check_kind(struct trainer *t, const char *path, struct checkpoint *ch
                      path, lines_join(&lines));
 }
 
+/* Steps that ranks had done before they were started again. */
+static int64_t steps_lost(const struct trainer *t, int64_t step)
+{
+    int64_t last = t->memory_saver.found.last_step;
+    return last >= step ? last - step : -1;
+}
+
 static int load(struct trainer *t, const char *path, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
@@ -304,15 +321,32 @@ static int load(struct trainer *t, const char *path, struct error *err)
         go_to(t, state);
         trainer_schedule_resume(t, state);
         trainer_event(t, RUN_LOAD_DONE, path);
-        t->listener->resumed(t->listener->ctx, path, state->step);
+        t->listener->resumed(t->listener->ctx, path, state->step, steps_lost(t, state->step));
         compare(t, state);
     }
     checkpoint_close(checkpoint);
     return result;
 }
 
-/* After `damage` was found in the latest of a directory: the one before it. If there is none, the
- * damage stays the error: nobody asked to lose the run. Collective. */
+static int load_memory(struct trainer *t, const struct choice *choice, struct error *err)
+{
+    struct checkpoint_state state;
+    struct step_sums sums;
+    int result = memory_saver_load(&t->memory_saver, t->arena, &state, &sums, err);
+    if (agree_all(t->world, t->compute, result, err))
+        return -1;
+    go_to(t, &state);
+    step_totals_restore(&t->totals, &sums);
+    bool is_saved = choice->path[0] && choice->dir[0] && choice->step == state.step;
+    t->checkpointer.saved_step = is_saved ? state.step : -1;
+    trainer_schedule_resume(t, &state);
+    t->listener->resumed(t->listener->ctx, TRAINER_MEMORY, state.step, steps_lost(t, state.step));
+    compare(t, &state);
+    return 0;
+}
+
+/* After `damage` was found in the latest of a directory: the one before it, or what memory holds.
+ * If there is none, the damage stays the error: nobody asked to lose the run. Collective. */
 static int choose_older(struct trainer *t, struct choice *choice, const struct error *damage,
                         struct error *err)
 {
@@ -321,16 +355,16 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
         struct error ignored;
         const char *run = choice->own_only ? t->checkpointer.run : NULL;
         const struct checkpoint_listed before = {choice->path, choice->step};
-        if (checkpoint_find_latest(choice->dir, run, &before, NULL, &found, &ignored) == 0) {
-            t->listener->skipped(t->listener->ctx, damage->msg);
+        choice->path[0] = '\0';
+        if (checkpoint_find_latest(choice->dir, run, &before, NULL, &found, &ignored) == 0)
             take_found(choice, choice->dir, &found);
-        } else {
-            choice->path[0] = '\0';
-        }
+        choice->from_memory = memory_is_newest(t, choice);
+        if (choice->path[0] || choice->from_memory)
+            t->listener->skipped(t->listener->ctx, damage->msg);
     }
     if (agree_broadcast(t->world, t->compute, choice, sizeof *choice, err))
         return -1;
-    if (choice->path[0])
+    if (choice->path[0] || choice->from_memory)
         return 0;
     *err = *damage; /* all ranks have the same */
     return -1;
@@ -338,7 +372,7 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
 
 static int load_choice(struct trainer *t, struct choice *choice, struct error *err)
 {
-    while (load(t, choice->path, err)) {
+    while (!choice->from_memory && load(t, choice->path, err)) {
         const struct error damage = *err;
         bool may_pass = damage.code == ERR_INPUT || damage.code == ERR_NOT_FOUND;
         if (!choice->dir[0] || !damage.shared || !may_pass)
@@ -346,22 +380,30 @@ static int load_choice(struct trainer *t, struct choice *choice, struct error *e
         if (choose_older(t, choice, &damage, err))
             return -1;
     }
-    return 0;
+    return choice->from_memory ? load_memory(t, choice, err) : 0;
+}
+
+static int begin_anew(struct trainer *t, struct error *err)
+{
+    trainer_event(t, RUN_NO_CHECKPOINT, NULL);
+    return trainer_load_weights(t, err);
 }
 
 int trainer_resume(struct trainer *t, struct error *err)
 {
     step_totals_set(&t->totals, 0, 0, 0);
     struct choice *choice = arena_new(t->arena, struct choice);
-    if (agree_on_checkpoint(t, choice, err))
+    if (agree_on_run(t, err) || trainer_open_memory_saver(t, err) ||
+        agree_on_checkpoint(t, choice, err))
         return error_wrap(err, "resume");
-    if (!choice->path[0]) {
-        trainer_event(t, RUN_NO_CHECKPOINT, NULL);
-        return trainer_load_weights(t, err);
+    bool anew = !choice->path[0] && !choice->from_memory;
+    if (anew && begin_anew(t, err))
+        return -1;
+    if (!anew && load_choice(t, choice, err)) {
+        bool damaged = err->code == ERR_INPUT;
+        return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"
+                                       : "resume");
     }
-    if (load_choice(t, choice, err) == 0)
-        return 0;
-    bool damaged = err->code == ERR_INPUT;
-    return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"
-                                   : "resume");
+    memory_saver_start(&t->memory_saver, t->cursor.position.step);
+    return 0;
 }

@@ -45,7 +45,10 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
 /* samples: of the epoch, before the step. */
 static int after_step(struct trainer *t, int64_t samples, struct error *err)
 {
+    memory_saver_step_ends(&t->memory_saver, t->cursor.position.step);
     if (is_eval_step(t, samples) && trainer_evaluate(t, err))
+        return -1;
+    if (memory_saver_save(&t->memory_saver, t->cursor.position.step, err))
         return -1;
     bool stop = false;
     if (agree_between_steps(t, &stop, err))
@@ -81,6 +84,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     while (data_cursor_has_next_step(&t->cursor, t->cursor.position.step)) {
         struct step_batches fetched;
         trainer_profile_begin_step(t);
+        memory_saver_step_begins(&t->memory_saver);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)

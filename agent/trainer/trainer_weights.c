@@ -34,7 +34,7 @@ static int load_checkpoint(struct trainer *t, const char *path, struct error *er
 {
     struct checkpoint *checkpoint = NULL;
     struct host_state host;
-    host_state_open(t->shard, t->optim, &host);
+    host_state_open(t->shard, t->optim, NULL, &host);
     int result = host_state_copy(&host, TO_HOST, err); /* the optimizer's part stays */
     if (result == 0)
         result = checkpoint_open(path, &checkpoint, err);

@@ -2,6 +2,7 @@
 
 #include "tests/agent/config_line.h"
 
+#include "base/clock.h"
 #include "tests/agent/comm_local.h"
 #include "tests/agent/token_texts.h"
 #include "tests/support.h"
@@ -188,10 +189,12 @@ static void on_save_failed(void *ctx, int64_t step, const char *why)
     snprintf(seen->save_failed, sizeof seen->save_failed, "%s", why);
 }
 
-static void on_resumed(void *ctx, const char *path, int64_t step)
+static void on_resumed(void *ctx, const char *path, int64_t step, int64_t lost)
 {
-    (void)path;
-    ((struct seen *)ctx)->resumed_step = (int)step;
+    struct seen *seen = ctx;
+    seen->resumed_step = (int)step;
+    seen->from_memory = strcmp(path, TRAINER_MEMORY) == 0;
+    seen->steps_lost = (int)lost;
 }
 
 static void on_began_anew(void *ctx, const char *dir)
@@ -257,6 +260,8 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     };
     int local = run->local_sizes[rank];
     const struct rank_env env = {.world = world,
+                                 .memory_fd = run->memory_fds[rank],
+                                 .now_us = clock_monotonic_us,
                                  .local_size = local ? local : run->size,
                                  .threads = 1,
                                  .restarted = run->restarted,

@@ -30,6 +30,8 @@ struct seen {
     char differs[256], save_failed[512];
     char notice[1024]; /* the last one */
     int saves, began_anew;
+    bool from_memory; /* where it resumed from */
+    int steps_lost;
     unsigned events; /* bits of enum run_event */
     struct trainer_facts facts;
     /* NULL, or called on the rank's thread when a checkpoint is there. */
@@ -44,6 +46,7 @@ struct run {
     const struct agent_config *config;
     int size;
     int local_sizes[RUNS_MAX_RANKS]; /* ranks of each rank's node; 0: all */
+    int memory_fds[RUNS_MAX_RANKS];  /* that outlives each rank; 0: none */
     bool restarted;
     const char *name; /* the run's id; NULL: none is known */
     struct comm_local *group;

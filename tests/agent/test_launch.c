@@ -4,6 +4,7 @@
 
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/launch.h"
+#include "agent/launch/rank_memory.h"
 #include "base/contract.h"
 #include "base/mem.h"
 
@@ -51,6 +52,28 @@ static int pause_until_signal(void)
     return got;
 }
 
+/* Each attempt finds what the one before it left in its memory; all but the third are killed. */
+static int remember(int rank, const char *file)
+{
+    int attempt = atoi(getenv("TORCHELASTIC_RESTART_COUNT")), fd = rank_memory_inherit();
+    void *memory;
+    struct error err;
+    if (fd <= 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 ||
+        rank_memory_map(fd, 4096, &memory, &err))
+        return 9;
+    int *left = memory;
+    if (*left != (attempt == 0 ? 0 : 100 * rank + attempt))
+        return 6;
+    *left = 100 * rank + attempt + 1;
+    leave_word(file, ".");
+    wait_for_words(file, (attempt + 1) * RANKS);
+    if (attempt == 2)
+        return 0;
+    if (rank == 6)
+        raise(SIGKILL);
+    return pause_until_signal() == SIGTERM ? 8 : 9;
+}
+
 static int rank_main(const char *how, const char *file)
 {
     int rank = atoi(getenv("RANK"));
@@ -74,6 +97,10 @@ static int rank_main(const char *how, const char *file)
         fprintf(stderr, "err of %d\n", rank);
         return 0;
     }
+    if (strcmp(how, "remember") == 0)
+        return remember(rank, file);
+    if (strcmp(how, "forget") == 0)
+        return rank_memory_inherit() > 0 ? 9 : 0;
     if (strcmp(how, "again") == 0 || strcmp(how, "wrong") == 0) {
         /* Each round leaves one word; only the round after two others is good. */
         int attempt = atoi(getenv("TORCHELASTIC_RESTART_COUNT"));
@@ -242,6 +269,21 @@ static void test_all_start_again_as_often_as_they_may(void **state)
         assert_int_equal(size_of(place.file), rows[i].rounds);
         place_close(&place);
     }
+}
+
+/* Memory outlives its rank, if the launcher may start that again; nobody else's is handed on. */
+static void test_memory_outlives_its_rank(void **state)
+{
+    (void)state;
+    struct place place = place_open();
+    setenv("SHOAL_MEMORY_FD", "0", 1);
+    assert_int_equal(launch_with("remember", place.file, 2, (struct launch_output_spec){0}), 0);
+    assert_int_equal(size_of(place.file), 3 * RANKS);
+    assert_int_equal(launch("forget", place.file), 0);
+    setenv("SHOAL_MEMORY_FD", "2", 1); /* an open file, but no such memory */
+    assert_int_equal(rank_memory_inherit(), 0);
+    unsetenv("SHOAL_MEMORY_FD");
+    place_close(&place);
 }
 
 static void assert_text(const char *path, const char *expected)
@@ -431,6 +473,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_first_failure_stops_the_others_and_is_returned),
         cmocka_unit_test(test_signals_reach_every_rank),
         cmocka_unit_test(test_all_start_again_as_often_as_they_may),
+        cmocka_unit_test(test_memory_outlives_its_rank),
         cmocka_unit_test(test_output_goes_where_it_is_sent),
         cmocka_unit_test(test_output_can_be_told_without_files),
         cmocka_unit_test(test_a_death_by_a_signal_is_told),

@@ -324,6 +324,34 @@ static void advice_is_the_guides(void **state)
     }
 }
 
+/* Two of what a checkpoint holds of the rank's slice: fp32 where it is kept, and the optimizer's
+ * state. */
+static void checkpoints_in_memory_are_counted_beside(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_1b(8);
+    struct run_plan plan;
+    auto_str struct str text;
+    str_init(&text, 1 << 16);
+    f.memory_checkpoints = true;
+    run_plan_make(&f, &plan);
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
+        const struct run_plan_strategy *s = &plan.strategies[i];
+        assert_int_equal(s->memory_checkpoints, 2 * (s->masters + s->states));
+        assert_int_equal(s->memory_checkpoints % (2 * (4 + 8)), 0);
+        assert_int_equal(s->host, 0);
+    }
+    run_plan_print_short(&plan, &f, FULL_SHARD, &text);
+    assert_non_null(strstr(str_text(&text), "checkpoints in memory take 3.707 GB more per rank"));
+    str_clear(&text);
+    run_plan_print(&plan, &f, NO_SHARD, &text);
+    assert_non_null(strstr(str_text(&text), "checkpoints in memory take 29.660 GB more per rank"));
+    f.bytes = (struct plan_bytes){2, 0, 4, 4, 2}; /* bf16-true */
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.strategies[0].memory_checkpoints,
+                     2 * (plan.strategies[0].values + plan.strategies[0].states));
+}
+
 static void it_is_told_as_text_and_as_json(void **state)
 {
     (void)state;
@@ -342,6 +370,7 @@ static void it_is_told_as_text_and_as_json(void **state)
         strstr(str_text(&text), "65,536 tokens in all, 589.8 TFLOP (causal), 655.4 TFLOP"));
     assert_non_null(strstr(str_text(&text), "\n* FULL_SHARD "));
     assert_non_null(strstr(str_text(&text), "\n  SHARD_GRAD_OP "));
+    assert_null(strstr(str_text(&text), "checkpoints in memory"));
     str_clear(&text);
     run_plan_print_short(&plan, &f, HYBRID_SHARD, &text);
     assert_non_null(strstr(str_text(&text), "8 ranks, HYBRID_SHARD in groups of 8: about "));
@@ -417,6 +446,7 @@ int main(void)
         cmocka_unit_test(the_total_has_an_allowance),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),
+        cmocka_unit_test(checkpoints_in_memory_are_counted_beside),
         cmocka_unit_test(it_is_told_as_text_and_as_json),
     };
     return cmocka_run_group_tests(tests, fill_units, NULL);

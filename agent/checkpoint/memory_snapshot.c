@@ -1,0 +1,171 @@
+#include "agent/checkpoint/memory_snapshot.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { PAGE = 4096, VERSION = 1 };
+#define MAGIC    UINT64_C(0x314d454d4c414853) /* "SHALMEM1" */
+#define COMPLETE UINT64_C(0x4554454c504d4f43)
+
+/* The memory's first page. */
+struct head {
+    uint64_t magic;
+    uint64_t version;
+    int64_t payload_bytes;
+    _Atomic int64_t last_step;
+};
+
+/* A slot's first page. */
+struct header {
+    uint64_t magic;
+    uint64_t version;
+    struct memory_snapshot_id id;
+    int64_t step;
+    int64_t bytes;
+    uint64_t payload_xxh3;
+    uint64_t header_xxh3; /* of all before it */
+    _Atomic uint64_t complete;
+};
+_Static_assert(sizeof(struct head) <= PAGE && sizeof(struct header) <= PAGE, "a page each");
+
+static int64_t slot_bytes(int64_t payload_bytes)
+{
+    return PAGE + (payload_bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+int64_t memory_snapshot_bytes(int64_t payload_bytes)
+{
+    return PAGE + MEMORY_SNAPSHOT_SLOTS * slot_bytes(payload_bytes);
+}
+
+static struct head *head_of(const struct memory_snapshots *s)
+{
+    return (struct head *)(void *)s->memory;
+}
+
+static struct header *header_of(const struct memory_snapshots *s, int slot)
+{
+    return (struct header *)(void *)(s->memory + PAGE + slot * slot_bytes(s->payload_bytes));
+}
+
+void *memory_snapshot_payload(const struct memory_snapshots *s, int slot)
+{
+    return (char *)header_of(s, slot) + PAGE;
+}
+
+static void forget(struct memory_snapshots *s, int slot)
+{
+    /* Ordered before all that is written to the slot next. */
+    atomic_exchange(&header_of(s, slot)->complete, 0);
+}
+
+void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memory_snapshot_id *id,
+                          struct memory_snapshots *ret_snapshots)
+{
+    *ret_snapshots = (struct memory_snapshots){
+        .memory = memory, .payload_bytes = payload_bytes, .id = *id, .newest = -1};
+    struct head *head = head_of(ret_snapshots);
+    if (head->magic == MAGIC && head->version == VERSION && head->payload_bytes == payload_bytes)
+        return;
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
+        forget(ret_snapshots, slot);
+    head->magic = MAGIC;
+    head->version = VERSION;
+    head->payload_bytes = payload_bytes;
+    atomic_store(&head->last_step, -1);
+}
+
+static uint64_t hash_header(const struct header *h)
+{
+    return XXH3_64bits(h, offsetof(struct header, header_xxh3));
+}
+
+static int check_owner(const struct memory_snapshot_id *its, const struct memory_snapshot_id *mine,
+                       struct error *err)
+{
+    if (strcmp(its->program, mine->program) != 0)
+        return error_set(err, ERR_CONFLICT, "it was saved by version %.31s, and this is %s",
+                         its->program, mine->program);
+    if (strcmp(its->run, mine->run) != 0)
+        return error_set(err, ERR_CONFLICT, "it is of run %.63s, and this is %s", its->run,
+                         mine->run);
+    if (its->world_size != mine->world_size || its->rank != mine->rank)
+        return error_set(err, ERR_CONFLICT, "it is of rank %d of %d, and this is rank %d of %d",
+                         its->rank, its->world_size, mine->rank, mine->world_size);
+    if (its->layout != mine->layout)
+        return error_set(err, ERR_CONFLICT, "it is of another model, optimizer or strategy");
+    return 0;
+}
+
+int memory_snapshot_read(const struct memory_snapshots *s, int slot,
+                         struct memory_snapshot *ret_snapshot, struct error *err)
+{
+    struct header *h = header_of(s, slot);
+    uint64_t complete = atomic_load_explicit(&h->complete, memory_order_acquire);
+    if (complete == 0)
+        return error_set(err, ERR_NOT_FOUND, "it is not complete");
+    if (complete != COMPLETE)
+        return error_set(err, ERR_INPUT, "its mark \"complete\" is damaged");
+    if (h->magic != MAGIC)
+        return error_set(err, ERR_INPUT, "its magic number is damaged");
+    if (h->version != VERSION)
+        return error_set(err, ERR_CONFLICT, "it has format %llu, and this program knows %d",
+                         (unsigned long long)h->version, VERSION);
+    if (h->header_xxh3 != hash_header(h))
+        return error_set(err, ERR_INPUT, "its header is damaged");
+    if (check_owner(&h->id, &s->id, err))
+        return -1;
+    if (h->step < 0 || h->bytes < 0 || h->bytes > s->payload_bytes)
+        return error_set(err, ERR_INPUT, "its step or size cannot be");
+    const void *payload = memory_snapshot_payload(s, slot);
+    if (h->payload_xxh3 != XXH3_64bits(payload, (size_t)h->bytes))
+        return error_set(err, ERR_INPUT, "its payload is damaged");
+    *ret_snapshot = (struct memory_snapshot){h->step, payload, h->bytes};
+    return 0;
+}
+
+void memory_snapshot_keep(struct memory_snapshots *s, int slot)
+{
+    for (int i = 0; i < MEMORY_SNAPSHOT_SLOTS; i++)
+        if (i != slot)
+            forget(s, i);
+    s->newest = slot;
+}
+
+void *memory_snapshot_begin(struct memory_snapshots *s, int *ret_slot)
+{
+    *ret_slot = s->newest == 0 ? 1 : 0;
+    forget(s, *ret_slot);
+    return memory_snapshot_payload(s, *ret_slot);
+}
+
+void memory_snapshot_commit(struct memory_snapshots *s, int64_t step, int64_t bytes)
+{
+    assert(step >= 0 && bytes >= 0 && bytes <= s->payload_bytes);
+    int slot = s->newest == 0 ? 1 : 0;
+    struct header *h = header_of(s, slot);
+    /* Also what lies between the fields: it is hashed. */
+    memset(h, 0, offsetof(struct header, complete));
+    h->magic = MAGIC;
+    h->version = VERSION;
+    h->id = s->id;
+    h->step = step;
+    h->bytes = bytes;
+    h->payload_xxh3 = XXH3_64bits(memory_snapshot_payload(s, slot), (size_t)bytes);
+    h->header_xxh3 = hash_header(h);
+    atomic_store_explicit(&h->complete, COMPLETE, memory_order_release);
+    s->newest = slot;
+}
+
+int64_t memory_snapshot_last_step(const struct memory_snapshots *s)
+{
+    return atomic_load(&head_of(s)->last_step);
+}
+
+void memory_snapshot_set_last_step(struct memory_snapshots *s, int64_t step)
+{
+    atomic_store(&head_of(s)->last_step, step);
+}

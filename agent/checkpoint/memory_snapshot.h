@@ -1,0 +1,69 @@
+/* Snapshots of one rank's state in memory that outlives the rank. There are two slots: while one is
+ * written the other stays whole, so a kill at any byte leaves a snapshot or, before the first,
+ * none. Each is checked as a whole before it is used.
+ *
+ *   head           a page: which slots follow, and how far the rank has come
+ *   slot 0, slot 1 a page of header (whose it is, of which step, checksums, the mark "complete",
+ *                  which is written last), then the payload
+ *
+ * Pure over the memory it is given; knows no files, no ranks and not what is in the payload. */
+#ifndef SHOAL_AGENT_CHECKPOINT_MEMORY_SNAPSHOT_H
+#define SHOAL_AGENT_CHECKPOINT_MEMORY_SNAPSHOT_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { MEMORY_SNAPSHOT_SLOTS = 2 };
+
+/* Whose snapshots they are. One of anything else is refused. */
+struct memory_snapshot_id {
+    char run[64];     /* the run's id; "": not known */
+    char program[32]; /* version of the program that saves */
+    uint64_t layout;  /* of the payload: a checksum of what it depends on, as the model */
+    int32_t world_size, rank;
+};
+
+struct memory_snapshot {
+    int64_t step;
+    const void *payload; /* in the slot */
+    int64_t bytes;
+};
+
+/* The slots of one rank. */
+struct memory_snapshots {
+    char *memory; /* not owned; starts at a page */
+    int64_t payload_bytes;
+    struct memory_snapshot_id id;
+    int newest; /* the slot that must stay; -1: none */
+};
+
+/* Bytes of memory for payloads of at most so many bytes. */
+int64_t memory_snapshot_bytes(int64_t payload_bytes);
+
+/* `memory` has memory_snapshot_bytes(payload_bytes) bytes: zeroes, what a predecessor left, or
+ * anything. What is not laid out for such payloads is forgotten. No slot must stay yet. */
+void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memory_snapshot_id *id,
+                          struct memory_snapshots *ret_snapshots);
+
+/* The snapshot in a slot. Errors: ERR_NOT_FOUND if the slot is empty or was not completed,
+ * ERR_INPUT naming what is damaged, ERR_CONFLICT naming whose it is instead. */
+int memory_snapshot_read(const struct memory_snapshots *snapshots, int slot,
+                         struct memory_snapshot *ret_snapshot, struct error *err);
+
+/* Only the snapshot in this slot stays, and the next one is written to the other; -1: none
+ * stays. */
+void memory_snapshot_keep(struct memory_snapshots *snapshots, int slot);
+
+/* Where a slot's payload is written: of the slot that need not stay, whose snapshot is forgotten
+ * now; *ret_slot: which. Then, the payload being whole: its snapshot is complete, and must stay.
+ * bytes: at most payload_bytes. */
+void *memory_snapshot_begin(struct memory_snapshots *snapshots, int *ret_slot);
+void memory_snapshot_commit(struct memory_snapshots *snapshots, int64_t step, int64_t bytes);
+/* A slot's payload, whatever is in it. */
+void *memory_snapshot_payload(const struct memory_snapshots *snapshots, int slot);
+
+/* The last step that the rank has done, saved or not; -1: none is known. */
+int64_t memory_snapshot_last_step(const struct memory_snapshots *snapshots);
+void memory_snapshot_set_last_step(struct memory_snapshots *snapshots, int64_t step);
+#endif

@@ -1,0 +1,81 @@
+#include "agent/launch/rank_memory.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MEMORY_FD "SHOAL_MEMORY_FD"
+
+int rank_memory_open(int local_rank, int *ret_fd, struct error *err)
+{
+    char name[32]; /* for people who look into /proc/PID/maps */
+    snprintf(name, sizeof name, "shoal-rank-%d", local_rank);
+    *ret_fd = memfd_create(name, MFD_CLOEXEC);
+    if (*ret_fd == 0) { /* standard input is closed: 0 means none */
+        *ret_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+        close(0);
+    }
+    return *ret_fd < 0 ? error_errno(err, errno, "memory for local rank %d", local_rank) : 0;
+}
+
+void rank_memory_set_inheritable(int fd)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", fd);
+    if (fd <= 0) {
+        unsetenv(MEMORY_FD);
+        return;
+    }
+    setenv(MEMORY_FD, text, 1);
+    fcntl(fd, F_SETFD, 0);
+}
+
+int rank_memory_inherit(void)
+{
+    const char *text = getenv(MEMORY_FD);
+    int64_t fd;
+    /* Only such memory has seals: a variable that somebody passed on may name any open file. */
+    if (!text || !str_to_i64(text, 1, INT_MAX, &fd) || fcntl((int)fd, F_GET_SEALS) < 0)
+        return 0;
+    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    return (int)fd;
+}
+
+int64_t rank_memory_used(int fd)
+{
+    struct stat st;
+    enum { BLOCK = 512 };
+    return fd > 0 && fstat(fd, &st) == 0 ? (int64_t)st.st_blocks * BLOCK : 0;
+}
+
+int rank_memory_map(int fd, int64_t bytes, void **ret_memory, struct error *err)
+{
+    int failure = ftruncate(fd, bytes) ? errno : EINTR;
+    /* All pages now: one that is missing later would kill the rank by SIGBUS. */
+    while (failure == EINTR)
+        failure = posix_fallocate(fd, 0, bytes);
+    if (failure)
+        return error_set(err, failure == ENOSPC || failure == ENOMEM ? ERR_MEMORY : ERR_IO,
+                         "memory that outlives the rank, %lld bytes: %s", (long long)bytes,
+                         strerror(failure));
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return error_errno(err, errno, "map memory that outlives the rank, %lld bytes",
+                           (long long)bytes);
+    *ret_memory = memory;
+    return 0;
+}
+
+void rank_memory_unmap(void *memory, int64_t bytes)
+{
+    if (memory)
+        munmap(memory, (size_t)bytes);
+}

@@ -1,0 +1,287 @@
+#include "agent/trainer/memory_saver.h"
+
+#include "agent/checkpoint/nonfinite.h"
+#include "agent/launch/rank_memory.h"
+#include "base/contract.h"
+#include "base/memory_left.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+    TEXT_BYTES = 16 * 1024, /* of checkpoint_state as JSON: its texts are short */
+    FIRST_LOOK_STEPS = 2,   /* the first step is slower than any other */
+    FIRST_BYTES_PER_US = 1000,
+};
+
+/* A payload: this, then the tensors. */
+struct payload {
+    struct step_sums sums;
+    char state[TEXT_BYTES];
+    _Alignas(64) char tensors[];
+};
+
+/* ---- opening ---- */
+
+static void hash(uint64_t *at, const void *data, size_t bytes)
+{
+    *at = XXH3_64bits_withSeed(data, bytes, *at);
+}
+
+static void hash_text(uint64_t *at, const char *text)
+{
+    hash(at, text, strlen(text) + 1);
+}
+
+/* All that decides which number lies where, and what it is. */
+static uint64_t layout_of(const struct checkpointer_run *run, const struct host_state *host)
+{
+    uint64_t at = 0;
+    hash_text(&at, run->model_config ? run->model_config : "");
+    hash_text(&at, optim_kind(run->config->optimizer.name)->name);
+    hash_text(&at, run->strategy);
+    for (int part = 0; part < CHECKPOINT_PARTS; part++)
+        for (int i = 0; i < host->parts[part].count; i++) {
+            const struct tensor_range *range = &host->parts[part].items[i];
+            const int64_t numbers[] = {range->dims, range->first, range->count, range->dtype};
+            hash_text(&at, range->name);
+            hash(&at, numbers, sizeof numbers);
+            hash(&at, range->shape, (size_t)range->dims * sizeof range->shape[0]);
+        }
+    return at;
+}
+
+static int64_t payload_bytes(const struct checkpointer *c)
+{
+    return (int64_t)sizeof(struct payload) + host_state_bytes(c->of.shard, c->of.optim);
+}
+
+static double gigabytes(int64_t bytes)
+{
+    return (double)bytes / 1e9;
+}
+
+/* Whether this rank can save to memory. Errors: ERR_NOT_FOUND without any, ERR_MEMORY. */
+static int check_memory(const struct memory_saver *s, struct error *err)
+{
+    const char *by;
+    if (s->of.fd <= 0)
+        return error_set(err, ERR_NOT_FOUND,
+                         "no launcher starts it again (runtime.max_restarts), which would keep its "
+                         "memory");
+    int64_t left = memory_left(&by), ranks = s->of.local_size;
+    int64_t needed = ranks * (s->bytes - rank_memory_used(s->of.fd));
+    int64_t others = ranks * s->of.bytes_to_come;
+    if (needed <= 0 || needed <= left - others)
+        return 0;
+    return error_set(err, ERR_MEMORY,
+                     "memory checkpoints of %lld rank%s need %.2f GB, beside %.2f GB for training, "
+                     "but %s has %.2f GB left",
+                     (long long)ranks, ranks == 1 ? "" : "s", gigabytes(needed), gigabytes(others),
+                     by, gigabytes(left));
+}
+
+/* One rank that cannot is enough: a run goes on from what all have. *ret_on: whether they save. */
+static int agree_on_memory(const struct memory_saver *s, bool *ret_on, struct error *err)
+{
+    const struct checkpointer_run *run = &s->of.checkpointer->of;
+    bool is_asked = s->of.every_steps != MEMORY_SAVER_AUTO;
+    *ret_on = false;
+    int result = agree_all(run->world, s->of.stream, check_memory(s, err), err);
+    *ret_on = result == 0;
+    if (result == 0)
+        return 0;
+    if (err->code == ERR_MEMORY && is_asked)
+        return error_wrap(err, "checkpoint.memory_every_steps (0 saves none)");
+    if (err->code != ERR_MEMORY && err->code != ERR_NOT_FOUND)
+        return -1;
+    if (err->code == ERR_MEMORY || is_asked) {
+        error_wrap(err, "there will be no checkpoints in memory (checkpoint.memory_every_steps)");
+        run->listener->notice(run->listener->ctx, err->msg);
+    }
+    return 0;
+}
+
+static void lay_out(struct memory_saver *s)
+{
+    const struct checkpointer *c = s->of.checkpointer;
+    struct memory_snapshot_id id = {.world_size = c->of.world->size, .rank = c->of.world->rank};
+    snprintf(id.run, sizeof id.run, "%s", c->run);
+    snprintf(id.program, sizeof id.program, "%s", SHOAL_VERSION);
+    memory_snapshot_open(s->memory, payload_bytes(c), &id, &s->snapshots);
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
+        struct payload *payload = memory_snapshot_payload(&s->snapshots, slot);
+        host_state_open(c->of.shard, c->of.optim, payload->tensors, &s->states[slot]);
+    }
+    s->snapshots.id.layout = layout_of(&c->of, &s->states[0]);
+}
+
+int memory_saver_open(struct memory_saver *s, const struct memory_saver_run *run, struct error *err)
+{
+    bool is_on;
+    const struct checkpointer *c = run->checkpointer;
+    *s = (struct memory_saver){.of = *run, .found = {.step = -1, .slot = -1, .last_step = -1}};
+    if (run->every_steps == MEMORY_SAVER_OFF)
+        return 0;
+    s->bytes = memory_snapshot_bytes(payload_bytes(c));
+    if (agree_on_memory(s, &is_on, err))
+        return -1;
+    if (!is_on)
+        return 0;
+    int result = rank_memory_map(run->fd, s->bytes, &s->memory, err);
+    if (result == 0)
+        lay_out(s);
+    return agree_all(c->of.world, run->stream, result, err);
+}
+
+void memory_saver_close(struct memory_saver *s)
+{
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
+        host_state_close(&s->states[slot]);
+    rank_memory_unmap(s->memory, s->bytes);
+    *s = (struct memory_saver){0};
+}
+
+/* ---- going on ---- */
+
+int memory_saver_find(struct memory_saver *s, struct error *err)
+{
+    const struct checkpointer_run *run = &s->of.checkpointer->of;
+    if (!s->memory)
+        return 0;
+    if (memory_recovery_find(run->world, s->of.stream, &s->snapshots, &s->found, err))
+        return -1;
+    struct error why;
+    if (outcome_get(&s->found.refused, s->found.refused_rank, &why)) {
+        error_wrap(&why, "a checkpoint in memory is passed over");
+        run->listener->notice(run->listener->ctx, why.msg);
+    }
+    return 0;
+}
+
+int memory_saver_load(struct memory_saver *s, struct arena *arena,
+                      struct checkpoint_state *ret_state, struct step_sums *ret_sums,
+                      struct error *err)
+{
+    const struct payload *payload = memory_snapshot_payload(&s->snapshots, s->found.slot);
+    if (checkpoint_state_parse(arena, "the checkpoint in memory", payload->state,
+                               strnlen(payload->state, TEXT_BYTES), ret_state, err))
+        return -1;
+    *ret_sums = payload->sums;
+    if (host_state_copy(&s->states[s->found.slot], TO_DEVICE, err))
+        return -1;
+    shard_values_changed(s->of.checkpointer->of.shard);
+    return 0;
+}
+
+void memory_saver_start(struct memory_saver *s, int64_t step)
+{
+    if (!s->memory)
+        return;
+    memory_snapshot_keep(&s->snapshots, s->found.step == step ? s->found.slot : -1);
+    memory_snapshot_set_last_step(&s->snapshots, step);
+    s->due_step = step + FIRST_LOOK_STEPS;
+    s->only_looks = true;
+    s->cost.save_us = s->bytes / MEMORY_SNAPSHOT_SLOTS / FIRST_BYTES_PER_US;
+}
+
+/* ---- saving ---- */
+
+void memory_saver_step_begins(struct memory_saver *s)
+{
+    if (s->memory && s->of.every_steps == MEMORY_SAVER_AUTO)
+        s->begin_us = s->of.now_us();
+}
+
+void memory_saver_step_ends(struct memory_saver *s, int64_t step)
+{
+    if (!s->memory)
+        return;
+    memory_snapshot_set_last_step(&s->snapshots, step);
+    if (s->of.every_steps != MEMORY_SAVER_AUTO)
+        return;
+    s->late_us += s->of.now_us() - s->begin_us;
+    s->late_steps++;
+}
+
+/* One rank that does not commit ends the run, as on disk: a step that one of them lacks is of no
+ * use to the others. */
+static int check_finite(const struct memory_saver *s, const struct host_state *host,
+                        struct error *err)
+{
+    int result = 0;
+    if (s->of.checkpointer->of.config->checkpoint.allow_nonfinite)
+        return 0;
+    for (int part = 0; part < CHECKPOINT_PARTS && result == 0; part++)
+        result = nonfinite_check(&host->parts[part], err);
+    return result;
+}
+
+static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err)
+{
+    const struct checkpointer *c = s->of.checkpointer;
+    struct checkpoint_state state;
+    int slot;
+    struct payload *payload = memory_snapshot_begin(&s->snapshots, &slot);
+    if (host_state_copy(&s->states[slot], TO_HOST, err) || check_finite(s, &s->states[slot], err))
+        return -1;
+    step_totals_keep(c->of.totals, &payload->sums);
+    auto_arena struct arena *arena = arena_open();
+    checkpointer_describe(c, payload->sums.totals, arena, &state);
+    auto_free char *text = checkpoint_state_print(&state);
+    if (strlen(text) >= sizeof payload->state)
+        return error_set(err, ERR_LIMIT, "the state of the run is longer than %d bytes",
+                         TEXT_BYTES);
+    snprintf(payload->state, sizeof payload->state, "%s", text);
+    memory_snapshot_commit(&s->snapshots, step, s->snapshots.payload_bytes);
+    return 0;
+}
+
+/* When the next one is due, the same on all ranks. Counts what it costs to find out. */
+static int look_ahead(struct memory_saver *s, int64_t step, struct error *err)
+{
+    struct comm *world = s->of.checkpointer->of.world;
+    auto_free struct memory_cost *all = xcalloc((size_t)world->size, sizeof *all);
+    s->cost.steps_us += s->late_us;
+    if (s->late_steps > 0)
+        s->cost.step_us = s->late_us / s->late_steps;
+    s->late_us = s->late_steps = 0;
+    if (agree_gather(world, s->of.stream, &s->cost, all, sizeof s->cost, err))
+        return -1;
+    s->due_step = step + memory_interval(all, world->size);
+    s->only_looks = false;
+    return 0;
+}
+
+static int save_when_cheap(struct memory_saver *s, int64_t step, struct error *err)
+{
+    if (step < s->due_step)
+        return 0;
+    int64_t begin_us = s->of.now_us();
+    if (!s->only_looks) {
+        if (take_snapshot(s, step, err))
+            return -1;
+        s->cost.save_us = s->of.now_us() - begin_us;
+        s->cost.spent_us += s->cost.save_us;
+        begin_us += s->cost.save_us;
+    }
+    if (look_ahead(s, step, err))
+        return -1;
+    s->cost.spent_us += s->of.now_us() - begin_us;
+    return 0;
+}
+
+int memory_saver_save(struct memory_saver *s, int64_t step, struct error *err)
+{
+    int result = 0;
+    if (!s->memory)
+        return 0;
+    if (s->of.every_steps == MEMORY_SAVER_AUTO)
+        result = save_when_cheap(s, step, err);
+    else if (step % s->of.every_steps == 0)
+        result = take_snapshot(s, step, err);
+    return result ? error_wrap(err, "checkpoint in memory at step %" PRId64, step) : 0;
+}

@@ -1,0 +1,198 @@
+/* The step that ranks go on from: the newest that all of them have in memory. */
+#include "agent/trainer/memory_recovery.h"
+#include "base/mem.h"
+#include "tests/agent/ranks.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAYLOAD = 64, PAGE = 4096, SIZE = 3 };
+
+/* What a rank's launcher kept: the steps it saved, in order, and the last it had done. */
+struct kept {
+    int64_t saved[3]; /* 0: none more */
+    int64_t last_step;
+    bool damaged, killed; /* the newest: a bit is flipped; the next save was cut off */
+    const char *run;      /* that saved; NULL: this one */
+    struct memory_found found;
+};
+
+static struct memory_snapshot_id id_of(int rank, const char *run)
+{
+    struct memory_snapshot_id id = {.program = "1", .world_size = SIZE, .rank = rank};
+    strcpy(id.run, run ? run : "uid-1");
+    return id;
+}
+
+static int find(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
+{
+    struct kept *kept = r->arg;
+    struct memory_snapshot_id before = id_of(r->rank, kept->run), now = id_of(r->rank, NULL);
+    size_t bytes = (size_t)memory_snapshot_bytes(PAYLOAD);
+    void *memory = memset(aligned_alloc(PAGE, bytes), 0, bytes);
+    struct memory_snapshots s;
+    int slot;
+    memory_snapshot_open(memory, PAYLOAD, &before, &s);
+    for (size_t i = 0; i < array_length(kept->saved) && kept->saved[i]; i++) {
+        memset(memory_snapshot_begin(&s, &slot), 1, PAYLOAD);
+        memory_snapshot_commit(&s, kept->saved[i], PAYLOAD);
+    }
+    memory_snapshot_set_last_step(&s, kept->last_step);
+    if (kept->killed)
+        memory_snapshot_begin(&s, &slot);
+    if (kept->damaged)
+        *(char *)memory_snapshot_payload(&s, s.newest) ^= 1;
+    memory_snapshot_open(memory, PAYLOAD, &now, &s);
+    int result = memory_recovery_find(comm, stream, &s, &kept->found, err);
+    struct memory_snapshot mine;
+    if (result == 0 && kept->found.step >= 0) {
+        result = memory_snapshot_read(&s, kept->found.slot, &mine, err);
+        if (result == 0 && mine.step != kept->found.step)
+            result = error_set(err, ERR_INPUT, "the slot has another step");
+    }
+    free(memory);
+    return result;
+}
+
+static void the_newest_that_all_have(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct kept kept[SIZE];
+        int64_t step, last_step;
+        int refused_rank; /* -1: nobody */
+        const char *why;
+    } rows[] = {
+        {"a first start",
+         {{.last_step = -1}, {.last_step = -1}, {.last_step = -1}},
+         -1,
+         -1,
+         -1,
+         ""},
+        {"all the same",
+         {{.saved = {8, 9}, .last_step = 9},
+          {.saved = {8, 9}, .last_step = 9},
+          {.saved = {8, 9}, .last_step = 9}},
+         9,
+         9,
+         -1,
+         ""},
+        {"one rank is ahead",
+         {{.saved = {8, 9}, .last_step = 9},
+          {.saved = {8, 9, 10}, .last_step = 10},
+          {.saved = {8, 9}, .last_step = 9}},
+         9,
+         10,
+         -1,
+         ""},
+        {"one rank is behind",
+         {{.saved = {8, 9, 10}, .last_step = 10},
+          {.saved = {8, 9}, .last_step = 9},
+          {.saved = {8, 9, 10}, .last_step = 10}},
+         9,
+         10,
+         -1,
+         ""},
+        {"killed in the middle of a save",
+         {{.saved = {8, 9, 10}, .last_step = 10},
+          {.saved = {8, 9}, .last_step = 10, .killed = true},
+          {.saved = {8, 9}, .last_step = 10}},
+         9,
+         10,
+         -1,
+         ""},
+        {"all killed in their first save",
+         {{.saved = {0}, .last_step = 1, .killed = true},
+          {.saved = {0}, .last_step = 1, .killed = true},
+          {.saved = {0}, .last_step = 1, .killed = true}},
+         -1,
+         1,
+         -1,
+         ""},
+        {"every third step",
+         {{.saved = {3, 6}, .last_step = 8},
+          {.saved = {3, 6}, .last_step = 8},
+          {.saved = {3, 6}, .last_step = 7}},
+         6,
+         8,
+         -1,
+         ""},
+        {"a rank in another pod has lost all",
+         {{.saved = {8, 9}, .last_step = 9},
+          {.saved = {0}, .last_step = -1},
+          {.saved = {8, 9}, .last_step = 9}},
+         -1,
+         9,
+         -1,
+         ""},
+        {"damage leaves the one before",
+         {{.saved = {8, 9}, .last_step = 9},
+          {.saved = {8, 9}, .last_step = 9, .damaged = true},
+          {.saved = {8, 9}, .last_step = 9}},
+         8,
+         9,
+         -1,
+         ""},
+        {"damage of the only one",
+         {{.saved = {9}, .last_step = 9},
+          {.saved = {9}, .last_step = 9},
+          {.saved = {9}, .last_step = 9, .damaged = true}},
+         -1,
+         9,
+         2,
+         "its payload is damaged"},
+        {"another run's",
+         {{.saved = {9}, .last_step = 9, .run = "uid-0"},
+          {.saved = {9}, .last_step = 9, .run = "uid-0"},
+          {.saved = {9}, .last_step = 9, .run = "uid-0"}},
+         -1,
+         9,
+         0,
+         "it is of run uid-0, and this is uid-1"},
+        {"one rank's is another run's",
+         {{.saved = {9}, .last_step = 9},
+          {.saved = {9}, .last_step = 9, .run = "uid-0"},
+          {.saved = {9}, .last_step = 9}},
+         -1,
+         9,
+         1,
+         "it is of run uid-0"},
+        {"steps that never meet",
+         {{.saved = {8, 9}, .last_step = 9},
+          {.saved = {4, 5}, .last_step = 5},
+          {.saved = {8, 9}, .last_step = 9}},
+         -1,
+         9,
+         -1,
+         ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct rank ranks[SIZE] = {0};
+        struct kept kept[SIZE];
+        memcpy(kept, rows[i].kept, sizeof kept);
+        for (int r = 0; r < SIZE; r++)
+            ranks[r].arg = &kept[r];
+        ranks_run(ranks, SIZE, RANKS_TIMEOUT_MS, find);
+        for (int r = 0; r < SIZE; r++) {
+            const struct memory_found *found = &kept[r].found;
+            assert_ok(ranks[r].result, &ranks[r].err);
+            if (found->step != rows[i].step || found->last_step != rows[i].last_step ||
+                found->refused.failed != (rows[i].refused_rank >= 0) ||
+                (found->refused.failed && found->refused_rank != rows[i].refused_rank) ||
+                !strstr(found->refused.msg, rows[i].why))
+                fail_msg("%s: rank %d has step %lld of %lld: %s (rank %d)", rows[i].name, r,
+                         (long long)found->step, (long long)found->last_step, found->refused.msg,
+                         found->refused_rank);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_that_all_have),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* Going on from memory that outlived the ranks: with the bits of a run that was never interrupted,
+ * and only from what can be trusted. */
+#include "agent/launch/rank_memory.h"
+#include "base/file.h"
+#include "tests/agent/runs.h"
+#include "tests/support.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The launcher's part: memory for each rank, kept over runs. */
+static void open_memory(int fds[RUNS_MAX_RANKS], int size)
+{
+    struct error err;
+    for (int rank = 0; rank < size; rank++)
+        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
+}
+
+static void close_memory(const int fds[RUNS_MAX_RANKS], int size)
+{
+    for (int rank = 0; rank < size; rank++)
+        close(fds[rank]);
+}
+
+struct attempt {
+    const char *flags;
+    const char *name; /* the run's */
+    int stop_at;      /* 0: to the end */
+    bool may_skip;
+};
+
+typedef void configure_function(struct config *config, struct arena *arena, const char *data,
+                                int size, const char *flags);
+
+/* One start of the ranks by their launcher. */
+static struct run *start(configure_function *configure, struct arena *arena, const char *data,
+                         int size, const int fds[RUNS_MAX_RANKS], const struct attempt *a)
+{
+    struct config *config = arena_new(arena, struct config);
+    struct run *run = arena_new(arena, struct run);
+    configure(config, arena, data, size, a->flags);
+    run->config = &config->value;
+    run->size = size;
+    run->name = a->name ? a->name : "uid-1";
+    memcpy(run->memory_fds, fds, sizeof run->memory_fds);
+    for (int rank = 0; rank < size; rank++) {
+        run->seen[rank].stop_at_step = a->stop_at;
+        run->seen[rank].may_skip = a->may_skip;
+    }
+    runs_start(run);
+    for (int rank = 0; rank < size; rank++)
+        if (a->stop_at)
+            assert_fails(run->result[rank], &run->err[rank], ERR_CANCELLED, "stopped");
+        else
+            assert_ok(run->result[rank], &run->err[rank]);
+    return run;
+}
+
+static void assert_same_file(const char *a, const char *b, const char *what)
+{
+    char *bytes[2];
+    size_t sizes[2];
+    const char *paths[2] = {a, b};
+    struct error err;
+    for (int i = 0; i < 2; i++)
+        assert_ok(file_read(paths[i], 64 << 20, &bytes[i], &sizes[i], &err), &err);
+    if (sizes[0] != sizes[1] || memcmp(bytes[0], bytes[1], sizes[0]) != 0)
+        fail_msg("%s: not the weights of the run that was not interrupted", what);
+    free(bytes[0]), free(bytes[1]);
+}
+
+/* ---- the same bits ---- */
+
+#define WRAPPED "--auto_wrap_policy SIZE_BASED_WRAP "
+static const struct {
+    const char *name;
+    bool is_language;
+    int size;
+    const char *flags;
+} cases[] = {
+    {"one rank", false, 1, "--dropout=0.25"},
+    {"FULL_SHARD", false, 2, "--sharding_strategy=FULL_SHARD --dropout=0.25 " WRAPPED},
+    {"SHARD_GRAD_OP", false, 2, "--sharding_strategy=SHARD_GRAD_OP --dropout=0.25 " WRAPPED},
+    {"NO_SHARD", false, 2, "--sharding_strategy=NO_SHARD --dropout=0.25"},
+    {"HYBRID_SHARD", false, 4, "--sharding_strategy=HYBRID_SHARD --shard_group_size=2 " WRAPPED},
+    {"HYBRID_SHARD_ZERO2", false, 4, "--sharding_strategy=HYBRID_SHARD_ZERO2 --shard_group_size=2"},
+    {"bf16", false, 2, "--mixed_precision=bf16 --dropout=0.25"},
+    {"Adadelta, accumulated", false, 2,
+     "--optim=adadelta --lr=1 --batch_size=3 --gradient_accumulation_steps=2"},
+    {"Llama", true, 2, "--sharding_strategy=FULL_SHARD"},
+    {"Llama in bf16-true", true, 2, "--mixed_precision=bf16-true"},
+    {"Llama, accumulated, in bf16", true, 2,
+     "--mixed_precision=bf16 --batch_size=3 --gradient_accumulation_steps=2"},
+};
+
+/* every: steps between snapshots. The run is interrupted twice, in an epoch and (image models look
+ * after each tenth step) at the end of one, and goes on from the last snapshot. */
+static void interrupt(void *data[2], size_t i, int every)
+{
+    enum { FIRST = 2, SECOND = 17 };
+    auto_arena struct arena *arena = arena_open();
+    bool is_language = cases[i].is_language;
+    configure_function *configure = is_language ? runs_configure_language : runs_configure;
+    const char *dir = data[is_language], *name = cases[i].name, *paths[2], *flags[2];
+    int fds[RUNS_MAX_RANKS] = {0}, none[RUNS_MAX_RANKS] = {0}, size = cases[i].size;
+    for (int n = 0; n < 2; n++) {
+        paths[n] = arena_printf(arena, "%s/%zu-%d-%d%s", dir, i, every, n,
+                                is_language ? "" : ".safetensors");
+        flags[n] = arena_printf(
+            arena, "%s --eval_strategy=no --epochs=7 --save_model=%s --memory_every_steps=%d",
+            cases[i].flags, paths[n], n ? every : 0);
+    }
+    struct run *calm =
+        start(configure, arena, dir, size, none, &(struct attempt){.flags = flags[0]});
+    open_memory(fds, size);
+    start(configure, arena, dir, size, fds, &(struct attempt){.flags = flags[1], .stop_at = FIRST});
+    struct run *second = start(configure, arena, dir, size, fds,
+                               &(struct attempt){.flags = flags[1], .stop_at = SECOND});
+    struct run *last =
+        start(configure, arena, dir, size, fds, &(struct attempt){.flags = flags[1]});
+    close_memory(fds, size);
+    const struct seen *a = &calm->seen[0], *rows[] = {&second->seen[0], &last->seen[0]};
+    for (int n = 0; n < 2; n++)
+        if (!rows[n]->from_memory || rows[n]->resumed_step % every != 0 ||
+            rows[n]->steps_lost >= every || rows[n]->steps_lost < 0 ||
+            rows[n]->resumed_step + rows[n]->steps_lost < (n ? SECOND : FIRST))
+            fail_msg("%s: resumed at step %d, %d lost", name, rows[n]->resumed_step,
+                     rows[n]->steps_lost);
+    const struct seen *b = rows[1];
+    for (int step = b->resumed_step; step < a->last_step; step++)
+        if (a->loss[step] != b->loss[step])
+            fail_msg("%s: step %d has loss %.17g, not %.17g", name, step + 1, b->loss[step],
+                     a->loss[step]);
+    if (a->epoch_loss != b->epoch_loss)
+        fail_msg("%s: the epoch has loss %.17g, not %.17g", name, b->epoch_loss, a->epoch_loss);
+    const char *file = is_language ? "/model.safetensors" : "";
+    assert_same_file(arena_printf(arena, "%s%s", paths[0], file),
+                     arena_printf(arena, "%s%s", paths[1], file), name);
+}
+
+static void the_bits_are_those_of_a_calm_run(void **state)
+{
+    for (size_t i = 0; i < array_length(cases); i++)
+        interrupt((void **)*state, i, 1);
+}
+
+static void of_a_snapshot_in_three_steps_too(void **state)
+{
+    interrupt((void **)*state, 1, 3);
+    interrupt((void **)*state, 8, 3);
+}
+
+static int make_data(void **state)
+{
+    static void *data[2];
+    *state = data;
+    return runs_make_images(&data[0]) || runs_make_tokens(&data[1]);
+}
+
+static int remove_data(void **state)
+{
+    void **data = *state;
+    return runs_remove(&data[0]) || runs_remove(&data[1]);
+}
+
+/* ---- which is taken ---- */
+
+#define STEPS "--device=cpu --eval_strategy=no --epochs=7 --optim=sgd "
+
+/* What a first start leaves, and what the second makes of it. Image models stop after step 10. */
+static void the_newest_is_taken(void **state)
+{
+    static const struct {
+        const char *name, *first, *second; /* flags; DIR: a directory of the row's own */
+        const char *run;                   /* the second start's id; NULL: the same */
+        bool damages;                      /* the newest on disk */
+        int step;                          /* that it goes on from; 0: it begins anew */
+        bool from_memory;
+        const char *notice;
+    } rows[] = {
+        {"memory is newer", "--save_steps=4 --memory_every_steps=3", "", NULL, false, 9, true, ""},
+        {"disk is newer", "--save_steps=5 --memory_every_steps=3", "", NULL, false, 10, false, ""},
+        {"both have it", "--save_steps=5 --memory_every_steps=5", "", NULL, false, 10, true, ""},
+        {"damage on disk", "--save_steps=5 --memory_every_steps=3", "", NULL, true, 9, true, ""},
+        {"damage on disk, and the one before it is newer", "--save_steps=1 --memory_every_steps=4",
+         "", NULL, true, 9, false, ""},
+        {"latest, and nothing on disk", "--save_steps=1000 --memory_every_steps=3",
+         "--resume_from_checkpoint=latest", NULL, false, 9, true, ""},
+        {"true, and nothing on disk", "--save_steps=1000 --memory_every_steps=3",
+         "--resume_from_checkpoint=true", NULL, false, 9, true, ""},
+        {"a restart that is to begin anew", "--save_steps=1000 --memory_every_steps=3",
+         "--checkpoint.auto_resume=false", NULL, false, 0, false, ""},
+        {"memory is switched off", "--save_steps=4 --memory_every_steps=3",
+         "--memory_every_steps=0", NULL, false, 8, false, ""},
+        {"another run", "--save_steps=1000 --memory_every_steps=3", "", "uid-2", false, 0, false,
+         "rank 0: it is of run uid-1, and this is uid-2"},
+        {"another optimizer", "--save_steps=1000 --memory_every_steps=3",
+         "--optim=sgd --momentum=0", NULL, false, 0, false, ""},
+        {"another strategy", "--save_steps=1000 --memory_every_steps=3",
+         "--sharding_strategy=NO_SHARD", NULL, false, 0, false, ""},
+    };
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const char *dir = arena_printf(arena, "%s/newest-%zu", (char *)data[0], i);
+        const char *common = arena_printf(arena, STEPS "--checkpoint_dir=%s --save_on_signal=0 %s",
+                                          dir, rows[i].first);
+        int fds[RUNS_MAX_RANKS] = {0};
+        open_memory(fds, 2);
+        start(runs_configure, arena, data[0], 2, fds,
+              &(struct attempt){.flags = common, .stop_at = 1});
+        if (rows[i].damages) {
+            glob_t found;
+            const char *pattern =
+                arena_printf(arena, "%s/mnist_cnn-10steps/model/shard-00001-*", dir);
+            assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+            assert_int_equal(truncate(found.gl_pathv[0], 100), 0);
+            globfree(&found);
+        }
+        const struct attempt again = {.flags = arena_printf(arena, "%s %s", common, rows[i].second),
+                                      .name = rows[i].run,
+                                      .stop_at = rows[i].step == 10 ? 11 : 1,
+                                      .may_skip = rows[i].damages};
+        const struct run *run = start(runs_configure, arena, data[0], 2, fds, &again);
+        close_memory(fds, 2);
+        const struct seen *seen = &run->seen[0];
+        if (seen->resumed_step != rows[i].step || seen->from_memory != rows[i].from_memory ||
+            !strstr(seen->notice, rows[i].notice) || (seen->skipped[0] != 0) != rows[i].damages)
+            fail_msg("%s: resumed at step %d, %sfrom memory: %s; %s", rows[i].name,
+                     seen->resumed_step, seen->from_memory ? "" : "not ", seen->notice,
+                     seen->skipped);
+    }
+}
+
+/* Weights that are no numbers are not kept: the run ends there, as it does for a save to disk, and
+ * memory has the last step that was good on all ranks. */
+static void no_numbers_are_not_kept(void **state)
+{
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    const char *flags = "--optim=sgd --lr=1e6 --weight_decay=1000 --warmup_steps=0 --epochs=7 "
+                        "--grad_clip=0 --memory_every_steps=1";
+    int fds[RUNS_MAX_RANKS] = {0};
+    open_memory(fds, 2);
+    int steps[2];
+    for (int n = 0; n < 2; n++) {
+        struct config *config = arena_new(arena, struct config);
+        struct run *run = arena_new(arena, struct run);
+        runs_configure_language(config, arena, data[1], 2, flags);
+        *run = (struct run){.config = &config->value, .size = 2, .name = "uid-1"};
+        memcpy(run->memory_fds, fds, sizeof fds);
+        runs_start(run);
+        steps[n] = run->seen[0].last_step;
+        bool is_first = run->err[0].code == ERR_DIVERGED;
+        assert_fails(run->result[!is_first], &run->err[!is_first], ERR_DIVERGED,
+                     arena_printf(arena, "checkpoint in memory at step %d: tensor ", steps[n]));
+        assert_int_equal(run->seen[0].resumed_step, n ? steps[0] - 1 : 0);
+    }
+    assert_int_equal(steps[1], steps[0]);
+    close_memory(fds, 2);
+}
+
+/* ---- where there is none ---- */
+
+static void without_memory_nothing_is_saved(void **state)
+{
+    static const struct {
+        const char *flags;
+        bool has_memory;
+        int local_size;     /* a million ranks share the machine: its memory is short */
+        const char *notice; /* or error */
+        bool fails;
+    } rows[] = {
+        {"", false, 0, "", false},
+        {"--memory_every_steps=0", true, 1 << 26, "", false},
+        {"--memory_every_steps=2", false, 0,
+         "there will be no checkpoints in memory (checkpoint.memory_every_steps): rank 0: no "
+         "launcher starts it again (runtime.max_restarts)",
+         false},
+        {"", true, 1 << 26, "there will be no checkpoints in memory", false},
+        {"--memory_every_steps=2", true, 1 << 26,
+         "checkpoint.memory_every_steps (0 saves none): rank 0: memory checkpoints of", true},
+    };
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct config *config = arena_new(arena, struct config);
+        runs_configure(
+            config, arena, data[0], 2,
+            arena_printf(arena, "--device=cpu --eval_strategy=no --max_steps=2 %s", rows[i].flags));
+        struct run run = {.config = &config->value,
+                          .size = 2,
+                          .local_sizes = {rows[i].local_size, rows[i].local_size}};
+        if (rows[i].has_memory)
+            open_memory(run.memory_fds, 2);
+        runs_start(&run);
+        if (rows[i].has_memory) {
+            assert_int_equal(rank_memory_used(run.memory_fds[0]), 0);
+            close_memory(run.memory_fds, 2);
+        }
+        if (rows[i].fails)
+            assert_fails(run.result[1], &run.err[1], ERR_MEMORY, rows[i].notice);
+        else
+            assert_ok(run.result[1], &run.err[1]);
+        if (!rows[i].fails && (!strstr(run.seen[0].notice, rows[i].notice) ||
+                               (run.seen[0].notice[0] != 0) != (rows[i].notice[0] != 0)))
+            fail_msg("row %zu: %s", i, run.seen[0].notice);
+    }
+}
+
+/* So often that it costs next to nothing: the first look is after two steps, and later saves happen
+ * at the same steps on all ranks. */
+static void automatic_saves_are_found_again(void **state)
+{
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    int fds[RUNS_MAX_RANKS] = {0};
+    open_memory(fds, 2);
+    start(runs_configure, arena, data[0], 2, fds,
+          &(struct attempt){.flags = "--eval_strategy=no --epochs=15", .stop_at = 60});
+    const struct run *run = start(runs_configure, arena, data[0], 2, fds,
+                                  &(struct attempt){.flags = "--eval_strategy=no --epochs=15"});
+    assert_true(rank_memory_used(fds[0]) > 0);
+    close_memory(fds, 2);
+    /* How fast this machine is decides whether it was saved at all. */
+    assert_int_equal(run->seen[0].last_step, 60);
+    if (run->seen[0].resumed_step > 0)
+        assert_true(run->seen[0].from_memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bits_are_those_of_a_calm_run),
+        cmocka_unit_test(of_a_snapshot_in_three_steps_too),
+        cmocka_unit_test(the_newest_is_taken),
+        cmocka_unit_test(no_numbers_are_not_kept),
+        cmocka_unit_test(without_memory_nothing_is_saved),
+        cmocka_unit_test(automatic_saves_are_found_again),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}

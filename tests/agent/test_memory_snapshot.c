@@ -1,0 +1,219 @@
+/* Snapshots in memory: whole or not at all, and nobody else's. */
+#include "agent/checkpoint/memory_snapshot.h"
+#include "base/mem.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAYLOAD = 5000, PAGE = 4096, HEADER = 168 };
+
+static const struct memory_snapshot_id own = {
+    .run = "uid-1", .program = "1.0", .layout = 7, .world_size = 4, .rank = 2};
+
+static void *new_memory(void)
+{
+    void *memory = aligned_alloc(PAGE, (size_t)memory_snapshot_bytes(PAYLOAD));
+    assert_non_null(memory);
+    return memset(memory, 0, (size_t)memory_snapshot_bytes(PAYLOAD));
+}
+
+static void save(struct memory_snapshots *s, int64_t step)
+{
+    int slot;
+    memset(memory_snapshot_begin(s, &slot), (int)step, PAYLOAD);
+    memory_snapshot_commit(s, step, PAYLOAD);
+    assert_int_equal(s->newest, slot);
+}
+
+/* The step in a slot; -1: nothing that can be used. */
+static int64_t step_in(const struct memory_snapshots *s, int slot)
+{
+    struct memory_snapshot snapshot;
+    struct error err;
+    if (memory_snapshot_read(s, slot, &snapshot, &err))
+        return -1;
+    assert_int_equal(snapshot.bytes, PAYLOAD);
+    for (int i = 0; i < PAYLOAD; i++)
+        assert_int_equal(((const char *)snapshot.payload)[i], (char)snapshot.step);
+    return snapshot.step;
+}
+
+static void the_last_two_are_there_after_a_restart(void **state)
+{
+    (void)state;
+    void *memory = new_memory();
+    struct memory_snapshots s;
+    struct memory_snapshot snapshot;
+    struct error err;
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(memory_snapshot_last_step(&s), -1);
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
+        assert_fails(memory_snapshot_read(&s, slot, &snapshot, &err), &err, ERR_NOT_FOUND,
+                     "not complete");
+    for (int64_t step = 10; step < 13; step++)
+        save(&s, step);
+    memory_snapshot_set_last_step(&s, 14);
+
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(step_in(&s, 0), 12);
+    assert_int_equal(step_in(&s, 1), 11);
+    assert_int_equal(memory_snapshot_last_step(&s), 14);
+    memory_snapshot_keep(&s, 1); /* the ranks agreed on 11 */
+    assert_int_equal(step_in(&s, 0), -1);
+    assert_int_equal(step_in(&s, 1), 11);
+    save(&s, 12);
+    assert_int_equal(step_in(&s, 0), 12);
+    assert_int_equal(step_in(&s, 1), 11);
+    memory_snapshot_keep(&s, -1);
+    assert_int_equal(step_in(&s, 0), -1);
+    assert_int_equal(step_in(&s, 1), -1);
+    free(memory);
+}
+
+/* A kill is where the copying stops: before each byte of the payload and each of the header. The
+ * other slot stays, and this one holds nothing until its last byte is written. */
+static void a_kill_at_any_byte_leaves_the_other_slot(void **state)
+{
+    (void)state;
+    char *memory = new_memory(), *before = new_memory(), *after = new_memory();
+    const size_t all = (size_t)memory_snapshot_bytes(PAYLOAD);
+    struct memory_snapshots s;
+    int slot;
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    save(&s, 1);
+    save(&s, 2);
+    memory_snapshot_begin(&s, &slot);
+    assert_int_equal(slot, 0);
+    memcpy(before, memory, all);
+    memset(memory_snapshot_payload(&s, 0), 3, PAYLOAD);
+    memory_snapshot_commit(&s, 3, PAYLOAD);
+    memcpy(after, memory, all);
+    /* The payload comes first, then the header's page, of which the mark is last. */
+    const size_t ranges[2][2] = {{2 * PAGE, PAYLOAD}, {PAGE, PAGE}};
+    memcpy(memory, before, all);
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    for (int range = 0; range < 2; range++)
+        for (size_t i = 0; i < ranges[range][1]; i++) {
+            size_t at = ranges[range][0] + i;
+            bool is_last = memcmp(memory + PAGE, after + PAGE, PAGE) == 0;
+            assert_int_equal(step_in(&s, 0), is_last ? 3 : -1);
+            if (i % 512 == 0)
+                assert_int_equal(step_in(&s, 1), 2);
+            memory[at] = after[at];
+        }
+    assert_int_equal(step_in(&s, 0), 3);
+    assert_memory_equal(memory, after, all);
+    free(memory), free(before), free(after);
+}
+
+/* Every single bit of the slot, and every cut. */
+static void a_flipped_bit_is_refused(void **state)
+{
+    (void)state;
+    char *memory = new_memory();
+    struct memory_snapshots s;
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    save(&s, 1);
+    int refused = 0, same = 0;
+    for (int at = PAGE; at < 2 * PAGE + PAYLOAD; at++) {
+        memory[at] ^= (char)(1 << at % 8);
+        struct memory_snapshot snapshot;
+        struct error err = {0};
+        int result = memory_snapshot_read(&s, 0, &snapshot, &err);
+        bool is_page_rest = at >= PAGE + HEADER && at < 2 * PAGE; /* behind the header */
+        if (result == 0)
+            same++;
+        else
+            refused++;
+        if (result == 0 && !is_page_rest)
+            fail_msg("a flip of byte %d is not seen", at);
+        if (result < 0 && (!strstr(err.msg, "it") || is_page_rest))
+            fail_msg("byte %d: %s", at, err.msg);
+        memory[at] ^= (char)(1 << at % 8);
+    }
+    assert_int_equal(step_in(&s, 0), 1);
+    assert_int_equal(refused + same, PAGE + PAYLOAD);
+    for (int cut = 0; cut < PAYLOAD; cut += 97) { /* zeroes behind it, as of a page that is new */
+        char rest[PAYLOAD];
+        char *payload = memory_snapshot_payload(&s, 0);
+        memcpy(rest, payload + cut, (size_t)(PAYLOAD - cut));
+        memset(payload + cut, 0, (size_t)(PAYLOAD - cut));
+        assert_int_equal(step_in(&s, 0), -1);
+        memcpy(payload + cut, rest, (size_t)(PAYLOAD - cut));
+    }
+    free(memory);
+}
+
+static void another_ones_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct memory_snapshot_id ids[6];
+    for (int i = 0; i < 6; i++)
+        ids[i] = own;
+    memcpy(ids[0].run, "uid-2", 6);
+    memcpy(ids[1].program, "0.9", 4);
+    ids[2].layout = 8;
+    ids[3].world_size = 2;
+    ids[4].rank = 0;
+    ids[5].run[0] = '\0';
+    static const char *const words[] = {
+        "it is of run uid-1, and this is uid-2",
+        "it was saved by version 1.0, and this is 0.9",
+        "it is of another model, optimizer or strategy",
+        "it is of rank 2 of 4, and this is rank 2 of 2",
+        "it is of rank 2 of 4, and this is rank 0 of 4",
+        "it is of run uid-1, and this is ",
+    };
+    void *memory = new_memory();
+    struct memory_snapshots s;
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    save(&s, 1);
+    for (size_t i = 0; i < array_length(words); i++) {
+        struct memory_snapshot snapshot;
+        struct error err;
+        memory_snapshot_open(memory, PAYLOAD, &ids[i], &s);
+        assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_CONFLICT, words[i]);
+    }
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(step_in(&s, 0), 1);
+    free(memory);
+}
+
+/* Another size, another version of the format, or what never was a snapshot. */
+static void what_is_laid_out_otherwise_is_forgotten(void **state)
+{
+    (void)state;
+    char *memory = new_memory();
+    struct memory_snapshots s;
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    save(&s, 1);
+    memory_snapshot_open(memory, PAYLOAD - PAGE, &own, &s);
+    assert_int_equal(step_in(&s, 0), -1);
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(step_in(&s, 0), -1);
+    for (int field = 0; field < 3; field++) { /* magic number, version, size */
+        save(&s, 1);
+        memory[8 * field] ^= 1;
+        memory_snapshot_open(memory, PAYLOAD, &own, &s);
+        assert_int_equal(step_in(&s, 0), -1);
+        assert_int_equal(step_in(&s, 1), -1);
+    }
+    memset(memory, 0x5a, (size_t)memory_snapshot_bytes(PAYLOAD));
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(step_in(&s, 0), -1);
+    assert_int_equal(step_in(&s, 1), -1);
+    free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_two_are_there_after_a_restart),
+        cmocka_unit_test(a_kill_at_any_byte_leaves_the_other_slot),
+        cmocka_unit_test(a_flipped_bit_is_refused),
+        cmocka_unit_test(another_ones_is_refused_by_name),
+        cmocka_unit_test(what_is_laid_out_otherwise_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
