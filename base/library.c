@@ -109,20 +109,45 @@ static bool try_everywhere(struct search *search)
            try_below(search, "HOME", ".local/" PYTHON_LIBRARIES);
 }
 
+static const char *where_from(const char *name)
+{
+    bool is_drivers =
+        strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia-ml.so", 15) == 0;
+    return is_drivers ? "NVIDIA's driver" : "the CUDA Toolkit and with PyTorch's wheels";
+}
+
 int library_open(const char *const *names, void **ret_library, struct error *err)
 {
     struct search search = {.names = names};
     if (!try_everywhere(&search)) {
         if (search.reason[0])
-            return error_set(err, ERR_UNSUPPORTED, "%s cannot be loaded: %s", names[0],
-                             search.reason);
-        return error_set(err, ERR_UNSUPPORTED,
-                         "%s is not on this machine: it comes with the CUDA Toolkit and with "
-                         "PyTorch's wheels; " ENV_LIBRARY_PATH " names folders to look into first",
-                         names[0]);
+            return error_set(err, ERR_INPUT, "%s cannot be loaded: %s", names[0], search.reason);
+        return error_set(err, ERR_NOT_FOUND,
+                         "%s is not on this machine: it comes with %s; " ENV_LIBRARY_PATH
+                         " names folders to look into first",
+                         names[0], where_from(names[0]));
     }
     *ret_library = search.library;
     return 0;
+}
+
+const char *library_file(void *library)
+{
+    struct link_map *map = NULL;
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
+}
+
+int library_open_part(void *library, const char *name, struct error *err)
+{
+    const char *file = library_file(library), *end = strrchr(file, '/');
+    char path[PATTERN_MAX_BYTES];
+    int length = end ? (int)(end + 1 - file) : 0;
+    if (snprintf(path, sizeof path, "%.*s%s", length, file, name) >= (int)sizeof path)
+        return error_set(err, ERR_INPUT, "%s: its path is too long", file);
+    /* What is there is the library's own part: another one's, from elsewhere, would not do. */
+    if (dlopen(access(path, F_OK) == 0 ? path : name, RTLD_NOW | RTLD_LOCAL))
+        return 0;
+    return error_set(err, ERR_INPUT, "%s is installed by half: %s", file, dlerror());
 }
 
 int library_symbols(void *library, const struct library_symbol *symbols, void *functions,
@@ -131,10 +156,8 @@ int library_symbols(void *library, const struct library_symbol *symbols, void *f
     for (const struct library_symbol *symbol = symbols; symbol->name; symbol++) {
         void *address = dlsym(library, symbol->name);
         if (!address && !symbol->optional) {
-            struct link_map *map = NULL;
-            const char *file = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "?";
-            return error_set(err, ERR_UNSUPPORTED, "%s has no %s: it is too old", file,
-                             symbol->name);
+            return error_set(err, ERR_UNSUPPORTED, "%s has no %s: it is too old",
+                             library_file(library), symbol->name);
         }
         memcpy((char *)functions + symbol->offset, &address, sizeof address);
     }

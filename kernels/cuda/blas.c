@@ -17,6 +17,7 @@ enum {
 };
 
 struct functions {
+    size_t (*version)(void);
     cublasStatus_t (*create)(cublasLtHandle_t *);
     cublasStatus_t (*destroy)(cublasLtHandle_t);
     const char *(*status_name)(cublasStatus_t);
@@ -44,6 +45,7 @@ struct functions {
 
 #define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct functions, member, symbol)
 static const struct library_symbol symbols[] = {
+    SYMBOL(version, "cublasLtGetVersion"),
     SYMBOL(create, "cublasLtCreate"),
     SYMBOL(destroy, "cublasLtDestroy"),
     SYMBOL(status_name, "cublasLtGetStatusName"),
@@ -83,17 +85,39 @@ struct blas {
     struct plan plans[PLANS];
 };
 
-int blas_open(struct blas **ret_blas, struct error *err)
+/* *ret_library: NULL if none was found. */
+static int open_library(struct functions *lt, void **ret_library, struct error *err)
 {
 #if CUBLAS_VER_MAJOR >= 13
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
 #else
     static const char *const names[] = {"libcublasLt.so.12", "libcublasLt.so.13", NULL};
 #endif
+    *ret_library = NULL;
+    return library_open(names, ret_library, err) < 0
+               ? -1
+               : library_symbols(*ret_library, symbols, lt, err);
+}
+
+void blas_describe(struct library_facts *ret)
+{
+    struct functions lt;
+    void *library;
+    *ret = (struct library_facts){.name = "cuBLASLt"};
+    if (open_library(&lt, &library, &ret->why) == 0) {
+        size_t version = lt.version();
+        snprintf(ret->version, sizeof ret->version, "%zu.%zu.%zu", version / 10000,
+                 version / 100 % 100, version % 100);
+    }
+    if (library)
+        snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
+}
+
+int blas_open(struct blas **ret_blas, struct error *err)
+{
     struct blas *blas = xcalloc(1, sizeof *blas);
     void *library;
-    if (library_open(names, &library, err) < 0 ||
-        library_symbols(library, symbols, &blas->lt, err) < 0) {
+    if (open_library(&blas->lt, &library, err) < 0) {
         free(blas);
         return error_wrap(err, "matrix products on a GPU need cuBLASLt");
     }

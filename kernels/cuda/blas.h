@@ -5,6 +5,7 @@
 #ifndef SHOAL_KERNELS_CUDA_BLAS_H
 #define SHOAL_KERNELS_CUDA_BLAS_H
 
+#include "base/library.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/matmul.h"
 
@@ -14,8 +15,11 @@ extern "C" {
 
 struct blas;
 
-/* One per device, for the one thread that queues products on its streams. Errors: ERR_UNSUPPORTED
- * if there is no cuBLASLt, or it does not support the GPU. */
+/* The cuBLASLt that blas_open() would take. */
+void blas_describe(struct library_facts *ret);
+
+/* One per device, for the one thread that queues products on its streams. Errors: library_open()'s;
+ * ERR_UNSUPPORTED if cuBLASLt is too old or does not support the GPU. */
 int blas_open(struct blas **ret_blas, struct error *err);
 void blas_close(struct blas *blas); /* NULL-safe; what is queued is done */
 

@@ -22,29 +22,84 @@ static const struct library_symbol symbols[] = {
     {NULL, 0, false},
 };
 
-/* Not having it is no error: most of cuDNN's kernels are compiled already. */
-static void open_compiler(const struct cudnn_api *api)
-{
-    char name[32];
-    const char *const names[] = {name, NULL};
-    struct error ignored;
-    void *library;
-    snprintf(name, sizeof name, "libnvrtc.so.%zu", api->cuda_version() / 1000);
-    library_open(names, &library, &ignored);
-}
+/* What attention needs of its parts. libcudnn.so.9 opens them itself, and ends the process if the
+ * first is not there. Each is bound to the others here and now: those of another version fail. */
+static const char *const parts[] = {"libcudnn_graph.so.9", "libcudnn_engines_precompiled.so.9",
+                                    "libcudnn_engines_runtime_compiled.so.9",
+                                    "libcudnn_heuristic.so.9"};
 
-int cudnn_api_open(struct cudnn_api *ret_api, struct error *err)
+static int open_library(struct cudnn_api *api, void **ret_library, struct error *err)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
-    void *library;
-    if (library_open(names, &library, err) < 0 ||
-        library_symbols(library, symbols, ret_api, err) < 0)
+    *ret_library = NULL;
+    if (library_open(names, ret_library, err) < 0 ||
+        library_symbols(*ret_library, symbols, api, err) < 0)
         return -1;
-    size_t version = ret_api->version();
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (library_open_part(*ret_library, parts[i], err) < 0)
+            return -1;
+    size_t version = api->version();
     if (version < CUDNN_OLDEST)
         return error_set(err, ERR_UNSUPPORTED, "cuDNN %zu.%zu is too old: %d.%d is needed",
                          version / 10000, version % 10000 / 100, CUDNN_OLDEST / 10000,
                          CUDNN_OLDEST % 10000 / 100);
-    open_compiler(ret_api);
     return 0;
+}
+
+/* The compiler of those of cuDNN's kernels that it makes for a shape. */
+static int open_compiler(const struct cudnn_api *api, void **ret_library, struct error *err)
+{
+    char name[32];
+    const char *const names[] = {name, NULL};
+    snprintf(name, sizeof name, "libnvrtc.so.%zu", api->cuda_version() / 1000);
+    *ret_library = NULL;
+    return library_open(names, ret_library, err);
+}
+
+int cudnn_api_open(struct cudnn_api *ret_api, struct error *err)
+{
+    void *library, *compiler;
+    struct error ignored; /* most of cuDNN's kernels are compiled already */
+    if (open_library(ret_api, &library, err) < 0)
+        return -1;
+    open_compiler(ret_api, &compiler, &ignored);
+    return 0;
+}
+
+static void describe_compiler(const struct cudnn_api *api, struct library_facts *ret)
+{
+    struct {
+        int (*version)(int *major, int *minor);
+    } functions;
+    static const struct library_symbol needed[] = {{"nvrtcVersion", 0, false}, {NULL, 0, false}};
+    char part[48];
+    void *library;
+    int major, minor;
+    if (open_compiler(api, &library, &ret->why) < 0)
+        return;
+    snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
+    if (library_symbols(library, needed, &functions, &ret->why) < 0 ||
+        functions.version(&major, &minor) != 0)
+        return;
+    snprintf(ret->version, sizeof ret->version, "%d.%d", major, minor);
+    snprintf(part, sizeof part, "libnvrtc-builtins.so.%d.%d", major, minor);
+    library_open_part(library, part, &ret->why);
+}
+
+bool cudnn_api_describe(struct library_facts *ret, struct library_facts *ret_compiler)
+{
+    struct cudnn_api api;
+    void *library;
+    *ret = (struct library_facts){.name = "cuDNN"};
+    *ret_compiler = (struct library_facts){.name = "NVRTC"};
+    bool is_usable = open_library(&api, &library, &ret->why) == 0;
+    if (library)
+        snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
+    if (!is_usable)
+        return false;
+    size_t version = api.version();
+    snprintf(ret->version, sizeof ret->version, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
+             version % 100);
+    describe_compiler(&api, ret_compiler);
+    return true;
 }

@@ -6,7 +6,9 @@
 #define SHOAL_KERNELS_CUDA_CUDNN_API_H
 
 #include "base/error.h"
+#include "base/library.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -143,8 +145,13 @@ struct cudnn_api {
 
 /* Finds libcudnn.so.9 (base/library.h) and fills the table. It loads its parts from beside it by
  * itself; CUDA's compiler libnvrtc, which it asks for by name alone, is loaded here where the same
- * search finds it. Errors: ERR_UNSUPPORTED: not there, or too old. */
+ * search finds it. Errors: library_open()'s; ERR_INPUT: a part of it is missing or of another
+ * version; ERR_UNSUPPORTED: too old. */
 int cudnn_api_open(struct cudnn_api *ret_api, struct error *err);
+
+/* The cuDNN that cudnn_api_open() would take, and its compiler. False: cuDNN cannot be used, and
+ * nothing asks for a compiler. */
+bool cudnn_api_describe(struct library_facts *ret, struct library_facts *ret_compiler);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "kernels/cuda/stream.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -94,20 +95,22 @@ static int fail_by(int result, const char *what, struct error *err)
 
 #define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct cupti_api, member, symbol)
 
+static const struct library_symbol symbols[] = {
+    SYMBOL(version, "cuptiGetVersion"),
+    SYMBOL(get_timestamp, "cuptiGetTimestamp"),
+    SYMBOL(result_text, "cuptiGetResultString"),
+    SYMBOL(stream_id, "cuptiGetStreamIdEx"),
+    SYMBOL(register_callbacks, "cuptiActivityRegisterCallbacks"),
+    SYMBOL(enable, "cuptiActivityEnable"),
+    SYMBOL(disable, "cuptiActivityDisable"),
+    SYMBOL(flush_all, "cuptiActivityFlushAll"),
+    SYMBOL(next_record, "cuptiActivityGetNextRecord"),
+    {NULL, 0, false},
+};
+static const char *const files[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
+
 static int start(void *library, struct error *err)
 {
-    static const struct library_symbol symbols[] = {
-        SYMBOL(version, "cuptiGetVersion"),
-        SYMBOL(get_timestamp, "cuptiGetTimestamp"),
-        SYMBOL(result_text, "cuptiGetResultString"),
-        SYMBOL(stream_id, "cuptiGetStreamIdEx"),
-        SYMBOL(register_callbacks, "cuptiActivityRegisterCallbacks"),
-        SYMBOL(enable, "cuptiActivityEnable"),
-        SYMBOL(disable, "cuptiActivityDisable"),
-        SYMBOL(flush_all, "cuptiActivityFlushAll"),
-        SYMBOL(next_record, "cuptiActivityGetNextRecord"),
-        {NULL, 0, false},
-    };
     if (library_symbols(library, symbols, &api, err))
         return -1;
     int result = api.register_callbacks(request, complete);
@@ -117,10 +120,9 @@ static int start(void *library, struct error *err)
 /* The newest that starts. err: why the newest that is there does not. */
 static int load(struct error *err)
 {
-    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
     bool is_there = false, has_started = false;
-    for (size_t i = 0; i < array_length(names) && !has_started; i++) {
-        const char *const name[] = {names[i], NULL};
+    for (size_t i = 0; files[i] && !has_started; i++) {
+        const char *const name[] = {files[i], NULL};
         struct error why;
         void *library;
         bool is_open = library_open(name, &library, &why) == 0;
@@ -134,6 +136,20 @@ static int load(struct error *err)
         log_write(LOG_WARNING, "trace: this CUPTI, of CUDA 13.0, can hang or crash when a trace "
                                "ends: that of 13.0 Update 1 does not");
     return has_started ? 0 : -1;
+}
+
+void cupti_describe(struct library_facts *ret)
+{
+    struct cupti_api functions;
+    uint32_t version;
+    void *library;
+    *ret = (struct library_facts){.name = "CUPTI"};
+    if (library_open(files, &library, &ret->why) < 0)
+        return;
+    snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
+    if (library_symbols(library, symbols, &functions, &ret->why) == 0 &&
+        functions.version(&version) == CUPTI_SUCCESS)
+        snprintf(ret->version, sizeof ret->version, "%u", version);
 }
 
 static bool read_clock(void *ctx, int64_t *ret_ns)

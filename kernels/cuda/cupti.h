@@ -3,7 +3,11 @@
 #ifndef SHOAL_KERNELS_CUDA_CUPTI_H
 #define SHOAL_KERNELS_CUDA_CUPTI_H
 
+#include "base/library.h"
 #include "kernels/trace_log.h"
+
+/* The newest CUPTI that is there. */
+void cupti_describe(struct library_facts *ret);
 
 /* The namesakes in struct backend. Errors: there is no CUPTI, no permission to use it, or another
  * tool or device uses it. */

@@ -102,12 +102,58 @@ static void test_loaded_wins(void **state)
     setenv(ENV_LIBRARY_PATH, path, 1);
     assert_ok(library_open(names, &library, &err), &err);
     assert_ptr_equal(library, dlopen("libm.so.6", RTLD_NOW));
-    assert_fails(library_open(absent, &library, &err), &err, ERR_UNSUPPORTED,
+    assert_fails(library_open(absent, &library, &err), &err, ERR_NOT_FOUND,
                  "libshoal-absent.so.2 is not on this machine");
     static const char *const broken[] = {"libshoal-absent.so.9", NULL};
-    assert_fails(library_open(broken, &library, &err), &err, ERR_UNSUPPORTED,
+    assert_fails(library_open(broken, &library, &err), &err, ERR_INPUT,
                  "libshoal-absent.so.9: file too short");
     unsetenv(ENV_LIBRARY_PATH);
+}
+
+/* A library of its own in `folder`: a link to one that is loaded would be that one. */
+static void copy_library(const char *folder, const char *name)
+{
+    char path[512], block[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *from = fopen(real_library(), "r"), *to = fopen(path, "w");
+    assert_true(from && to);
+    for (size_t n; (n = fread(block, 1, sizeof block, from)) > 0;)
+        assert_int_equal(fwrite(block, 1, n, to), n);
+    fclose(from);
+    fclose(to);
+}
+
+static void test_parts(void **state)
+{
+    static const char *const names[] = {"libshoal-whole.so.1", NULL};
+    static const struct {
+        const char *part, *why; /* NULL: it is loaded */
+    } rows[] = {
+        {"libshoal-part.so.1", NULL},
+        {"libm.so.6", NULL}, /* where the loader looks */
+        {"libshoal-short.so.1", "libshoal-whole.so.1 is installed by half: "},
+        {"libshoal-short.so.1", "libshoal-short.so.1: file too short"},
+        {"libshoal-absent.so.1", "libshoal-absent.so.1: cannot open shared object file"},
+    };
+    const char *folder = *state;
+    char path[512];
+    void *library = NULL;
+    struct error err;
+    copy_library(folder, names[0]);
+    copy_library(folder, rows[0].part);
+    snprintf(path, sizeof path, "%s/libshoal-short.so.1", folder);
+    fclose(fopen(path, "w"));
+    setenv(ENV_LIBRARY_PATH, folder, 1);
+    assert_ok(library_open(names, &library, &err), &err);
+    unsetenv(ENV_LIBRARY_PATH);
+    assert_non_null(strstr(library_file(library), names[0]));
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int result = library_open_part(library, rows[i].part, &err);
+        if (rows[i].why)
+            assert_fails(result, &err, ERR_INPUT, rows[i].why);
+        else
+            assert_ok(result, &err);
+    }
 }
 
 static void test_symbols(void **state)
@@ -135,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_places, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_loaded_wins, support_enter_dir, support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_parts, support_enter_dir, support_leave_dir),
         cmocka_unit_test(test_symbols),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

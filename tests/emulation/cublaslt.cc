@@ -169,6 +169,11 @@ bool describe(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &a,
 
 } // namespace
 
+size_t cublasLtGetVersion(void)
+{
+    return 130100;
+}
+
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     *handle = new cublasLtContext;

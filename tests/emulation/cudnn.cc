@@ -119,6 +119,8 @@ extern "C" {
 
 size_t cudnnGetVersion(void)
 {
+    if (is("half"))
+        misused("cuDNN was called without its parts: it ends the process then");
     return is("old") ? CUDNN_OLDEST - 100 : CUDNN_OLDEST;
 }
 
@@ -268,6 +270,11 @@ int cudnnBackendExecute(cudnn_handle handle, cudnn_descriptor plan_pointer,
 bool emulation_has_cudnn(void)
 {
     return !is("absent");
+}
+
+bool emulation_cudnn_is_half(void)
+{
+    return is("half");
 }
 
 const struct emulated_function emulated_cudnn[] = {

@@ -14,6 +14,7 @@ void cuptiGetVersion(void), cuptiGetTimestamp(void), cuptiGetResultString(void),
     cuptiActivityDisable(void), cuptiActivityFlushAll(void), cuptiActivityGetNextRecord(void);
 
 static const struct emulated_function cublaslt[] = {
+    EMULATED(cublasLtGetVersion),
     EMULATED(cublasLtCreate),
     EMULATED(cublasLtDestroy),
     EMULATED(cublasLtGetStatusName),
@@ -43,19 +44,60 @@ static const struct emulated_function cupti[] = {
     {NULL, NULL},
 };
 
+/* Its only function that is called; what compiles is emulated with cuDNN. */
+static int nvrtcVersion(int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+static const struct emulated_function nvrtc[] = {
+    EMULATED(nvrtcVersion),
+    {NULL, NULL},
+};
+
+/* Whether the setting "missing" names it. */
+static bool is_missing(const char *name)
+{
+    const char *settings = getenv("SHOAL_EMULATION");
+    const char *missing = settings ? strstr(settings, "missing=") : NULL;
+    for (size_t length; missing && *missing && *missing != ','; missing += length) {
+        missing += strcspn(missing, "=+") + 1;
+        length = strcspn(missing, "+,");
+        if (strncmp(name, missing, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 int library_open(const char *const *names, void **ret_library, struct error *err)
 {
     const char *settings = getenv("SHOAL_EMULATION");
     bool has_cupti = !settings || !strstr(settings, "cupti=none");
     const struct emulated_function *library =
-        strncmp(names[0], "libcublasLt.so.", 15) == 0                     ? cublaslt
+        is_missing(names[0])                                              ? NULL
+        : strncmp(names[0], "libcublasLt.so.", 15) == 0                   ? cublaslt
         : has_cupti && strncmp(names[0], "libcupti.so.", 12) == 0         ? cupti
         : strcmp(names[0], "libcudnn.so.9") == 0 && emulation_has_cudnn() ? emulated_cudnn
+        : strncmp(names[0], "libnvrtc.so.", 12) == 0                      ? nvrtc
                                                                           : NULL;
     if (!library)
-        return error_set(err, ERR_UNSUPPORTED, "%s is not emulated", names[0]);
+        return error_set(err, ERR_NOT_FOUND, "%s is not emulated", names[0]);
     *ret_library = (void *)library;
     return 0;
+}
+
+const char *library_file(void *library)
+{
+    (void)library;
+    return "";
+}
+
+int library_open_part(void *library, const char *name, struct error *err)
+{
+    bool is_whole = library != emulated_cudnn || !emulation_cudnn_is_half();
+    return is_whole ? 0 : error_set(err, ERR_INPUT, "installed by half: %s is not emulated", name);
 }
 
 int library_symbols(void *library, const struct library_symbol *symbols, void *targets,

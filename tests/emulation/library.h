@@ -20,6 +20,7 @@ struct emulated_function {
 /* cudnn.cc */
 extern const struct emulated_function emulated_cudnn[];
 bool emulation_has_cudnn(void);
+bool emulation_cudnn_is_half(void); /* parts of it are not there */
 
 #ifdef __cplusplus
 }

@@ -245,6 +245,7 @@ static const struct {
 } failures[] = {
     {"cudnn=absent", "libcudnn.so.9 is not emulated"},
     {"cudnn=old", "cuDNN 9.9 is too old: 9.10 is needed"},
+    {"cudnn=half", "installed by half: libcudnn_graph.so.9 is not emulated"},
     {"cudnn=no start", "it does not start: CUDNN_STATUS_NOT_INITIALIZED"},
     {"cudnn=no engine", "a plan: no engine can do it"},
     {"cudnn=no plan", "a plan: emulated: it has no wish to"},

@@ -60,6 +60,7 @@ typedef struct {
     int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
 
+size_t cublasLtGetVersion(void);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 const char *cublasLtGetStatusName(cublasStatus_t status);
