@@ -5,6 +5,7 @@
 #include "agent/compat/shim.h"
 #include "agent/config/config.h"
 #include "agent/config/model_path.h"
+#include "agent/doctor/doctor.h"
 #include "agent/dry_run.h"
 #include "agent/launch/crash.h"
 #include "agent/launch/launch.h"
@@ -124,8 +125,10 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
                    .tee = c->runtime.tee},
     };
     int exit_code = EXIT_FAILED;
+    char interface[NET_INTERFACE_BYTES], address[STORE_HOST_MAX];
     /* here, and not by each rank: they would all say the same */
-    return rank_check_interface(t, err) || launch_local_ranks(&options, &exit_code, err)
+    return rank_find_interface(t, interface, address, err) ||
+                   launch_local_ranks(&options, &exit_code, err)
                ? exit_failed("shoal-agent", err)
                : exit_code;
 }
@@ -135,6 +138,8 @@ static bool is_aside(char *const *argv, int *ret_exit_code)
 {
     auto_str struct str text;
     str_init(&text, 4096);
+    if (doctor_command(argv, ret_exit_code))
+        return true;
     if (!command_stub(argv, &text, ret_exit_code))
         return accelerate_command(argv, environment_get, NULL, ret_exit_code);
     fputs(str_text(&text), stderr);

@@ -1,7 +1,6 @@
 #include "agent/rank.h"
 
 #include "agent/comm/comm_ring.h"
-#include "agent/comm/net.h"
 #include "agent/comm/rendezvous.h"
 #include "agent/config_consistency.h"
 #include "agent/launch/device_choice.h"
@@ -65,12 +64,14 @@ static void ring_interface(const struct topology *t, char out[NET_INTERFACE_BYTE
     net_interface_choose(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"), out);
 }
 
-int rank_check_interface(const struct topology *t, struct error *err)
+int rank_find_interface(const struct topology *t, char ret_name[NET_INTERFACE_BYTES],
+                        char ret_address[STORE_HOST_MAX], struct error *err)
 {
-    char interface[NET_INTERFACE_BYTES], host[STORE_HOST_MAX];
-    ring_interface(t, interface);
-    return t->world_size > 1 && interface[0] ? net_interface_host(interface, host, sizeof host, err)
-                                             : 0;
+    ret_name[0] = ret_address[0] = '\0';
+    if (t->world_size == 1)
+        return 0;
+    ring_interface(t, ret_name);
+    return ret_name[0] ? net_interface_host(ret_name, ret_address, STORE_HOST_MAX, err) : 0;
 }
 
 static int init_process_group(const struct agent_config *c, const struct topology *t,

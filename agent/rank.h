@@ -4,6 +4,8 @@
 #ifndef SHOAL_AGENT_RANK_H
 #define SHOAL_AGENT_RANK_H
 
+#include "agent/comm/net.h"
+#include "agent/comm/store.h"
 #include "agent/config/config.h"
 #include "agent/launch/topology.h"
 
@@ -11,9 +13,11 @@
 
 #include <stdint.h>
 
-/* Whether the network interface that the environment names is there. Errors: ERR_CONFIG, which each
- * rank would meet. */
-int rank_check_interface(const struct topology *topology, struct error *err);
+/* The network interface where other ranks reach this process, if the environment names one, and its
+ * address; both "" if not, or with one rank. Errors: ERR_CONFIG: there is no such interface, which
+ * each rank would meet. */
+int rank_find_interface(const struct topology *topology, char ret_name[NET_INTERFACE_BYTES],
+                        char ret_address[STORE_HOST_MAX], struct error *err);
 
 /* start_us: clock_monotonic_us() at the start of the process, from which elapsed time counts.
  * Errors: the run's; err->shared if every rank has the same error. */

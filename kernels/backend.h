@@ -5,6 +5,7 @@
 #define SHOAL_KERNELS_BACKEND_H
 
 #include "base/log.h"
+#include "kernels/gpu_survey.h"
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
@@ -62,6 +63,8 @@ struct backend {
     void (*set_log_level)(enum log_level level);
     /* Devices there are; 0 with the reason in *ret_reason. */
     int (*device_count)(struct error *ret_reason);
+    /* Fills *ret but for backend_file; see gpu_survey(). NULL: no such devices. */
+    void (*survey)(struct gpu_survey *ret);
     /* See device_pci(). NULL: no such devices. */
     bool (*device_pci)(int index, char *out);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct

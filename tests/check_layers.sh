@@ -7,7 +7,7 @@ bad=0
 rules='
 base:base/.*
 kernels:(base|kernels)/.*
-agent:(base|agent)/.*|kernels/(device|dtype|ops|random).h
+agent:(base|agent)/.*|kernels/(device|dtype|gpu_survey|ops|random).h
 operator:(base|operator)/.*
 operator/job:base/(contract|lines|mem|str).h|operator/job/.*
 operator/reconcile:base/(contract|mem|str).h|operator/(job|reconcile)/.*
@@ -40,12 +40,12 @@ operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(types|names)).h
 kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
 kernels/cuda/attention_(choice|table).[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
-kernels/(device|cuda_library).c:base/(error|log|mem).h|kernels/(backend|cuda_library|trace_log).h
+kernels/(device|cuda_library|gpu_survey).c:base/(error|log|mem).h|kernels/(backend|cuda_library|gpu_survey|trace_log).h
 agent/nn/.*:base/.*|kernels/(device|dtype|ops|random).h|agent/nn/.*
 agent/nn/tape.*:base/.*|kernels/(device|dtype|ops).h|agent/nn/(tape|tape_internal|module).h
 agent/nn/module.[ch]:base/.*|agent/nn/module.h
@@ -101,6 +101,8 @@ agent/checkpoint/pretrained(_load|_internal)?.[ch]:base/.*|kernels/(device|dtype
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|tensor_values|nonfinite|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
+agent/doctor/.*:base/.*|kernels/(device|gpu_survey).h|agent/(comm/nccl_api|launch/(device_choice|launch)|rank|telemetry/nvml).h|agent/doctor/.*
+agent/doctor/checkup.*:base/(contract|error|mem|str).h|kernels/gpu_survey.h|agent/(comm/nccl_api|telemetry/nvml).h|agent/doctor/(checkup.*|doctor_facts).h
 agent/config_consistency.[ch]:base/(error|mem).h|agent/(config_consistency|comm/store|config/config).h
 agent/dry_run.[ch]:base/.*|agent/(dry_run|config/config|dataset/token_files|notices|plan/run_plan_facts|text/tokenizer|trainer/build).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h

@@ -37,17 +37,20 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         {NULL, 0, false},
     };
     char version[16];
-    void *library;
     struct nccl_api api = {0};
     /* Two communicators on one GPU may deadlock if ranks launch their kernels in different orders.
      * With this NCCL keeps the order of the host's calls. */
     setenv(LAUNCH_ORDER, "1", 0); /* NCCL reads it in its first call */
-    if (library_open(names, &library, err) || library_symbols(library, symbols, &api, err))
+    bool is_open = library_open(names, &api.library, err) == 0 &&
+                   library_symbols(api.library, symbols, &api, err) == 0;
+    *ret_api = api;
+    if (!is_open)
         return error_wrap(err, "NCCL");
     int result = api.get_version(&api.version);
     if (result != NCCL_SUCCESS)
         return error_set(err, ERR_UNSUPPORTED, "NCCL: its version: %s", api.error_text(result));
     nccl_api_version_text(api.version, version);
+    ret_api->version = api.version;
     if (api.version < NCCL_OLDEST)
         return error_set(err, ERR_UNSUPPORTED, "NCCL %s is too old: 2.14 or newer is needed",
                          version);

@@ -74,13 +74,15 @@ struct nccl_api {
     /* Since 2.19; NULL before. */
     int (*comm_register)(nccl_comm comm, void *memory, size_t bytes, void **handle);
     int (*comm_deregister)(nccl_comm comm, void *handle);
+    void *library;        /* NULL: none was found */
     int version;          /* of the library: 22809 is 2.28.9 */
     bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */
 };
 
 /* Uses the NCCL that the process has loaded, else the one that library_open() finds. Sets
- * NCCL_LAUNCH_ORDER_IMPLICIT=1 unless the environment has it. Errors: ERR_UNSUPPORTED if there is
- * no NCCL or it is too old. */
+ * NCCL_LAUNCH_ORDER_IMPLICIT=1 unless the environment has it. Errors: library_open()'s;
+ * ERR_UNSUPPORTED if it is too old. *ret_api has `library` and `version` as far as they are known
+ * then. */
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
 /* Describes the failed call with NCCL's own text in *err; returns -1. what: its purpose. comm: may

@@ -58,6 +58,7 @@ void config_help(struct str *out)
     str_add(
         out,
         "Usage: shoal-agent [--preset NAME] [--config FILE]... [--KEY=VALUE]... [@FILE]...\n"
+        "       shoal-agent doctor [--device DEVICE] [--json]  (tells whether training can start)\n"
         "\n"
         "Trains a model, sharded over the ranks that the environment names (MASTER_ADDR, RANK,\n"
         "WORLD_SIZE, PET_*). A key's group may be left out where its name is unique; '-' and '_' are\n"

@@ -24,6 +24,10 @@ static const struct library_symbol symbols[] = {
     NEEDED(DeviceGetHandleByPciBusId_v2),
     OPTIONAL(DeviceGetUUID),
     OPTIONAL(SystemGetDriverVersion),
+    OPTIONAL(SystemGetCudaDriverVersion_v2),
+    OPTIONAL(DeviceGetCount_v2),
+    OPTIONAL(DeviceGetHandleByIndex_v2),
+    OPTIONAL(DeviceGetMigMode),
     OPTIONAL(DeviceGetName),
     OPTIONAL(DeviceGetMinorNumber),
     OPTIONAL(DeviceGetPciInfo_v3),
@@ -106,20 +110,25 @@ static void open_events(struct nvml *n)
     }
 }
 
+int nvml_start(struct nvml_functions *fn, void **ret_library, struct error *err)
+{
+    static const char *const names[] = {"libnvidia-ml.so.1", NULL};
+    *ret_library = NULL;
+    if (library_open(names, ret_library, err) < 0 ||
+        library_symbols(*ret_library, symbols, fn, err) < 0)
+        return -1;
+    int result = fn->Init_v2();
+    return result == NVML_SUCCESS
+               ? 0
+               : error_set(err, ERR_IO, "NVML does not start: %s", fn->ErrorString(result));
+}
+
 int nvml_open(const char *const *pci, int count, struct nvml **ret_nvml, struct error *err)
 {
     assert(count >= 1 && count <= GPU_MAX);
-    static const char *const names[] = {"libnvidia-ml.so.1", NULL};
     void *library;
     struct nvml *n = xcalloc(1, sizeof *n);
-    if (library_open(names, &library, err) < 0 ||
-        library_symbols(library, symbols, &n->fn, err) < 0) {
-        free(n);
-        return -1;
-    }
-    int result = n->fn.Init_v2();
-    if (result != NVML_SUCCESS) {
-        error_set(err, ERR_UNSUPPORTED, "NVML does not start: %s", n->fn.ErrorString(result));
+    if (nvml_start(&n->fn, &library, err) < 0) {
         free(n);
         return -1;
     }

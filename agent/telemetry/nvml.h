@@ -7,16 +7,36 @@
 
 #include "agent/telemetry/gpu_sample.h"
 #include "base/error.h"
+#include "base/library.h"
 
 #include <stdbool.h>
 
 struct nvml;
 
+/* A GPU of the machine, whether or not CUDA shows it to this process. */
+struct nvml_gpu {
+    char model[GPU_TEXT_BYTES];
+    char pci[GPU_TEXT_BYTES]; /* as device_pci() has it; "": not known */
+    bool is_mig;              /* it is cut into slices */
+    double ecc_uncorrected;   /* errors since the driver was loaded; NaN: not known */
+    bool row_failure;         /* it cannot replace a row of its memory: it is broken */
+};
+struct nvml_facts {
+    struct library_facts library;
+    char driver[GPU_TEXT_BYTES]; /* "550.54.15"; "": not known */
+    int cuda;                    /* the newest CUDA that the driver serves; 0: not known */
+    int count;                   /* of GPUs, all of them */
+    struct nvml_gpu gpus[GPU_MAX];
+};
+/* What it says of the machine as a whole. library.why: the driver does not answer, or there is no
+ * library. */
+void nvml_read_facts(struct nvml_facts *ret);
+
 /* pci: where the GPUs are, `count` (1 .. GPU_MAX) of them, as device_pci() has it: CUDA's order, by
  * which ranks are given GPUs, is not NVML's, and neither knows the other's numbers. Of an instance
- * (MIG) it is the whole GPU, whose power, clocks and temperature they are. Errors: ERR_UNSUPPORTED:
- * no library, or no driver behind it; ERR_NOT_FOUND: NVML knows none of the GPUs; one of several
- * that it does not know is logged and left out. */
+ * (MIG) it is the whole GPU, whose power, clocks and temperature they are. Errors: those
+ * of library_open(); ERR_IO: no driver is behind it; ERR_NOT_FOUND: it knows none of the GPUs; one
+ * of several that it does not know is logged and left out. */
 int nvml_open(const char *const *pci, int count, struct nvml **ret_nvml, struct error *err);
 void nvml_close(struct nvml *nvml); /* NULL-safe */
 

@@ -21,6 +21,7 @@ struct nvml_utilization {
 };
 
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
+enum { NVML_MIG_ON = 1 };
 enum { NVML_ECC_CORRECTED = 0, NVML_ECC_UNCORRECTED = 1, NVML_ECC_VOLATILE = 0 };
 
 struct nvml_memory { /* nvmlMemory_t */
@@ -92,6 +93,10 @@ struct nvml_functions {
     int (*Shutdown)(void);
     const char *(*ErrorString)(int result);
     int (*SystemGetDriverVersion)(char *version, unsigned length);
+    int (*SystemGetCudaDriverVersion_v2)(int *version);
+    int (*DeviceGetCount_v2)(unsigned *count);
+    int (*DeviceGetHandleByIndex_v2)(unsigned index, nvml_device *device);
+    int (*DeviceGetMigMode)(nvml_device device, unsigned *mode, unsigned *after_reset);
     int (*DeviceGetHandleByPciBusId_v2)(const char *id, nvml_device *device);
     int (*DeviceGetUUID)(nvml_device device, char *uuid, unsigned length);
     int (*DeviceGetName)(nvml_device device, char *name, unsigned length);

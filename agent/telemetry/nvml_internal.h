@@ -22,6 +22,11 @@ struct nvml {
     nvml_event_set events; /* NULL: there are none */
 };
 
+/* Opens the library and starts it; the caller shuts it down. *ret_library: NULL if there is none.
+ * Errors: library_open()'s; ERR_UNSUPPORTED: it is too old; ERR_IO: no driver
+ * is behind it. */
+int nvml_start(struct nvml_functions *fn, void **ret_library, struct error *err);
+
 /* Whether a call that may be missing succeeded: works(n->fn.DeviceGetName, device, ...). */
 #define works(function, ...) ((function) && (function)(__VA_ARGS__) == NVML_SUCCESS)
 #endif

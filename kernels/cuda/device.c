@@ -5,6 +5,7 @@
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/range.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/cuda/survey.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -72,6 +73,14 @@ static bool cuda_device_pci(int index, char *out)
     for (char *c = out; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     return true;
+}
+
+static void survey(struct gpu_survey *ret)
+{
+    cuda_survey(cuda_device_count(&ret->no_gpus), ret);
+    for (int i = 0; i < ret->gpus; i++)
+        if (!cuda_device_pci(i, ret->gpu[i].pci))
+            ret->gpu[i].pci[0] = '\0';
 }
 
 static void identify(struct cuda_device *d, const struct cudaDeviceProp *properties)
@@ -240,6 +249,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     BACKEND_TABLE_SIZES,
     .set_log_level = log_set_level,
     .device_count = cuda_device_count,
+    .survey = survey,
     .device_pci = cuda_device_pci,
     .device_open = cuda_device_open,
     .device_close = cuda_device_close,

@@ -70,7 +70,7 @@ static void what_is_not_there_is_said(void **state)
     struct nvml *nvml;
     struct error err;
     setenv("FAKE_NVML", "no-driver", 1);
-    assert_fails(nvml_open(gpus, 2, &nvml, &err), &err, ERR_UNSUPPORTED, "Driver Not Loaded");
+    assert_fails(nvml_open(gpus, 2, &nvml, &err), &err, ERR_IO, "Driver Not Loaded");
     setenv("FAKE_NVML", "", 1);
     char told[500];
     support_stderr_begin();
@@ -82,6 +82,39 @@ static void what_is_not_there_is_said(void **state)
     nvml_close(open_those("", one_unknown, 2));
     support_stderr_end(told, sizeof told);
     assert_non_null(strstr(told, "warning GPU 0 has no metrics: NVML finds no GPU at 0000:b0"));
+}
+
+static void the_machine_is_told_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        bool is_mig, row_failure;
+        double ecc_uncorrected;
+    } rows[] = {{"", false, false, 0},
+                {"ampere", false, false, 0},
+                {"mig", true, false, 0},
+                {"broken", false, true, 3}};
+    struct nvml_facts facts;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        setenv("FAKE_NVML", rows[i].kind, 1);
+        nvml_read_facts(&facts);
+        assert_int_equal(facts.library.why.code, ERR_NONE);
+        assert_non_null(strstr(facts.library.file, "libnvidia-ml.so.1"));
+        assert_string_equal(facts.driver, "550.54.15");
+        assert_int_equal(facts.cuda, 12040);
+        assert_int_equal(facts.count, 2);
+        assert_string_equal(facts.gpus[1].model, "NVIDIA \"H100\" 80GB");
+        assert_string_equal(facts.gpus[1].pci, other_order[0]);
+        assert_int_equal(facts.gpus[1].is_mig, rows[i].is_mig);
+        assert_int_equal(facts.gpus[1].row_failure, rows[i].row_failure);
+        assert_true(facts.gpus[1].ecc_uncorrected == rows[i].ecc_uncorrected);
+    }
+    setenv("FAKE_NVML", "no-driver", 1);
+    nvml_read_facts(&facts);
+    assert_int_equal(facts.count, 0);
+    assert_int_equal(facts.library.why.code, ERR_IO);
+    assert_non_null(strstr(facts.library.file, "libnvidia-ml.so.1"));
 }
 
 static void values_are_in_base_units(void **state)
@@ -343,6 +376,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_are_counted_as_cuda_counts_them),
         cmocka_unit_test(what_is_not_there_is_said),
+        cmocka_unit_test(the_machine_is_told_of),
         cmocka_unit_test(values_are_in_base_units),
         cmocka_unit_test(ranks_of_one_launcher_are_counted_together),
         cmocka_unit_test(dashboards_find_the_names_they_ask_for),

@@ -186,6 +186,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return check_index(index);
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *can, int index, int peer)
+{
+    *can = option_number("peers", 1) != 0;
+    return check_index(peer) == cudaSuccess ? check_index(index) : cudaErrorInvalidDevice;
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
 {
     snprintf(id, (size_t)bytes, "0000:%02X:00.0", 0xa0 + index);
@@ -196,6 +202,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index
 {
     *properties = {};
     snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    properties->totalGlobalMem = (size_t)option_number("memory_mib", 1024) << 20;
+    properties->ECCEnabled = 1;
     properties->uuid.bytes[0] = (char)option_number("node", 0);
     properties->uuid.bytes[15] = (char)index;
     cudaDeviceGetAttribute(&properties->major, cudaDevAttrComputeCapabilityMajor, index);

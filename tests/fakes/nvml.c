@@ -1,7 +1,8 @@
 /* A libnvidia-ml.so.1 for machines without a driver: GPUs with known values. What nvmlInit_v2 finds
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
  * no memory sensor); "xid" (the second GPU falls off the bus), "xid=N,N..." (it reports these);
- * "process=N" (which has the second GPU); else two GPUs that tell all. */
+ * "mig" (the second is in slices); "broken" (memory that cannot be mended); "process=N" (which has
+ * the second GPU); else two GPUs that tell all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -25,7 +26,7 @@ static struct nvml_gpm_sample_ {
     int gpu, taken;
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
-static bool is_ampere;
+static bool is_ampere, is_mig, is_broken;
 static unsigned long long xids[MAX_XIDS];
 static int xid_count;
 static unsigned second_process;
@@ -48,6 +49,8 @@ int nvmlInit_v2(void)
     if (kind && strcmp(kind, "no-driver") == 0)
         return DRIVER_NOT_LOADED;
     is_ampere = kind && strcmp(kind, "ampere") == 0;
+    is_mig = kind && strcmp(kind, "mig") == 0;
+    is_broken = kind && strcmp(kind, "broken") == 0;
     read_xids(kind ? kind : "");
     if (!kind || sscanf(kind, "process=%u", &second_process) != 1)
         second_process = 2;
@@ -72,6 +75,30 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
     snprintf(version, length, "550.54.15");
     return NVML_SUCCESS;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    *version = 12040;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = GPUS;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
+{
+    *device = &gpus[index];
+    return index < GPUS ? NVML_SUCCESS : NOT_FOUND;
+}
+
+int nvmlDeviceGetMigMode(nvml_device device, unsigned *mode, unsigned *after_reset)
+{
+    *mode = *after_reset = is_mig && device->index == 1;
+    return is_ampere ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvml_device *device)
@@ -178,7 +205,8 @@ int nvmlDeviceGetRemappedRows(nvml_device device, unsigned *correctable, unsigne
                               unsigned *is_pending, unsigned *failed)
 {
     (void)device;
-    *correctable = 2, *uncorrectable = 1, *is_pending = 0, *failed = 0;
+    *correctable = 2, *uncorrectable = 1, *is_pending = 0;
+    *failed = is_broken;
     return NVML_SUCCESS;
 }
 
@@ -186,7 +214,7 @@ int nvmlDeviceGetTotalEccErrors(nvml_device device, int type, int counter,
                                 unsigned long long *count)
 {
     (void)device;
-    *count = type == NVML_ECC_CORRECTED ? 5 : 0;
+    *count = type == NVML_ECC_CORRECTED ? 5 : is_broken ? 3 : 0;
     return counter == NVML_ECC_VOLATILE ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
 }
 

@@ -55,7 +55,8 @@ struct cudaDeviceProp {
     struct {
         char bytes[16];
     } uuid;
-    int major, minor, multiProcessorCount;
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount, ECCEnabled;
 };
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
@@ -63,6 +64,7 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int index, int peer);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceReset(void);
