@@ -218,7 +218,7 @@ typedef void op_nll_log_softmax_backward(struct stream *s, enum dtype t, void *d
 /* sum[0] += sum of x[i]^2; sum: double[1]. */
 typedef void op_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
 
-/* Optimizer steps over a flat piece of w with its gradient g. w and its state have dtype t; state
+/* Optimizer steps over a flat range of w with its gradient g. w and its state have dtype t; state
  * tensors have w's length and start at 0. bf16 results are rounded stochastically: away from 0 with
  * the probability of the distance, by random_uniform(key, first + i). That depends on the element's
  * place and the step alone, so no layout changes it. */

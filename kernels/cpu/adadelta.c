@@ -19,15 +19,15 @@ static inline void adadelta_element(const void *settings, float *w, float grad, 
     *w -= s->lr * update;
 }
 
-CPU_HOT static void adadelta_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void adadelta_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct adadelta_args a = *(const struct adadelta_args *)args;
-    update_piece(&a.update, 2, adadelta_element, &a.step, first, last);
+    update_range(&a.update, 2, adadelta_element, &a.step, first, last);
 }
 
 void cpu_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
                   int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first)
 {
-    cpu_call_pieces(s, adadelta_piece, count, CPU_GRAIN, struct adadelta_args,
+    cpu_call_chunks(s, adadelta_chunk, count, CPU_GRAIN, struct adadelta_args,
                     {t, w, g, v, u, key, first}, *step);
 }

@@ -26,10 +26,10 @@ static inline void adam_element(const void *settings, float *w, float grad, floa
     *w = s->keep * *w - s->step_size * update;
 }
 
-CPU_HOT static void adam_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void adam_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct adam_args a = *(const struct adam_args *)args;
-    update_piece(&a.update, 2, adam_element, &a.settings, first, last);
+    update_range(&a.update, 2, adam_element, &a.settings, first, last);
 }
 
 void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
@@ -49,5 +49,5 @@ void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, 
                 .root_second = (float)sqrt(1 - pow(step->beta2, (double)step->step)),
             },
     };
-    cpu_queue_pieces(s, __func__, adam_piece, count, CPU_GRAIN, &args, sizeof args);
+    cpu_queue_chunks(s, __func__, adam_chunk, count, CPU_GRAIN, &args, sizeof args);
 }

@@ -38,9 +38,9 @@ struct backward_scratch {
 
 static void *share(char *start, int64_t *used, int64_t bytes)
 {
-    char *part = start ? start + *used : NULL;
+    char *memory = start ? start + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
-    return part;
+    return memory;
 }
 
 /* Divides what starts at `start`; with NULL it only counts. Returns the bytes. */

@@ -21,18 +21,19 @@ void cpu_queue(struct stream *s, const char *name, void (*run)(void *args), cons
         cpu_queue((s), __func__, (run), &(type){__VA_ARGS__}, sizeof(type));                       \
     } while (0)
 
-/* Likewise for work that splits into pieces: piece(args, first, last) does [first, last) of
- * `count`. The stream's threads share the pieces, each of `grain` elements, the last of fewer. */
-typedef void cpu_piece(const void *args, int64_t first, int64_t last);
-void cpu_queue_pieces(struct stream *s, const char *name, cpu_piece *piece, int64_t count,
+/* Likewise for work that splits into chunks, as OpenMP's loops do: chunk(args, first, last) does
+ * [first, last) of `count`. The stream's threads share the chunks, each of `grain` elements, the
+ * last of fewer. */
+typedef void cpu_chunk(const void *args, int64_t first, int64_t last);
+void cpu_queue_chunks(struct stream *s, const char *name, cpu_chunk *chunk, int64_t count,
                       int64_t grain, const void *args, size_t bytes);
 
-enum { CPU_GRAIN = 8192 }; /* elements worth a piece: they and their neighbours fit the L1 cache */
+enum { CPU_GRAIN = 8192 }; /* elements worth a chunk: they and their neighbours fit the L1 cache */
 
-#define cpu_call_pieces(s, piece, count, grain, type, ...)                                         \
+#define cpu_call_chunks(s, chunk, count, grain, type, ...)                                         \
     do {                                                                                           \
         _Static_assert(sizeof(type) <= STREAM_CALL_MAX_BYTES, "closure too large");                \
-        cpu_queue_pieces((s), __func__, (piece), (count), (grain), &(type){__VA_ARGS__},           \
+        cpu_queue_chunks((s), __func__, (chunk), (count), (grain), &(type){__VA_ARGS__},           \
                          sizeof(type));                                                            \
     } while (0)
 
@@ -53,9 +54,9 @@ void *cpu_scratch(struct stream *s, size_t bytes);
 #define CPU_HOT
 #endif
 
-/* Sums over rows have this many parts, each of rows in order: the bits do not depend on the thread
+/* Sums over rows are sums of this many chunks of rows, so the bits do not depend on the thread
  * count. */
-enum { CPU_ROW_PARTS = 16 };
+enum { CPU_ROW_CHUNKS = 16 };
 
 /* sums: [cols] (+)= the sum of the rows of x: [rows, cols], `stride` elements apart: the gradient
  * of a bias. From inside a closure; uses its threads. */

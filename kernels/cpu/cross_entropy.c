@@ -49,14 +49,14 @@ CPU_HOT static double sum_of_exponents(float *kept, enum dtype t, const void *lo
     double sum = 0;
     for (int64_t i = 0, n; i < count; i += n) {
         n = strip_length(count - i);
-        float part = 0, strip[STRIP], *e = kept ? kept + i : strip;
+        float partial = 0, strip[STRIP], *e = kept ? kept + i : strip;
         const float *x = strip_read(t, logits, first + i, n, strip);
-#pragma omp simd reduction(+ : part)
+#pragma omp simd reduction(+ : partial)
         for (int64_t j = 0; j < n; j++) {
             e[j] = vector_exp(x[j] - largest);
-            part += e[j];
+            partial += e[j];
         }
-        sum += part;
+        sum += partial;
     }
     return sum;
 }

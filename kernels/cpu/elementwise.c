@@ -10,7 +10,7 @@ struct fill_args {
     float value;
 };
 
-CPU_HOT static void fill_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void fill_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct fill_args *a = args;
     float *y = a->y, value = a->value;
@@ -20,7 +20,7 @@ CPU_HOT static void fill_piece(const void *args, int64_t first, int64_t last)
 
 void cpu_fill(struct stream *s, float *y, float value, int64_t count)
 {
-    cpu_call_pieces(s, fill_piece, count, CPU_GRAIN, struct fill_args, y, value);
+    cpu_call_chunks(s, fill_chunk, count, CPU_GRAIN, struct fill_args, y, value);
 }
 
 struct scale_args {
@@ -29,7 +29,7 @@ struct scale_args {
     float a;
 };
 
-CPU_HOT static void scale_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void scale_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct scale_args *a = args;
     float x_strip[STRIP], y_strip[STRIP], factor = a->a;
@@ -46,7 +46,7 @@ CPU_HOT static void scale_piece(const void *args, int64_t first, int64_t last)
 
 void cpu_scale(struct stream *s, enum dtype t, void *y, float a, int64_t count)
 {
-    cpu_call_pieces(s, scale_piece, count, CPU_GRAIN, struct scale_args, t, y, a);
+    cpu_call_chunks(s, scale_chunk, count, CPU_GRAIN, struct scale_args, t, y, a);
 }
 
 /* Of add and cast. */
@@ -56,7 +56,7 @@ struct two_args {
     const void *x;
 };
 
-CPU_HOT static void add_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void add_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct two_args *a = args;
     float x_strip[STRIP], y_strip[STRIP], sum_strip[STRIP];
@@ -75,10 +75,10 @@ CPU_HOT static void add_piece(const void *args, int64_t first, int64_t last)
 void cpu_add(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const void *x,
              int64_t count)
 {
-    cpu_call_pieces(s, add_piece, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
+    cpu_call_chunks(s, add_chunk, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
 }
 
-CPU_HOT static void cast_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void cast_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct two_args *a = args;
     float x_strip[STRIP], y_strip[STRIP];
@@ -97,7 +97,7 @@ void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const v
               int64_t count)
 {
     assert(y != x || t_y == t_x);
-    cpu_call_pieces(s, cast_piece, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
+    cpu_call_chunks(s, cast_chunk, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
 }
 
 struct clip_args {
@@ -106,7 +106,7 @@ struct clip_args {
     float max_norm;
 };
 
-CPU_HOT static void clip_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void clip_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct clip_args *a = args;
     /* As torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), and never above 1. */
@@ -120,7 +120,7 @@ CPU_HOT static void clip_piece(const void *args, int64_t first, int64_t last)
 void cpu_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
               int64_t count)
 {
-    cpu_call_pieces(s, clip_piece, count, CPU_GRAIN, struct clip_args, y, sum_of_squares, max_norm);
+    cpu_call_chunks(s, clip_chunk, count, CPU_GRAIN, struct clip_args, y, sum_of_squares, max_norm);
 }
 
 struct normalize_args {
@@ -130,7 +130,7 @@ struct normalize_args {
     float mean, stddev;
 };
 
-CPU_HOT static void normalize_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void normalize_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct normalize_args *a = args;
     float mean = a->mean, stddev = a->stddev, y_strip[STRIP];
@@ -148,7 +148,7 @@ CPU_HOT static void normalize_piece(const void *args, int64_t first, int64_t las
 void cpu_normalize(struct stream *s, enum dtype t, void *y, const uint8_t *x, int64_t count,
                    float mean, float stddev)
 {
-    cpu_call_pieces(s, normalize_piece, count, CPU_GRAIN, struct normalize_args, t, y, x, mean,
+    cpu_call_chunks(s, normalize_chunk, count, CPU_GRAIN, struct normalize_args, t, y, x, mean,
                     stddev);
 }
 
@@ -158,7 +158,7 @@ struct relu_args {
     const void *y, *dy;
 };
 
-CPU_HOT static void relu_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void relu_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct relu_args *a = args;
     float y_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP];
@@ -179,7 +179,7 @@ CPU_HOT static void relu_piece(const void *args, int64_t first, int64_t last)
 void cpu_relu_backward(struct stream *s, enum dtype t, void *dx, const void *y, const void *dy,
                        int64_t count)
 {
-    cpu_call_pieces(s, relu_piece, count, CPU_GRAIN, struct relu_args, t, dx, y, dy);
+    cpu_call_chunks(s, relu_chunk, count, CPU_GRAIN, struct relu_args, t, dx, y, dy);
 }
 
 struct sum_args {
@@ -190,7 +190,7 @@ struct sum_args {
 };
 
 /* Eight sums side by side. */
-CPU_HOT static double sum_piece(const float *x, int64_t count)
+CPU_HOT static double sum_chunk(const float *x, int64_t count)
 {
     /* One sum would be a chain of additions, each of which waits for the one before. The compiler
      * may not reorder them, so the code does. */
@@ -207,19 +207,19 @@ CPU_HOT static double sum_piece(const float *x, int64_t count)
     return sum;
 }
 
-/* The pieces' sums add up in order: the same bits whatever the thread count. */
+/* The chunks' sums add up in order: the same bits whatever the thread count. */
 static void sum_run(void *args)
 {
-    enum { PIECE = 1 << 16 };
+    enum { CHUNK = 1 << 16 };
     const struct sum_args *a = args;
-    int64_t pieces = (a->count + PIECE - 1) / PIECE;
-    double *sums = cpu_scratch(a->s, (size_t)pieces * sizeof *sums);
-#pragma omp parallel for schedule(static) if (pieces > 1)
-    for (int64_t i = 0; i < pieces; i++) {
-        int64_t left = a->count - i * PIECE;
-        sums[i] = sum_piece(a->x + i * PIECE, left < PIECE ? left : PIECE);
+    int64_t chunks = (a->count + CHUNK - 1) / CHUNK;
+    double *sums = cpu_scratch(a->s, (size_t)chunks * sizeof *sums);
+#pragma omp parallel for schedule(static) if (chunks > 1)
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t left = a->count - i * CHUNK;
+        sums[i] = sum_chunk(a->x + i * CHUNK, left < CHUNK ? left : CHUNK);
     }
-    for (int64_t i = 0; i < pieces; i++)
+    for (int64_t i = 0; i < chunks; i++)
         *a->sum += sums[i];
 }
 

@@ -14,7 +14,7 @@ struct embedding_args {
     bool accumulate;
 };
 
-static void forward_piece(const void *args, int64_t first, int64_t last)
+static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct embedding_args *a = args;
     size_t row_bytes = (size_t)a->D * dtype_bytes(a->t);
@@ -29,7 +29,7 @@ void cpu_embedding_forward(struct stream *s, enum dtype t, void *y, const void *
                            const int32_t *ids, int64_t rows, int64_t V, int64_t D)
 {
     assert(D >= 1);
-    cpu_call_pieces(s, forward_piece, rows, 1 + CPU_GRAIN / D, struct embedding_args, .t = t,
+    cpu_call_chunks(s, forward_chunk, rows, 1 + CPU_GRAIN / D, struct embedding_args, .t = t,
                     .y = y, .w = w, .ids = ids, .V = V, .D = D);
 }
 

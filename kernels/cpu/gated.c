@@ -12,7 +12,7 @@ struct gated_args {
 };
 
 /* Rows. */
-CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct gated_args *a = args;
     float gate_strip[STRIP], up_strip[STRIP], y_strip[STRIP];
@@ -39,7 +39,7 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
 static void forward(struct stream *s, const char *name, const struct gated_args *args, int64_t rows)
 {
     assert(args->I >= 1);
-    cpu_queue_pieces(s, name, forward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
+    cpu_queue_chunks(s, name, forward_chunk, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
 }
 
 void cpu_swiglu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
@@ -55,7 +55,7 @@ void cpu_geglu_forward(struct stream *s, enum dtype t, void *y, const void *x, i
             rows);
 }
 
-CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void backward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct gated_args *a = args;
     float gate_strip[STRIP], up_strip[STRIP], dy_strip[STRIP], dgate_strip[STRIP], dup_strip[STRIP];
@@ -93,7 +93,7 @@ static void backward(struct stream *s, const char *name, const struct gated_args
                      int64_t rows)
 {
     assert(args->I >= 1);
-    cpu_queue_pieces(s, name, backward_piece, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
+    cpu_queue_chunks(s, name, backward_chunk, rows, 1 + CPU_GRAIN / args->I, args, sizeof *args);
 }
 
 void cpu_swiglu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,

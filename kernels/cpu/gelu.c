@@ -33,7 +33,7 @@ static inline float erf_slope(float x)
     return erf_part(x) + x * 0.39894228f * vector_exp(-0.5f * x * x);
 }
 
-CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct gelu_args *a = args;
     float x_strip[STRIP], y_strip[STRIP];
@@ -57,10 +57,10 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
 void cpu_gelu_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count,
                       bool tanh)
 {
-    cpu_call_pieces(s, forward_piece, count, CPU_GRAIN, struct gelu_args, t, y, x, NULL, tanh);
+    cpu_call_chunks(s, forward_chunk, count, CPU_GRAIN, struct gelu_args, t, y, x, NULL, tanh);
 }
 
-CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void backward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct gelu_args *a = args;
     float x_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP];
@@ -85,5 +85,5 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
 void cpu_gelu_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *x,
                        int64_t count, bool tanh)
 {
-    cpu_call_pieces(s, backward_piece, count, CPU_GRAIN, struct gelu_args, t, dx, x, dy, tanh);
+    cpu_call_chunks(s, backward_chunk, count, CPU_GRAIN, struct gelu_args, t, dx, x, dy, tanh);
 }

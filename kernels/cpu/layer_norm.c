@@ -26,13 +26,13 @@ static inline double row_sum(const struct layer_args *a, int64_t r, float shift,
     for (int64_t i = 0, n; i < a->D; i += n) {
         n = strip_length(a->D - i);
         const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
-        float part = 0;
-#pragma omp simd reduction(+ : part)
+        float partial = 0;
+#pragma omp simd reduction(+ : partial)
         for (int64_t j = 0; j < n; j++) {
             float d = x[j] - shift;
-            part += square ? d * d : d;
+            partial += square ? d * d : d;
         }
-        sum += part;
+        sum += partial;
     }
     return sum;
 }
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) void add_residual(const struct laye
     }
 }
 
-CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct layer_args *a = args;
     float x_strip[STRIP], w_strip[STRIP], bias_strip[STRIP], y_strip[STRIP];
@@ -89,7 +89,7 @@ void cpu_layer_norm_forward(struct stream *s, enum dtype t, void *y, float *stat
                               .rows = rows,
                               .D = D,
                               .eps = eps};
-    cpu_queue_pieces(s, __func__, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
+    cpu_queue_chunks(s, __func__, forward_chunk, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
 }
 
 /* The means over a row of w dy and of w dy z, z = (x - mean) * rstd. */
@@ -152,18 +152,18 @@ CPU_HOT static void backward_rows(const struct layer_args *a, int64_t first, int
         backward_row(a, r, dw, dw + a->D);
 }
 
-/* A part of the rows has sums of its own, dw and dbias side by side. */
+/* A chunk of the rows has sums of its own, dw and dbias side by side. */
 static void backward_run(void *args)
 {
     const struct layer_args *a = args;
     int64_t stride = 2 * a->D;
-    float *parts = cpu_scratch(a->s, (size_t)(CPU_ROW_PARTS * stride) * sizeof *parts);
+    float *partials = cpu_scratch(a->s, (size_t)(CPU_ROW_CHUNKS * stride) * sizeof *partials);
 #pragma omp parallel for schedule(static)
-    for (int64_t p = 0; p < CPU_ROW_PARTS; p++)
-        backward_rows(a, a->rows * p / CPU_ROW_PARTS, a->rows * (p + 1) / CPU_ROW_PARTS,
-                      parts + p * stride);
-    cpu_sum_rows(a->dw, DTYPE_F32, parts, CPU_ROW_PARTS, a->D, stride, a->accumulate);
-    cpu_sum_rows(a->dbias, DTYPE_F32, parts + a->D, CPU_ROW_PARTS, a->D, stride, a->accumulate);
+    for (int64_t p = 0; p < CPU_ROW_CHUNKS; p++)
+        backward_rows(a, a->rows * p / CPU_ROW_CHUNKS, a->rows * (p + 1) / CPU_ROW_CHUNKS,
+                      partials + p * stride);
+    cpu_sum_rows(a->dw, DTYPE_F32, partials, CPU_ROW_CHUNKS, a->D, stride, a->accumulate);
+    cpu_sum_rows(a->dbias, DTYPE_F32, partials + a->D, CPU_ROW_CHUNKS, a->D, stride, a->accumulate);
 }
 
 void cpu_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,

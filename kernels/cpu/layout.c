@@ -19,7 +19,7 @@ struct transpose_args {
                 y[c * rows + r] = x[r * cols + c];                                                 \
     } while (0)
 
-static void transpose_piece(const void *args, int64_t first, int64_t last)
+static void transpose_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct transpose_args *a = args;
     for (int64_t b = first; b < last; b++)
@@ -32,11 +32,11 @@ static void transpose_piece(const void *args, int64_t first, int64_t last)
 void cpu_channels_first(struct stream *s, enum dtype t, void *y, const void *x, int64_t B,
                         int64_t H, int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, transpose_piece, B, 1, struct transpose_args, t, y, x, H * W, C);
+    cpu_call_chunks(s, transpose_chunk, B, 1, struct transpose_args, t, y, x, H * W, C);
 }
 
 void cpu_channels_last(struct stream *s, enum dtype t, void *y, const void *x, int64_t B, int64_t H,
                        int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, transpose_piece, B, 1, struct transpose_args, t, y, x, C, H * W);
+    cpu_call_chunks(s, transpose_chunk, B, 1, struct transpose_args, t, y, x, C, H * W);
 }

@@ -121,19 +121,19 @@ static void bf16_as_fp32(const struct matmul *p, const bf16 *a, const bf16 *b, c
         widen(wide_bias, DTYPE_BF16, bias, 1, p->n, p->n);
     for (int64_t m = 0, rows; m < p->m; m += rows) {
         rows = smaller(p->m - m, ROWS);
-        struct matmul part = *p;
-        part.m = rows;
-        part.c_stride = p->n;
+        struct matmul block = *p;
+        block.m = rows;
+        block.c_stride = p->n;
         widen(wide_a, DTYPE_BF16, a + (p->trans_a ? m : m * p->a_stride), p->trans_a ? p->k : rows,
               p->trans_a ? rows : p->k, p->a_stride);
-        void *part_c = (char *)c + (size_t)(m * p->c_stride) * dtype_bytes(p->t_c);
+        void *block_c = (char *)c + (size_t)(m * p->c_stride) * dtype_bytes(p->t_c);
         if (p->accumulate)
-            widen(wide_c, p->t_c, part_c, rows, p->n, p->c_stride);
+            widen(wide_c, p->t_c, block_c, rows, p->n, p->c_stride);
         cpu_gemm(p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N', rows, p->n, p->k, wide_a, wide_b,
                  p->accumulate ? 1 : 0, wide_c, p->n);
         if (bias)
-            add_bias(&part, wide_bias, wide_c);
-        narrow(p->t_c, part_c, wide_c, rows, p->n, p->c_stride);
+            add_bias(&block, wide_bias, wide_c);
+        narrow(p->t_c, block_c, wide_c, rows, p->n, p->c_stride);
     }
 }
 

@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) void pool_window(const struct forwa
 }
 
 /* Rows of the output, of all images. */
-CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct forward_args a = *(const struct forward_args *)args; /* index may alias all else */
     int64_t H = a.H, W = a.W, C = a.C;
@@ -59,7 +59,7 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
 void cpu_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index, const void *x,
                             int64_t B, int64_t H, int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, forward_piece, B * (H / 2), 1 + CPU_GRAIN / (W * C), struct forward_args, t,
+    cpu_call_chunks(s, forward_chunk, B * (H / 2), 1 + CPU_GRAIN / (W * C), struct forward_args, t,
                     y, index, x, H, W, C);
 }
 
@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void unpool_window(const struct bac
 }
 
 /* Images. */
-CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void backward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct backward_args *a = args;
     int64_t H = a->H, W = a->W, C = a->C;
@@ -119,5 +119,5 @@ CPU_HOT static void backward_piece(const void *args, int64_t first, int64_t last
 void cpu_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
                              const void *dy, int64_t B, int64_t H, int64_t W, int64_t C)
 {
-    cpu_call_pieces(s, backward_piece, B, 1, struct backward_args, t, dx, index, dy, H, W, C);
+    cpu_call_chunks(s, backward_chunk, B, 1, struct backward_args, t, dx, index, dy, H, W, C);
 }

@@ -11,7 +11,7 @@ struct uniform_args {
     float low, high;
 };
 
-CPU_HOT static void uniform_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void uniform_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct uniform_args *a = args;
     float buffer[RANDOM_GROUP];
@@ -26,7 +26,7 @@ CPU_HOT static void uniform_piece(const void *args, int64_t first, int64_t last)
 void cpu_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float low,
                  float high)
 {
-    cpu_call_pieces(s, uniform_piece, count, CPU_GRAIN, struct uniform_args, y, key, first, low,
+    cpu_call_chunks(s, uniform_chunk, count, CPU_GRAIN, struct uniform_args, y, key, first, low,
                     high);
 }
 
@@ -51,7 +51,7 @@ static void normal_group(float numbers[RANDOM_GROUP])
     }
 }
 
-static void normal_piece(const void *args, int64_t first, int64_t last)
+static void normal_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct normal_args *a = args;
     float buffer[RANDOM_GROUP];
@@ -67,7 +67,7 @@ static void normal_piece(const void *args, int64_t first, int64_t last)
 void cpu_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first, float mean,
                 float stddev)
 {
-    cpu_call_pieces(s, normal_piece, count, CPU_GRAIN, struct normal_args, y, key, first, mean,
+    cpu_call_chunks(s, normal_chunk, count, CPU_GRAIN, struct normal_args, y, key, first, mean,
                     stddev);
 }
 
@@ -81,7 +81,7 @@ struct dropout_args {
 };
 
 /* Rows. */
-CPU_HOT static void dropout_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void dropout_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct dropout_args *a = args;
     float p = a->p, scale = 1 / (1 - p), buffer[RANDOM_GROUP], x_strip[STRIP], y_strip[STRIP];
@@ -109,6 +109,6 @@ void cpu_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t
                  float p, uint64_t key, uint64_t first_row, uint64_t row_stride)
 {
     assert(p >= 0 && p < 1 && cols >= 1);
-    cpu_call_pieces(s, dropout_piece, rows, 1 + CPU_GRAIN / cols, struct dropout_args, t, y, x,
+    cpu_call_chunks(s, dropout_chunk, rows, 1 + CPU_GRAIN / cols, struct dropout_args, t, y, x,
                     cols, p, key, first_row, row_stride);
 }

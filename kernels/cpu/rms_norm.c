@@ -29,7 +29,7 @@ static inline void normalized(enum dtype t, float *z, const float *x, float rstd
         z[i] = bf16_to_float(bf16_from_float(z[i]));
 }
 
-CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct rms_args *a = args;
     float x_strip[STRIP], w_strip[STRIP], y_strip[STRIP], z[STRIP];
@@ -41,11 +41,11 @@ CPU_HOT static void forward_piece(const void *args, int64_t first, int64_t last)
                 strip_add(a->t, a->x, r * a->D + i, n,
                           strip_read(a->t, a->residual, r * a->D + i, n, x_strip));
             const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
-            float part = 0;
-#pragma omp simd reduction(+ : part)
+            float partial = 0;
+#pragma omp simd reduction(+ : partial)
             for (int64_t j = 0; j < n; j++)
-                part += x[j] * x[j];
-            squares += part;
+                partial += x[j] * x[j];
+            squares += partial;
         }
         float rstd = (float)(1 / sqrt(squares / (double)a->D + a->eps));
         a->rstd[r] = rstd;
@@ -76,7 +76,7 @@ void cpu_rms_norm_forward(struct stream *s, enum dtype t, void *y, float *rstd, 
                             .rows = rows,
                             .D = D,
                             .eps = eps};
-    cpu_queue_pieces(s, __func__, forward_piece, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
+    cpu_queue_chunks(s, __func__, forward_chunk, rows, 1 + CPU_GRAIN / D, &args, sizeof args);
 }
 
 /* A row's dx = rstd * (w dy - z * mean(w dy z)), and its share of dw: dy * z. */
@@ -91,11 +91,11 @@ static inline __attribute__((always_inline)) void backward_row(const struct rms_
         const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
         const float *w = strip_read(a->t, a->w, i, n, w_strip);
         const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
-        float part = 0;
-#pragma omp simd reduction(+ : part)
+        float partial = 0;
+#pragma omp simd reduction(+ : partial)
         for (int64_t j = 0; j < n; j++)
-            part += w[j] * dy[j] * x[j];
-        sum += part;
+            partial += w[j] * dy[j] * x[j];
+        sum += partial;
     }
     float mean = (float)(sum / (double)a->D) * rstd;
     for (int64_t i = 0, n; i < a->D; i += n) {
@@ -125,17 +125,17 @@ CPU_HOT static void backward_rows(const struct rms_args *a, int64_t first, int64
         backward_row(a, r, dw);
 }
 
-/* A fixed number of parts, whatever the thread count, and their sums in order: so dw has the same
+/* A fixed number of chunks, whatever the thread count, and their sums in order: so dw has the same
  * bits on any machine. */
 static void backward_run(void *args)
 {
     const struct rms_args *a = args;
-    float *parts = cpu_scratch(a->s, (size_t)(CPU_ROW_PARTS * a->D) * sizeof *parts);
+    float *partials = cpu_scratch(a->s, (size_t)(CPU_ROW_CHUNKS * a->D) * sizeof *partials);
 #pragma omp parallel for schedule(static)
-    for (int64_t p = 0; p < CPU_ROW_PARTS; p++)
-        backward_rows(a, a->rows * p / CPU_ROW_PARTS, a->rows * (p + 1) / CPU_ROW_PARTS,
-                      parts + p * a->D);
-    cpu_sum_rows(a->dw, DTYPE_F32, parts, CPU_ROW_PARTS, a->D, a->D, a->accumulate);
+    for (int64_t p = 0; p < CPU_ROW_CHUNKS; p++)
+        backward_rows(a, a->rows * p / CPU_ROW_CHUNKS, a->rows * (p + 1) / CPU_ROW_CHUNKS,
+                      partials + p * a->D);
+    cpu_sum_rows(a->dw, DTYPE_F32, partials, CPU_ROW_CHUNKS, a->D, a->D, a->accumulate);
 }
 
 void cpu_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_dx, float *dw,

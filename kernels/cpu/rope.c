@@ -36,7 +36,7 @@ static inline void rotate(const struct rope_args *a, int64_t first, const float 
 }
 
 /* Tokens of all sequences. */
-CPU_HOT static void rope_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void rope_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct rope_args *a = args;
     int64_t half = a->hd / 2;
@@ -54,6 +54,6 @@ void cpu_rope(struct stream *s, enum dtype t, void *x, const float *cos, const f
               int64_t B, int64_t T, int64_t heads, int64_t hd, int64_t stride, bool inverse)
 {
     assert(hd >= 2 && hd % 2 == 0 && heads >= 1 && stride >= heads * hd);
-    cpu_call_pieces(s, rope_piece, B * T, 1 + CPU_GRAIN / (heads * hd), struct rope_args, t, x, cos,
+    cpu_call_chunks(s, rope_chunk, B * T, 1 + CPU_GRAIN / (heads * hd), struct rope_args, t, x, cos,
                     sin, T, heads, hd, stride, inverse ? -1.0f : 1.0f);
 }

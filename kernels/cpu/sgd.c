@@ -29,16 +29,16 @@ static inline void momentum_element(const void *settings, float *w, float grad, 
     *w -= s->lr * (s->gradient_coefficient * g + s->momentum_coefficient * *m);
 }
 
-CPU_HOT static void plain_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void plain_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct sgd_args a = *(const struct sgd_args *)args;
-    update_piece(&a.update, 0, plain_element, &a.settings, first, last);
+    update_range(&a.update, 0, plain_element, &a.settings, first, last);
 }
 
-CPU_HOT static void momentum_piece(const void *args, int64_t first, int64_t last)
+CPU_HOT static void momentum_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct sgd_args a = *(const struct sgd_args *)args;
-    update_piece(&a.update, 1, momentum_element, &a.settings, first, last);
+    update_range(&a.update, 1, momentum_element, &a.settings, first, last);
 }
 
 void cpu_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
@@ -49,6 +49,6 @@ void cpu_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, i
                             {step->lr, step->momentum, step->weight_decay,
                              .gradient_coefficient = step->nesterov ? 1 : 0,
                              .momentum_coefficient = step->nesterov ? step->momentum : 1}};
-    cpu_queue_pieces(s, __func__, m ? momentum_piece : plain_piece, count, CPU_GRAIN, &args,
+    cpu_queue_chunks(s, __func__, m ? momentum_chunk : plain_chunk, count, CPU_GRAIN, &args,
                      sizeof args);
 }

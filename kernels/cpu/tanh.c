@@ -9,7 +9,7 @@ struct tanh_args {
     const void *in, *dy; /* in: x or y */
 };
 
-static void forward_piece(const void *args, int64_t first, int64_t last)
+static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct tanh_args *a = args;
     float x_strip[STRIP], y_strip[STRIP];
@@ -25,10 +25,10 @@ static void forward_piece(const void *args, int64_t first, int64_t last)
 
 void cpu_tanh_forward(struct stream *s, enum dtype t, void *y, const void *x, int64_t count)
 {
-    cpu_call_pieces(s, forward_piece, count, CPU_GRAIN, struct tanh_args, t, y, x, NULL);
+    cpu_call_chunks(s, forward_chunk, count, CPU_GRAIN, struct tanh_args, t, y, x, NULL);
 }
 
-static void backward_piece(const void *args, int64_t first, int64_t last)
+static void backward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct tanh_args *a = args;
     float y_strip[STRIP], dy_strip[STRIP], dx_strip[STRIP];
@@ -47,5 +47,5 @@ static void backward_piece(const void *args, int64_t first, int64_t last)
 void cpu_tanh_backward(struct stream *s, enum dtype t, void *dx, const void *dy, const void *y,
                        int64_t count)
 {
-    cpu_call_pieces(s, backward_piece, count, CPU_GRAIN, struct tanh_args, t, dx, y, dy);
+    cpu_call_chunks(s, backward_chunk, count, CPU_GRAIN, struct tanh_args, t, dx, y, dy);
 }

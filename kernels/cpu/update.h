@@ -1,4 +1,4 @@
-/* Optimizer steps on the CPU: applies a rule, in fp32, to each element of a flat piece, and rounds
+/* Optimizer steps on the CPU: applies a rule, in fp32, to each element of a flat range, and rounds
  * weights and state to their dtype. */
 #ifndef SHOAL_KERNELS_CPU_UPDATE_H
 #define SHOAL_KERNELS_CPU_UPDATE_H
@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void update_bf16(const struct updat
 
 /* Steps elements [first, last). states: how many of a and b there are; it and the rule are known
  * where this is called, so that the loops come out as if written for them. */
-static inline __attribute__((always_inline)) void update_piece(const struct update *u, int states,
+static inline __attribute__((always_inline)) void update_range(const struct update *u, int states,
                                                                update_rule *rule,
                                                                const void *settings, int64_t first,
                                                                int64_t last)

@@ -1,4 +1,4 @@
-/* Optimizer steps on a GPU: applies a rule, in fp32, to each element of a flat piece, and rounds
+/* Optimizer steps on a GPU: applies a rule, in fp32, to each element of a flat range, and rounds
  * weights and state to their dtype. A rule is a struct with a device function step(w, g, a, b); a,
  * b: the element's state. The rule names each fused multiply-add, so both dtypes compute the same
  * and differ only in rounding. */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Sizes around the vector width, a strip and the piece that a thread takes. */
+/* Sizes around the vector width, a strip and the chunk that a thread takes. */
 static const int64_t counts[] = {0, 1, 7, 8, 31, 512, 8192, 20001};
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
 
@@ -136,7 +136,7 @@ static void test_clip(void **state)
 enum { ANYWHERE = 1003 };
 
 /* y: [3, ANYWHERE], x: [ANYWHERE], of dtype t. */
-struct pieces {
+struct unaligned {
     struct world *world;
     enum dtype t;
     void *y;
@@ -145,32 +145,32 @@ struct pieces {
     const double *squares;
 };
 
-static void run_gelu(const struct pieces *p)
+static void run_gelu(const struct unaligned *p)
 {
     p->world->ops->gelu_forward(p->world->stream, p->t, p->y, p->x, ANYWHERE, true);
     p->world->ops->relu_backward(p->world->stream, p->t, p->y, p->x, p->y, ANYWHERE);
 }
 
-static void run_dropout(const struct pieces *p)
+static void run_dropout(const struct unaligned *p)
 {
     p->world->ops->dropout(p->world->stream, p->t, p->y, p->x, 1, ANYWHERE, 0.5f, 1, 0, 1);
 }
 
-static void run_adam(const struct pieces *p)
+static void run_adam(const struct unaligned *p)
 {
     const struct adam_step step = {1e-3f, 0.9f, 0.99f, 1e-8f, 0.1f, true, 3};
     char *w = p->y, *m = w + ANYWHERE * dtype_bytes(p->t), *v = m + ANYWHERE * dtype_bytes(p->t);
     p->world->ops->adam(p->world->stream, p->t, w, p->g, m, v, ANYWHERE, &step, 1, 8);
 }
 
-static void run_adadelta(const struct pieces *p)
+static void run_adadelta(const struct unaligned *p)
 {
     const struct adadelta_step step = {1, 0.9f, 1e-6f, 0.1f};
     char *w = p->y, *v = w + ANYWHERE * dtype_bytes(p->t), *u = v + ANYWHERE * dtype_bytes(p->t);
     p->world->ops->adadelta(p->world->stream, p->t, w, p->g, v, u, ANYWHERE, &step, 1, 8);
 }
 
-static void run_sgd(const struct pieces *p)
+static void run_sgd(const struct unaligned *p)
 {
     const struct sgd_step step = {1e-3f, 0.9f, 0.1f, true}, plain = {1e-3f, 0, 0.1f, false};
     char *w = p->y, *m = w + ANYWHERE * dtype_bytes(p->t), *w2 = m + ANYWHERE * dtype_bytes(p->t);
@@ -178,14 +178,14 @@ static void run_sgd(const struct pieces *p)
     p->world->ops->sgd(p->world->stream, p->t, w2, p->g, NULL, ANYWHERE, &plain, 1, 8);
 }
 
-static void run_clip(const struct pieces *p)
+static void run_clip(const struct unaligned *p)
 {
     if (p->t == DTYPE_F32)
         p->world->ops->clip(p->world->stream, p->y, p->squares, 1, 3 * ANYWHERE);
 }
 
 /* What is in y then. */
-static const float *run_shifted(struct world *world, void (*run)(const struct pieces *p),
+static const float *run_shifted(struct world *world, void (*run)(const struct unaligned *p),
                                 enum dtype t, const float *host, int shift)
 {
     double squares = 4;
@@ -197,7 +197,7 @@ static const float *run_shifted(struct world *world, void (*run)(const struct pi
     float *g = to_device(world, image, ANYWHERE + 1);
     double *device_squares = to_device_bytes(world, &squares, sizeof squares);
     size_t bytes = (size_t)shift * dtype_bytes(t);
-    run(&(struct pieces){world, t, y + bytes, x + bytes, g + shift, device_squares});
+    run(&(struct unaligned){world, t, y + bytes, x + bytes, g + shift, device_squares});
     from_device_as(world, t, x, ANYWHERE + 1);
     from_device(world, g, ANYWHERE + 1);
     from_device_bytes(world, &squares, device_squares, sizeof squares);
@@ -206,8 +206,8 @@ static const float *run_shifted(struct world *world, void (*run)(const struct pi
 
 static void test_starts_anywhere(void **state)
 {
-    void (*const runs[])(const struct pieces *p) = {run_gelu,     run_dropout, run_adam,
-                                                    run_adadelta, run_sgd,     run_clip};
+    void (*const runs[])(const struct unaligned *p) = {run_gelu,     run_dropout, run_adam,
+                                                       run_adadelta, run_sgd,     run_clip};
     for (size_t i = 0; i < array_length(runs); i++)
         for (size_t t = 0; t < array_length(dtypes); t++) {
             const float *host = host_random(*state, 3 * ANYWHERE, 0.5f, 1);
