@@ -24,7 +24,7 @@ extern "C" {
 
 /* ---- devices and their memory ---- */
 
-/* What a piece of device memory is for; bytes are counted per kind. */
+/* What device memory is for; bytes are counted per kind. */
 enum memory_kind {
     MEMORY_SHARD,      /* this rank's slice of the parameters, fp32 */
     MEMORY_UNIT,       /* gathered parameters of a unit */

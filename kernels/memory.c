@@ -17,9 +17,9 @@ enum { BUCKETS = 1024 }; /* of the table that finds a block by its address */
 struct block {
     struct block *next; /* in its bucket, or in its class's free list */
     void *memory;
-    const struct memory_pool_block *piece; /* of the reserve; NULL: it is the source's own */
-    size_t bytes;                          /* asked for */
-    size_t capacity;                       /* that there is */
+    const struct memory_pool_block *pooled; /* of the reserve; NULL: it is the source's own */
+    size_t bytes;                           /* asked for */
+    size_t capacity;                        /* that there is */
     int class;
     int kind;
     bool is_beyond; /* counted in beyond_bytes */
@@ -122,13 +122,13 @@ int memory_reserve(struct memory *memory, size_t bytes, struct error *err)
 /* From the reserve; NULL: there is none, or it has no room. */
 static struct block *cut_block(struct memory *memory, size_t bytes)
 {
-    const struct memory_pool_block *piece =
+    const struct memory_pool_block *pooled =
         memory->reserve ? memory_pool_alloc(memory->reserve, bytes) : NULL;
-    if (!piece)
+    if (!pooled)
         return NULL;
     struct block *block = xcalloc(1, sizeof *block);
-    block->memory = piece->memory;
-    block->piece = piece;
+    block->memory = pooled->memory;
+    block->pooled = pooled;
     return block;
 }
 
@@ -233,8 +233,8 @@ void memory_free(struct memory *memory, void *address)
     assert(block && "not a block of this device, or freed twice");
     *link = block->next;
     count_bytes(&memory->use, block->kind, -(int64_t)block->bytes);
-    if (block->piece) {
-        memory_pool_free(memory->reserve, block->piece);
+    if (block->pooled) {
+        memory_pool_free(memory->reserve, block->pooled);
         free(block);
         return;
     }
@@ -261,15 +261,15 @@ void memory_set_limit(struct memory *memory, int64_t bytes)
     memory->limit_bytes = bytes;
 }
 
-void memory_whole_block(const struct memory *memory, const void **piece, size_t *bytes)
+void memory_whole_block(const struct memory *memory, const void **block, size_t *bytes)
 {
     if (!memory->reserve)
         return;
     const struct memory_pool_use use = memory_pool_use(memory->reserve);
-    const char *begin = use.memory, *at = *piece;
+    const char *begin = use.memory, *at = *block;
     if (at < begin || at >= begin + use.bytes)
         return;
-    *piece = begin;
+    *block = begin;
     *bytes = use.bytes;
 }
 

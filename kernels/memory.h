@@ -47,7 +47,7 @@ const struct memory_use *memory_use(const struct memory *memory);
 void memory_reset_peak(struct memory *memory);
 void memory_set_limit(struct memory *memory, int64_t bytes); /* as device_memory_set_limit */
 /* As device_memory_whole_block and device_memory_on_release. */
-void memory_whole_block(const struct memory *memory, const void **piece, size_t *bytes);
+void memory_whole_block(const struct memory *memory, const void **block, size_t *bytes);
 void memory_on_release(struct memory *memory,
                        void (*on_release)(void *ctx, void *block, size_t bytes), void *ctx);
 

@@ -6,138 +6,138 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* All of the reserve, in the order of addresses; never two holes side by side. */
-struct part {
-    struct memory_pool_block piece; /* first: a piece leads to its part */
+/* All of the pool, in the order of addresses; never two holes side by side. */
+struct block {
+    struct memory_pool_block head; /* first: the caller gets a pointer to it */
     bool is_hole;
-    struct part *before, *after;
-    struct part *next_hole, *previous_hole;
+    struct block *before, *after;
+    struct block *next_hole, *previous_hole;
 };
 
 struct memory_pool {
-    struct part *first;
-    struct part *holes; /* in no order: they are few */
+    struct block *first;
+    struct block *holes; /* in no order: they are few */
     struct memory_pool_use use;
 };
 
-static void add_hole(struct memory_pool *r, struct part *part)
+static void add_hole(struct memory_pool *pool, struct block *block)
 {
-    part->is_hole = true;
-    part->previous_hole = NULL;
-    part->next_hole = r->holes;
-    if (r->holes)
-        r->holes->previous_hole = part;
-    r->holes = part;
+    block->is_hole = true;
+    block->previous_hole = NULL;
+    block->next_hole = pool->holes;
+    if (pool->holes)
+        pool->holes->previous_hole = block;
+    pool->holes = block;
 }
 
-static void remove_hole(struct memory_pool *r, struct part *part)
+static void remove_hole(struct memory_pool *pool, struct block *block)
 {
-    part->is_hole = false;
-    if (part->previous_hole)
-        part->previous_hole->next_hole = part->next_hole;
+    block->is_hole = false;
+    if (block->previous_hole)
+        block->previous_hole->next_hole = block->next_hole;
     else
-        r->holes = part->next_hole;
-    if (part->next_hole)
-        part->next_hole->previous_hole = part->previous_hole;
+        pool->holes = block->next_hole;
+    if (block->next_hole)
+        block->next_hole->previous_hole = block->previous_hole;
 }
 
 struct memory_pool *memory_pool_open(void *memory, size_t bytes)
 {
-    struct memory_pool *r = xcalloc(1, sizeof *r);
-    r->use = (struct memory_pool_use){.memory = memory, .bytes = bytes, .free_bytes = bytes};
-    r->first = xcalloc(1, sizeof *r->first);
-    r->first->piece = (struct memory_pool_block){memory, bytes};
-    add_hole(r, r->first);
-    return r;
+    struct memory_pool *pool = xcalloc(1, sizeof *pool);
+    pool->use = (struct memory_pool_use){.memory = memory, .bytes = bytes, .free_bytes = bytes};
+    pool->first = xcalloc(1, sizeof *pool->first);
+    pool->first->head = (struct memory_pool_block){memory, bytes};
+    add_hole(pool, pool->first);
+    return pool;
 }
 
-void memory_pool_close(struct memory_pool *r)
+void memory_pool_close(struct memory_pool *pool)
 {
-    if (!r)
+    if (!pool)
         return;
-    for (struct part *part = r->first, *after; part; part = after) {
-        after = part->after;
-        free(part);
+    for (struct block *block = pool->first, *after; block; block = after) {
+        after = block->after;
+        free(block);
     }
-    free(r);
+    free(pool);
 }
 
 /* The smallest that has room, of several the first in memory: the same requests in the same order
  * then find the same places. */
-static struct part *find_hole(const struct memory_pool *r, size_t bytes)
+static struct block *find_hole(const struct memory_pool *pool, size_t bytes)
 {
-    struct part *best = NULL;
-    for (struct part *hole = r->holes; hole; hole = hole->next_hole) {
-        if (hole->piece.bytes < bytes)
+    struct block *best = NULL;
+    for (struct block *hole = pool->holes; hole; hole = hole->next_hole) {
+        if (hole->head.bytes < bytes)
             continue;
-        if (!best || hole->piece.bytes < best->piece.bytes ||
-            (hole->piece.bytes == best->piece.bytes && hole->piece.memory < best->piece.memory))
+        if (!best || hole->head.bytes < best->head.bytes ||
+            (hole->head.bytes == best->head.bytes && hole->head.memory < best->head.memory))
             best = hole;
     }
     return best;
 }
 
-/* Leaves `bytes` in the part; the rest becomes a hole behind it. */
-static void split(struct memory_pool *r, struct part *part, size_t bytes)
+/* Leaves `bytes` in the block; the rest becomes a hole behind it. */
+static void split(struct memory_pool *pool, struct block *block, size_t bytes)
 {
-    struct part *rest = xcalloc(1, sizeof *rest);
-    rest->piece =
-        (struct memory_pool_block){(char *)part->piece.memory + bytes, part->piece.bytes - bytes};
-    rest->before = part;
-    rest->after = part->after;
+    struct block *rest = xcalloc(1, sizeof *rest);
+    rest->head =
+        (struct memory_pool_block){(char *)block->head.memory + bytes, block->head.bytes - bytes};
+    rest->before = block;
+    rest->after = block->after;
     if (rest->after)
         rest->after->before = rest;
-    part->after = rest;
-    part->piece.bytes = bytes;
-    add_hole(r, rest);
+    block->after = rest;
+    block->head.bytes = bytes;
+    add_hole(pool, rest);
 }
 
-const struct memory_pool_block *memory_pool_alloc(struct memory_pool *r, size_t bytes)
+const struct memory_pool_block *memory_pool_alloc(struct memory_pool *pool, size_t bytes)
 {
-    if (bytes > r->use.free_bytes)
+    if (bytes > pool->use.free_bytes)
         return NULL;
     size_t whole = (bytes + MEMORY_POOL_ALIGN - 1) / MEMORY_POOL_ALIGN * MEMORY_POOL_ALIGN;
     whole = whole ? whole : MEMORY_POOL_ALIGN;
-    struct part *part = find_hole(r, whole);
-    if (!part)
+    struct block *block = find_hole(pool, whole);
+    if (!block)
         return NULL;
-    remove_hole(r, part);
-    if (part->piece.bytes > whole)
-        split(r, part, whole);
-    r->use.free_bytes -= whole;
-    return &part->piece;
+    remove_hole(pool, block);
+    if (block->head.bytes > whole)
+        split(pool, block, whole);
+    pool->use.free_bytes -= whole;
+    return &block->head;
 }
 
 /* Both are holes, `after` is not listed. */
-static void swallow(struct part *part, struct part *after)
+static void merge(struct block *block, struct block *after)
 {
-    part->piece.bytes += after->piece.bytes;
-    part->after = after->after;
-    if (part->after)
-        part->after->before = part;
+    block->head.bytes += after->head.bytes;
+    block->after = after->after;
+    if (block->after)
+        block->after->before = block;
     free(after);
 }
 
-void memory_pool_free(struct memory_pool *r, const struct memory_pool_block *piece)
+void memory_pool_free(struct memory_pool *pool, const struct memory_pool_block *head)
 {
-    struct part *part = (struct part *)piece;
-    assert(!part->is_hole);
-    r->use.free_bytes += piece->bytes;
-    if (part->after && part->after->is_hole) {
-        remove_hole(r, part->after);
-        swallow(part, part->after);
+    struct block *block = (struct block *)head;
+    assert(!block->is_hole);
+    pool->use.free_bytes += head->bytes;
+    if (block->after && block->after->is_hole) {
+        remove_hole(pool, block->after);
+        merge(block, block->after);
     }
-    if (part->before && part->before->is_hole)
-        swallow(part->before, part);
+    if (block->before && block->before->is_hole)
+        merge(block->before, block);
     else
-        add_hole(r, part);
+        add_hole(pool, block);
 }
 
-struct memory_pool_use memory_pool_use(const struct memory_pool *r)
+struct memory_pool_use memory_pool_use(const struct memory_pool *pool)
 {
-    struct memory_pool_use use = r->use;
-    for (const struct part *hole = r->holes; hole; hole = hole->next_hole)
-        if (use.largest_hole < hole->piece.bytes)
-            use.largest_hole = hole->piece.bytes;
+    struct memory_pool_use use = pool->use;
+    for (const struct block *hole = pool->holes; hole; hole = hole->next_hole)
+        if (use.largest_hole < hole->head.bytes)
+            use.largest_hole = hole->head.bytes;
     return use;
 }
