@@ -48,11 +48,11 @@ CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
     uint64_t g = shape->first_row + (uint64_t)block->b * shape->row_stride;
     uint64_t line = (g * (uint64_t)shape->heads + (uint64_t)block->h) * (uint64_t)shape->T_q +
                     (uint64_t)(block->q + row);
-    uint64_t place = line * (uint64_t)shape->T_k + (uint64_t)block->k;
+    uint64_t index = line * (uint64_t)shape->T_k + (uint64_t)block->k;
     float p = shape->dropout, scale = 1 / (1 - p), buffer[RANDOM_GROUP];
     const float *numbers;
     for (int64_t i = 0, n; i < count; i += n) {
-        n = random_run(buffer, shape->key, place + (uint64_t)i, count - i, &numbers);
+        n = random_run(buffer, shape->key, index + (uint64_t)i, count - i, &numbers);
         for (int64_t j = 0; j < n; j++)
             mask[i + j] = numbers[j] < p ? 0 : scale;
     }
@@ -63,10 +63,10 @@ CPU_HOT void attention_mask(float *mask, const struct attention_shape *shape,
 void attention_load_bias(float *bias, enum dtype t, const struct attention_shape *shape,
                          const struct attention_block *block)
 {
-    int64_t place = attention_distance(shape, block, block->q_count - 1) * shape->heads + block->h;
-    for (int64_t i = 0; i < block->q_count + block->k_count - 1; i++, place += shape->heads)
-        bias[i] = t == DTYPE_F32 ? ((const float *)shape->bias)[place]
-                                 : bf16_to_float(((const bf16 *)shape->bias)[place]);
+    int64_t offset = attention_distance(shape, block, block->q_count - 1) * shape->heads + block->h;
+    for (int64_t i = 0; i < block->q_count + block->k_count - 1; i++, offset += shape->heads)
+        bias[i] = t == DTYPE_F32 ? ((const float *)shape->bias)[offset]
+                                 : bf16_to_float(((const bf16 *)shape->bias)[offset]);
 }
 
 void attention_store_dbias(float *dbias, const float *sums, const struct attention_shape *shape)
@@ -129,10 +129,10 @@ static void forward_keys(const struct attention_args *a, const struct attention_
     const struct attention_shape *z = &a->shape;
     int64_t hd = z->hd, kv = block->h / (z->heads / z->kv_heads);
     attention_load(f->k, a->t, a->k,
-                   attention_place(block->b, z->T_k, block->k, z->k_stride, kv, hd), z->k_stride,
+                   attention_offset(block->b, z->T_k, block->k, z->k_stride, kv, hd), z->k_stride,
                    block->k_count, hd, 1);
     attention_load(f->v, a->t, a->v,
-                   attention_place(block->b, z->T_k, block->k, z->v_stride, kv, hd), z->v_stride,
+                   attention_offset(block->b, z->T_k, block->k, z->v_stride, kv, hd), z->v_stride,
                    block->k_count, hd, 1);
     cpu_gemm('N', 'T', block->q_count, block->k_count, hd, f->q, f->k, 0, f->scores,
              block->k_count);
@@ -153,7 +153,7 @@ static void forward_queries(const struct attention_args *a, struct attention_blo
     if (z->causal)
         seen = attention_min(seen, block->q + block->q_count);
     attention_load(f->q, a->t, a->q,
-                   attention_place(block->b, z->T_q, block->q, z->q_stride, block->h, hd),
+                   attention_offset(block->b, z->T_q, block->q, z->q_stride, block->h, hd),
                    z->q_stride, block->q_count, hd, z->scale);
     memset(f->y, 0, (size_t)(block->q_count * hd) * sizeof *f->y);
     for (int64_t row = 0; row < block->q_count; row++) {
@@ -173,7 +173,7 @@ static void forward_queries(const struct attention_args *a, struct attention_blo
             f->y[row * hd + i] *= inverse;
     }
     attention_store(a->t, a->y,
-                    attention_place(block->b, z->T_q, block->q, z->heads * hd, block->h, hd),
+                    attention_offset(block->b, z->T_q, block->q, z->heads * hd, block->h, hd),
                     z->heads * hd, f->y, block->q_count, hd, 1);
 }
 

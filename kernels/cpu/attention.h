@@ -81,8 +81,8 @@ void attention_mask(float *mask, const struct attention_shape *shape,
                     const struct attention_block *block, int64_t row, int64_t count);
 
 /* Where the first element of query (key) t of head h lies. */
-static inline int64_t attention_place(int64_t b, int64_t T, int64_t t, int64_t stride, int64_t h,
-                                      int64_t hd)
+static inline int64_t attention_offset(int64_t b, int64_t T, int64_t t, int64_t stride, int64_t h,
+                                       int64_t hd)
 {
     return (b * T + t) * stride + h * hd;
 }

@@ -143,7 +143,7 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
     if (z->causal)
         seen = attention_min(seen, block->q + block->q_count);
     attention_amx_rows(f->rows, a->q,
-                       attention_place(block->b, z->T_q, block->q, z->q_stride, block->h, z->hd),
+                       attention_offset(block->b, z->T_q, block->q, z->q_stride, block->h, z->hd),
                        z->q_stride, block->q_count, z->hd);
     for (int64_t row = 0; row < block->q_count; row++) {
         f->largest[row] = -INFINITY;
@@ -164,7 +164,7 @@ AMX static void forward_queries(const struct attention_args *a, struct attention
     }
     float *lse = a->lse + (block->b * z->heads + block->h) * z->T_q + block->q;
     bf16 *y = (bf16 *)a->y +
-              attention_place(block->b, z->T_q, block->q, z->heads * z->hd, block->h, z->hd);
+              attention_offset(block->b, z->T_q, block->q, z->heads * z->hd, block->h, z->hd);
     for (int64_t row = 0; row < block->q_count; row++, y += z->heads * z->hd) {
         lse[row] = f->largest[row] + logf(f->sum[row]);
         float inverse = 1 / f->sum[row];
@@ -180,10 +180,10 @@ AMX static void forward_head(const struct attention_args *a, int64_t b, int64_t 
     struct forward_scratch f = divide(z, room);
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_k);
     int64_t group = z->heads / z->kv_heads;
-    attention_amx_rows(f.rows, a->k, attention_place(b, z->T_k, 0, z->k_stride, kv, z->hd),
+    attention_amx_rows(f.rows, a->k, attention_offset(b, z->T_k, 0, z->k_stride, kv, z->hd),
                        z->k_stride, z->T_k, z->hd);
     attention_amx_transpose_pairs(f.k, f.rows, blocks, padded);
-    attention_amx_rows(f.rows, a->v, attention_place(b, z->T_k, 0, z->v_stride, kv, z->hd),
+    attention_amx_rows(f.rows, a->v, attention_offset(b, z->T_k, 0, z->v_stride, kv, z->hd),
                        z->v_stride, z->T_k, z->hd);
     attention_amx_pair(f.v, f.rows, blocks, padded);
     memset(f.p, 0, ATTENTION_BLOCK * KEYS * sizeof *f.p); /* rows that are no queries */

@@ -147,8 +147,9 @@ AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
 {
     const struct attention_shape *z = &a->shape;
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_q);
-    int64_t y_stride = z->heads * z->hd, place = attention_place(b, z->T_q, 0, y_stride, h, z->hd);
-    const bf16 *y = (const bf16 *)a->kept_y + place, *dy = (const bf16 *)a->dy + place;
+    int64_t y_stride = z->heads * z->hd,
+            offset = attention_offset(b, z->T_q, 0, y_stride, h, z->hd);
+    const bf16 *y = (const bf16 *)a->kept_y + offset, *dy = (const bf16 *)a->dy + offset;
     for (int64_t t = 0; t < z->T_q; t++, y += y_stride, dy += y_stride) {
         float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -156,9 +157,9 @@ AMX static void load_head(const struct attention_args *a, int64_t b, int64_t h,
             sum += bf16_to_float(y[i]) * bf16_to_float(dy[i]);
         f->delta[t] = sum;
     }
-    attention_amx_rows(f->dy, a->dy, place, y_stride, z->T_q, z->hd);
+    attention_amx_rows(f->dy, a->dy, offset, y_stride, z->T_q, z->hd);
     attention_amx_transpose(f->dy_transposed, f->dy, blocks, padded);
-    attention_amx_rows(f->q, a->q, attention_place(b, z->T_q, 0, z->q_stride, h, z->hd),
+    attention_amx_rows(f->q, a->q, attention_offset(b, z->T_q, 0, z->q_stride, h, z->hd),
                        z->q_stride, z->T_q, z->hd);
     attention_amx_transpose(f->q_transposed, f->q, blocks, padded);
 }
@@ -178,7 +179,7 @@ AMX static void backward_head(const struct attention_args *a, int64_t b, int64_t
             backward_block(a, &block, f);
         }
     }
-    bf16 *dq = (bf16 *)a->dq + attention_place(b, z->T_q, 0, z->q_stride, h, z->hd);
+    bf16 *dq = (bf16 *)a->dq + attention_offset(b, z->T_q, 0, z->q_stride, h, z->hd);
     for (int64_t t = 0; t < z->T_q; t++, dq += z->q_stride)
         for (int64_t i = 0; i < z->hd; i++)
             dq[i] = bf16_from_float(f->dq[t * padded + i] * z->scale);
@@ -205,11 +206,11 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
     divide(z, room, &f);
     int64_t padded = attention_padded(z->hd), blocks = attention_blocks(z->T_k);
     int64_t group = z->heads / z->kv_heads;
-    int64_t k_place = attention_place(b, z->T_k, 0, z->k_stride, kv, z->hd);
-    int64_t v_place = attention_place(b, z->T_k, 0, z->v_stride, kv, z->hd);
-    attention_amx_rows(f.rows, a->v, v_place, z->v_stride, z->T_k, z->hd);
+    int64_t k_offset = attention_offset(b, z->T_k, 0, z->k_stride, kv, z->hd);
+    int64_t v_offset = attention_offset(b, z->T_k, 0, z->v_stride, kv, z->hd);
+    attention_amx_rows(f.rows, a->v, v_offset, z->v_stride, z->T_k, z->hd);
     attention_amx_transpose_pairs(f.v_columns, f.rows, blocks, padded);
-    attention_amx_rows(f.rows, a->k, k_place, z->k_stride, z->T_k, z->hd);
+    attention_amx_rows(f.rows, a->k, k_offset, z->k_stride, z->T_k, z->hd);
     attention_amx_transpose_pairs(f.k_columns, f.rows, blocks, padded);
     attention_amx_pair(f.k_pairs, f.rows, blocks, padded);
     memset(f.dk, 0, (size_t)(blocks * BLOCK * padded) * sizeof *f.dk);
@@ -221,8 +222,8 @@ AMX static void backward_group(const struct attention_args *a, int64_t b, int64_
         backward_head(a, b, h, &f);
     }
     amx_close();
-    store_transposed((bf16 *)a->dk + k_place, z->k_stride, f.dk, z->T_k, z->hd, z->scale);
-    store_transposed((bf16 *)a->dv + v_place, z->v_stride, f.dv, z->T_k, z->hd, 1);
+    store_transposed((bf16 *)a->dk + k_offset, z->k_stride, f.dk, z->T_k, z->hd, z->scale);
+    store_transposed((bf16 *)a->dv + v_offset, z->v_stride, f.dv, z->T_k, z->hd, 1);
 }
 
 void attention_amx_backward(const struct attention_args *a)

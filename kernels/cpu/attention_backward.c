@@ -121,27 +121,27 @@ static void backward_head(const struct attention_args *a, struct attention_block
 {
     const struct attention_shape *z = &a->shape;
     int64_t hd = z->hd, kv = block->h / (z->heads / z->kv_heads), y_stride = z->heads * hd;
-    int64_t q_place = attention_place(block->b, z->T_q, 0, z->q_stride, block->h, hd);
-    int64_t y_place = attention_place(block->b, z->T_q, 0, y_stride, block->h, hd);
-    attention_load(f->dq, a->t, a->kept_y, y_place, y_stride, z->T_q, hd, 1);
-    attention_load(f->dy, a->t, a->dy, y_place, y_stride, z->T_q, hd, 1);
+    int64_t q_offset = attention_offset(block->b, z->T_q, 0, z->q_stride, block->h, hd);
+    int64_t y_offset = attention_offset(block->b, z->T_q, 0, y_stride, block->h, hd);
+    attention_load(f->dq, a->t, a->kept_y, y_offset, y_stride, z->T_q, hd, 1);
+    attention_load(f->dy, a->t, a->dy, y_offset, y_stride, z->T_q, hd, 1);
     multiply_rows(f->delta, f->dy, f->dq, z->T_q, hd);
-    attention_load(f->q, a->t, a->q, q_place, z->q_stride, z->T_q, hd, z->scale);
+    attention_load(f->q, a->t, a->q, q_offset, z->q_stride, z->T_q, hd, z->scale);
     memset(f->dq, 0, (size_t)(z->T_q * hd) * sizeof *f->dq);
     for (block->k = 0; block->k < block->keys; block->k += ATTENTION_BLOCK) {
         block->k_count = attention_min(block->keys - block->k, ATTENTION_BLOCK);
         attention_load(f->k, a->t, a->k,
-                       attention_place(block->b, z->T_k, block->k, z->k_stride, kv, hd),
+                       attention_offset(block->b, z->T_k, block->k, z->k_stride, kv, hd),
                        z->k_stride, block->k_count, hd, 1);
         attention_load(f->v, a->t, a->v,
-                       attention_place(block->b, z->T_k, block->k, z->v_stride, kv, hd),
+                       attention_offset(block->b, z->T_k, block->k, z->v_stride, kv, hd),
                        z->v_stride, block->k_count, hd, 1);
         for (block->q = z->causal ? block->k : 0; block->q < z->T_q; block->q += ATTENTION_BLOCK) {
             block->q_count = attention_min(z->T_q - block->q, ATTENTION_BLOCK);
             backward_queries(a, block, f);
         }
     }
-    attention_store(a->t, a->dq, q_place, z->q_stride, f->dq, z->T_q, hd, z->scale);
+    attention_store(a->t, a->dq, q_offset, z->q_stride, f->dq, z->T_q, hd, z->scale);
 }
 
 void attention_backward_run(void *args)
@@ -169,9 +169,9 @@ void attention_backward_run(void *args)
             f.dbias = z->bias ? dbias + (block.b * z->heads + block.h) * distances : NULL;
             backward_head(a, &block, &f);
         }
-        attention_store(a->t, a->dk, attention_place(block.b, z->T_k, 0, z->k_stride, kv, hd),
+        attention_store(a->t, a->dk, attention_offset(block.b, z->T_k, 0, z->k_stride, kv, hd),
                         z->k_stride, f.dk, z->T_k, hd, 1);
-        attention_store(a->t, a->dv, attention_place(block.b, z->T_k, 0, z->v_stride, kv, hd),
+        attention_store(a->t, a->dv, attention_offset(block.b, z->T_k, 0, z->v_stride, kv, hd),
                         z->v_stride, f.dv, z->T_k, hd, 1);
     }
     if (z->bias)

@@ -25,7 +25,7 @@ CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
             if (a->gelu) {
 #pragma omp simd
                 for (int64_t j = 0; j < n; j++)
-                    y[j] = gate[j] * gelu_tanh_part(gate[j]) * up[j];
+                    y[j] = gate[j] * gelu_tanh_cdf(gate[j]) * up[j];
             } else {
 #pragma omp simd
                 for (int64_t j = 0; j < n; j++)
@@ -72,7 +72,7 @@ CPU_HOT static void backward_chunk(const void *args, int64_t first, int64_t last
 #pragma omp simd
                 for (int64_t j = 0; j < n; j++) {
                     float g = gate[j], u = up[j], d = dy[j];
-                    dup[j] = d * g * gelu_tanh_part(g);
+                    dup[j] = d * g * gelu_tanh_cdf(g);
                     dgate[j] = d * u * gelu_tanh_slope(g);
                 }
             } else {

@@ -15,7 +15,7 @@ struct gelu_args {
 
 /* The normal distribution's cumulative function, off by less than 1e-7: erf by Abramowitz and
  * Stegun's formula 7.1.26. */
-static inline float erf_part(float x)
+static inline float erf_cdf(float x)
 {
     float z = fabsf(x) * 0.70710678f, t = 1 / (1 + 0.3275911f * z);
     float p = 1.061405429f;
@@ -30,7 +30,7 @@ static inline float erf_part(float x)
 /* d/dx x Phi(x) = Phi(x) + x phi(x); 0.3989... is 1 / sqrt(2 pi). */
 static inline float erf_slope(float x)
 {
-    return erf_part(x) + x * 0.39894228f * vector_exp(-0.5f * x * x);
+    return erf_cdf(x) + x * 0.39894228f * vector_exp(-0.5f * x * x);
 }
 
 CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
@@ -44,11 +44,11 @@ CPU_HOT static void forward_chunk(const void *args, int64_t first, int64_t last)
         if (a->tanh) {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
-                y[j] = x[j] * gelu_tanh_part(x[j]);
+                y[j] = x[j] * gelu_tanh_cdf(x[j]);
         } else {
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
-                y[j] = x[j] * erf_part(x[j]);
+                y[j] = x[j] * erf_cdf(x[j]);
         }
         strip_write(a->t, a->out, i, n, y);
     }

@@ -5,18 +5,18 @@
 
 #include "kernels/cpu/vector_math.h"
 
-/* What x is multiplied by: (1 + tanh(u)) / 2 = sigmoid(2 u), u = sqrt(2 / pi) (x +
- * 0.044715 x^3). */
-static inline float gelu_tanh_part(float x)
+/* The normal distribution's cumulative function, nearly: (1 + tanh(u)) / 2 = sigmoid(2 u), u =
+ * sqrt(2 / pi) (x + 0.044715 x^3). */
+static inline float gelu_tanh_cdf(float x)
 {
     return vector_sigmoid(1.5957691f * (x + 0.044715f * x * x * x));
 }
 
-/* The slope of x * gelu_tanh_part(x). */
+/* The slope of x * gelu_tanh_cdf(x). */
 static inline float gelu_tanh_slope(float x)
 {
-    float part = gelu_tanh_part(x);
-    return part + x * part * (1 - part) * 1.5957691f * (1 + 0.134145f * x * x);
+    float cdf = gelu_tanh_cdf(x);
+    return cdf + x * cdf * (1 - cdf) * 1.5957691f * (1 + 0.134145f * x * x);
 }
 
 #endif

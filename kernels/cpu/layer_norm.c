@@ -104,14 +104,14 @@ gradient_means(const struct layer_args *a, int64_t r, float *ret_plain, float *r
         const float *x = strip_read(a->t, a->x, r * a->D + i, n, x_strip);
         const float *w = strip_read(a->t, a->w, i, n, w_strip);
         const float *dy = strip_read(a->t, a->dy, r * a->D + i, n, dy_strip);
-        float plain_part = 0, z_part = 0;
-#pragma omp simd reduction(+ : plain_part, z_part)
+        float plain_partial = 0, z_partial = 0;
+#pragma omp simd reduction(+ : plain_partial, z_partial)
         for (int64_t j = 0; j < n; j++) {
-            plain_part += w[j] * dy[j];
-            z_part += w[j] * dy[j] * ((x[j] - mean) * rstd);
+            plain_partial += w[j] * dy[j];
+            z_partial += w[j] * dy[j] * ((x[j] - mean) * rstd);
         }
-        plain += plain_part;
-        with_z += z_part;
+        plain += plain_partial;
+        with_z += z_partial;
     }
     *ret_plain = (float)(plain / (double)a->D);
     *ret_with_z = (float)(with_z / (double)a->D);

@@ -89,10 +89,10 @@ CPU_HOT static void dropout_chunk(const void *args, int64_t first, int64_t last)
     for (int64_t r = first; r < last; r++) {
         /* The row's place in the batch of all ranks: how many ranks there are does not change what
          * is dropped. */
-        uint64_t place = (a->first_row + (uint64_t)r * a->row_stride) * (uint64_t)a->cols;
+        uint64_t index = (a->first_row + (uint64_t)r * a->row_stride) * (uint64_t)a->cols;
         for (int64_t c = 0, n; c < a->cols; c += n) {
             int64_t i = r * a->cols + c;
-            n = random_run(buffer, a->key, place + (uint64_t)c, a->cols - c, &numbers);
+            n = random_run(buffer, a->key, index + (uint64_t)c, a->cols - c, &numbers);
             const float *x = strip_read(a->t, a->x, i, n, x_strip);
             float *y = strip_target(a->t, a->y, i, y_strip);
 #pragma omp simd

@@ -21,41 +21,41 @@ struct silu {
     }
     static __device__ float slope(float x)
     {
-        float part = sigmoid(x);
-        return part * (1 + x * (1 - part));
+        float gate = sigmoid(x);
+        return gate * (1 + x * (1 - gate));
     }
 };
 
 /* x (1 + tanh(u)) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
 struct gelu_tanh {
-    static __device__ float part(float x)
+    static __device__ float cdf(float x)
     {
         return sigmoid(1.5957691f * (x + 0.044715f * x * x * x));
     }
     static __device__ float value(float x)
     {
-        return x * part(x);
+        return x * cdf(x);
     }
     static __device__ float slope(float x)
     {
-        float p = part(x);
+        float p = cdf(x);
         return p + x * p * (1 - p) * 1.5957691f * (1 + 0.134145f * x * x);
     }
 };
 
 /* x times the normal distribution's cumulative function. */
 struct gelu_erf {
-    static __device__ float part(float x)
+    static __device__ float cdf(float x)
     {
         return 0.5f * (1 + erff(x * 0.70710678f));
     }
     static __device__ float value(float x)
     {
-        return x * part(x);
+        return x * cdf(x);
     }
     static __device__ float slope(float x)
     {
-        return part(x) + x * 0.39894228f * expf(-0.5f * x * x);
+        return cdf(x) + x * 0.39894228f * expf(-0.5f * x * x);
     }
 };
 

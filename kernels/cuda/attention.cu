@@ -35,11 +35,11 @@ __global__ void attention_bias_rows(float *y, const T *x, int64_t distances, int
 }
 
 /* dbias of a distance and a head: the sums of its diagonal from every sequence and every `queries`
- * queries, in order: eight threads' parts first. */
+ * queries, in order: eight threads' partial sums first. */
 enum { DISTANCES = 32, PARTS = 8 };
 __global__ void attention_dbias(float *dbias, struct attention_args a, int queries)
 {
-    CUDA_BLOCK(float, parts, [PARTS][DISTANCES]);
+    CUDA_BLOCK(float, partials, [PARTS][DISTANCES]);
     const struct attention_shape &z = a.shape;
     int64_t distances = z.T_q + z.T_k - 1, h = blockIdx.y;
     int64_t distance = (int64_t)blockIdx.x * DISTANCES + threadIdx.x;
@@ -47,17 +47,17 @@ __global__ void attention_dbias(float *dbias, struct attention_args a, int queri
     for (int64_t i = threadIdx.y; i < z.B * a.diagonal_rows; i += PARTS) {
         int64_t b = i / a.diagonal_rows, row = i % a.diagonal_rows;
         /* key - query = distance - (T_q - 1), see attention_diagonals */
-        int64_t place = distance - z.T_q + (row + 1) * queries;
-        if (place >= 0 && place < a.diagonal_length)
+        int64_t index = distance - z.T_q + (row + 1) * queries;
+        if (index >= 0 && index < a.diagonal_length)
             sum += a.diagonals[((b * z.heads + h) * a.diagonal_rows + row) * a.diagonal_length +
-                               place];
+                               index];
     }
-    parts[threadIdx.y][threadIdx.x] = sum;
+    partials[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y > 0 || distance >= distances)
         return;
     for (int i = 1; i < PARTS; i++)
-        sum += parts[i][threadIdx.x];
+        sum += partials[i][threadIdx.x];
     dbias[distance * z.heads + h] = sum;
 }
 

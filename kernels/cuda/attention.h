@@ -84,34 +84,34 @@ __device__ inline int64_t attention_seen(const struct attention_shape &z,
 }
 
 /* The number of element (h, q, k) of sequence b in dropout's row of numbers. */
-__device__ inline uint64_t attention_place(const struct attention_shape &z, int64_t b, int64_t h,
-                                           int64_t q, int64_t k)
+__device__ inline uint64_t attention_element(const struct attention_shape &z, int64_t b, int64_t h,
+                                             int64_t q, int64_t k)
 {
     uint64_t g = z.first_row + (uint64_t)b * z.row_stride;
     uint64_t line = (g * (uint64_t)z.heads + (uint64_t)h) * (uint64_t)z.T_q + (uint64_t)q;
     return line * (uint64_t)z.T_k + (uint64_t)k;
 }
 
-/* Bit w of 4: whether the number at place + 8 w is kept. They are words of one of Philox's blocks,
- * or of two. */
-__device__ inline unsigned attention_keep(const struct attention_shape &z, uint64_t place)
+/* Bit w of 4: whether the number of element + 8 w is kept. They are words of one of Philox's
+ * blocks, or of two. */
+__device__ inline unsigned attention_keep(const struct attention_shape &z, uint64_t element)
 {
-    uint64_t index = place / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + place % RANDOM_GROUP_BLOCKS;
-    int skip = (int)(place % RANDOM_GROUP) / RANDOM_GROUP_BLOCKS;
+    uint64_t index = element / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + element % RANDOM_GROUP_BLOCKS;
+    int skip = (int)(element % RANDOM_GROUP) / RANDOM_GROUP_BLOCKS;
     unsigned kept = 0;
-    for (int part = 0; part < (skip > 0 ? 2 : 1); part++, index += RANDOM_GROUP_BLOCKS) {
+    for (int i = 0; i < (skip > 0 ? 2 : 1); i++, index += RANDOM_GROUP_BLOCKS) {
         struct philox_block block = {{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}};
         block = philox(block, (uint32_t)z.key, (uint32_t)(z.key >> 32));
 #pragma unroll
         for (int w = 0; w < 4; w++)
-            kept |= (unsigned)(random_unit(block.words[w]) >= z.dropout) << (4 * part + w);
+            kept |= (unsigned)(random_unit(block.words[w]) >= z.dropout) << (4 * i + w);
     }
     return kept >> skip & 15;
 }
 
 /* A tile of scores in shared memory, [rows, COLS] with COLS a multiple of 32: where an element
  * lies, so that neither the fragments of matrix.h nor diagonals meet in a bank. */
-template <int COLS> __device__ inline int attention_score_place(int row, int col)
+template <int COLS> __device__ inline int attention_score_offset(int row, int col)
 {
     return row * COLS + (col ^ 8 * (row & 3));
 }
@@ -141,7 +141,7 @@ template <int ROWS, int COLS> struct attention_diagonals {
             for (int row = 0; row < ROWS; row++) {
                 int col = 32 * i + lane + row - (ROWS - 1);
                 if (col >= 0 && col < COLS)
-                    sums[i] += scores[attention_score_place<COLS>(row, col)];
+                    sums[i] += scores[attention_score_offset<COLS>(row, col)];
             }
 #pragma unroll
         for (int i = 0; i < COLS / 32; i++)

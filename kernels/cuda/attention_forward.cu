@@ -73,9 +73,9 @@ __device__ static void online_softmax(float (&x)[ROWS][KEYS / 8][4], float (&y)[
 
 /* A tile of keys k and values v for the warp's queries, which begin at `q`. */
 template <int HD, bool EXTRAS>
-__device__ static void process_kv_tile(const struct attention_args &a, const struct tile_place &at,
-                                       bf16 *q, bf16 *k, bf16 *v, float (&y)[ROWS][HD / 8][4],
-                                       struct softmax &state)
+__device__ static void process_kv_tile(const struct attention_args &a,
+                                       const struct tile_position &at, bf16 *q, bf16 *k, bf16 *v,
+                                       float (&y)[ROWS][HD / 8][4], struct softmax &state)
 {
     float x[ROWS][KEYS / 8][4], factor = a.shape.scale * LOG2_E;
     tile_zero(x);
@@ -103,7 +103,7 @@ __device__ static void process_kv_tile(const struct attention_args &a, const str
 
 /* Divides by the sums, leaves their logarithms and the output. */
 template <int HD>
-__device__ static void finish(const struct attention_args &a, const struct tile_place &at,
+__device__ static void finish(const struct attention_args &a, const struct tile_position &at,
                               bf16 *tile, float (&y)[ROWS][HD / 8][4], const struct softmax &state)
 {
     const struct attention_shape &z = a.shape;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(THREADS) attention_forward(struct attention_ar
     struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
     struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
     int64_t row = (int64_t)(threadIdx.x / 32) * 16 * ROWS;
-    struct tile_place at = {work.b, work.h, first + row, 0, work.keys};
+    struct tile_position at = {work.b, work.h, first + row, 0, work.keys};
     struct matrix_copies copies;
     struct softmax state;
     float y[ROWS][HD / 8][4];

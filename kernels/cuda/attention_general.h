@@ -15,7 +15,7 @@ enum { WARPS = 4, THREADS = 32 * WARPS, TILE = 32, ROWS = TILE / WARPS, CHUNK = 
 
 struct general_shared {
     float a[TILE][CHUNK + 4], b[TILE][CHUNK + 4]; /* rows 16-byte aligned, in different banks */
-    float x[TILE * TILE];                         /* see attention_score_place */
+    float x[TILE * TILE];                         /* see attention_score_offset */
 };
 
 /* Rows of a head: row r from x + r * stride on, hd wide; from `count` on they are zeros. */
@@ -36,7 +36,7 @@ __device__ inline struct general_rows<T> general_rows_of(const void *x, int64_t 
 
 /* Rows from `first` on, columns from `column` on. */
 template <typename T>
-__device__ inline void general_fetch(float (&piece)[TILE][CHUNK + 4],
+__device__ inline void general_fetch(float (&tile)[TILE][CHUNK + 4],
                                      const struct general_rows<T> &from, int64_t first,
                                      int64_t column)
 {
@@ -44,7 +44,7 @@ __device__ inline void general_fetch(float (&piece)[TILE][CHUNK + 4],
 #pragma unroll
     for (int row = (int)threadIdx.x / 32; row < TILE; row += WARPS) {
         bool inside = first + row < from.count && column + lane < from.hd;
-        piece[row][lane] =
+        tile[row][lane] =
             inside ? number_load(from.x + (first + row) * from.stride + column + lane) : 0;
     }
 }
@@ -60,7 +60,7 @@ __device__ inline void general_qk(float (&x)[ROWS], struct general_shared *share
     for (int r = 0; r < ROWS; r++)
         x[r] = 0;
     for (int64_t column = 0; column < a.hd; column += CHUNK) {
-        __syncthreads(); /* nobody reads the pieces before */
+        __syncthreads(); /* nobody reads the tiles before */
         general_fetch(shared->a, a, first_a, column);
         general_fetch(shared->b, b, first_b, column);
         __syncthreads();
@@ -87,12 +87,12 @@ __device__ inline void general_pv(float (&y)[ROWS][SLICE / 32], const float (&x)
     __syncwarp(); /* what the warp left there before is read */
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
-        shared->x[attention_score_place<TILE>(row + r, lane)] = x[r];
+        shared->x[attention_score_offset<TILE>(row + r, lane)] = x[r];
 #pragma unroll
     for (int c = 0; c < SLICE / 32; c++) {
         if (slice + 32 * c >= b.hd)
             break;
-        __syncthreads(); /* nobody reads the piece before */
+        __syncthreads(); /* nobody reads the tile before */
         general_fetch(shared->b, b, first, slice + 32 * c);
         __syncthreads();
 #pragma unroll 4
@@ -100,7 +100,7 @@ __device__ inline void general_pv(float (&y)[ROWS][SLICE / 32], const float (&x)
             float right = shared->b[i][lane];
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                y[r][c] += shared->x[attention_score_place<TILE>(row + r, i)] * right;
+                y[r][c] += shared->x[attention_score_offset<TILE>(row + r, i)] * right;
         }
     }
 }
@@ -141,7 +141,7 @@ __device__ inline float general_dropped(const struct attention_shape &z, int64_t
 {
     if (z.dropout <= 0)
         return 1;
-    return attention_keep(z, attention_place(z, b, h, q, k)) & 1 ? 1 / (1 - z.dropout) : 0;
+    return attention_keep(z, attention_element(z, b, h, q, k)) & 1 ? 1 / (1 - z.dropout) : 0;
 }
 
 static inline int64_t general_slices(const struct attention_shape *z)

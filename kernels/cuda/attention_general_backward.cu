@@ -10,8 +10,8 @@ __device__ static void multiply_rows(float (&delta)[ROWS], const struct general_
     for (int r = 0; r < ROWS; r++) {
         float sum = 0;
         for (int64_t i = threadIdx.x % 32; i < y.hd && row + r < y.count; i += 32) {
-            int64_t place = (row + r) * y.stride + i;
-            sum += number_load(dy.x + place) * number_load(y.x + place);
+            int64_t offset = (row + r) * y.stride + i;
+            sum += number_load(dy.x + offset) * number_load(y.x + offset);
         }
         delta[r] = warp_sum(sum);
     }
@@ -84,8 +84,9 @@ __device__ static void process_q_tile(const struct attention_args &a,
     struct general_rows<T> v =
         general_rows_of<T>(a.v, z.v_stride, work.b, z.T_k, work.kv, hd, work.keys);
     bool inside = query < z.T_q;
-    int64_t place = (work.b * z.heads + h) * z.T_q + (inside ? query : 0);
-    float lse = inside ? a.kept_lse[place] * LOG2_E : INFINITY, delta = inside ? a.delta[place] : 0;
+    int64_t offset = (work.b * z.heads + h) * z.T_q + (inside ? query : 0);
+    float lse = inside ? a.kept_lse[offset] * LOG2_E : INFINITY,
+          delta = inside ? a.delta[offset] : 0;
     float x[ROWS], dx[ROWS];
     general_qk(x, shared, k, k0, q, q0);
     general_qk(dx, shared, v, k0, dy, q0);

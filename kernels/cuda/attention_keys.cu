@@ -26,7 +26,7 @@ template <int HD> struct tile_config {
  * them. */
 template <int HD>
 __device__ static void fetch(const struct attention_args &a, struct matrix_copies &copies,
-                             bf16 *tile, float *values, const struct tile_place &at)
+                             bf16 *tile, float *values, const struct tile_position &at)
 {
     using size = tile_config<HD>;
     const struct attention_shape &z = a.shape;
@@ -46,8 +46,9 @@ __device__ static void fetch(const struct attention_args &a, struct matrix_copie
 /* x: the scores, become the probabilities as they met the values; dx: the gradient of those,
  * becomes the scores'. values: of the queries, lse and then delta. */
 template <bool EXTRAS, int ROWS, int QUERIES>
-__device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
-                                        const float *values, float (&x)[ROWS][QUERIES / 8][4],
+__device__ static void softmax_backward(const struct attention_args &a,
+                                        const struct tile_position &at, const float *values,
+                                        float (&x)[ROWS][QUERIES / 8][4],
                                         float (&dx)[ROWS][QUERIES / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(tile_config<HD>::THREADS) attention_keys(struc
     struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
     struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
     int64_t first = z.causal ? k0 : 0; /* query */
-    struct tile_place at = {work.b, work.kv * group, first, k0 + row, work.keys}, next = at;
+    struct tile_position at = {work.b, work.kv * group, first, k0 + row, work.keys}, next = at;
     int64_t left = k0 < work.keys ? group * ((z.T_q - first + QUERIES - 1) / QUERIES) : 0;
     struct matrix_copies copies;
     float dk[ROWS][HD / 8][4], dv[ROWS][HD / 8][4];

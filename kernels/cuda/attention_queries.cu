@@ -37,11 +37,12 @@ __device__ static float dot8(const bf16 *x, const bf16 *y)
 
 /* What the warp's queries from at.q0 on know of their rows; dy: their gradients, in a tile. */
 template <int HD, int ROWS>
-__device__ static void load_row_stats(const struct attention_args &a, const struct tile_place &at,
-                                      bf16 *dy, struct row_stats<ROWS> &values)
+__device__ static void load_row_stats(const struct attention_args &a,
+                                      const struct tile_position &at, bf16 *dy,
+                                      struct row_stats<ROWS> &values)
 {
     const struct attention_shape &z = a.shape;
-    int64_t head = (at.b * z.heads + at.h) * z.T_q, part = (int)threadIdx.x % 4;
+    int64_t head = (at.b * z.heads + at.h) * z.T_q, quarter = (int)threadIdx.x % 4;
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -52,23 +53,23 @@ __device__ static void load_row_stats(const struct attention_args &a, const stru
             const bf16 *y =
                 (const bf16 *)a.kept_y + ((at.b * z.T_q + (inside ? q : 0)) * z.heads + at.h) * HD;
             float sum = 0;
-            for (int chunk = (int)part; chunk < HD / 8; chunk += 4)
+            for (int chunk = (int)quarter; chunk < HD / 8; chunk += 4)
                 sum += dot8(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
             sum += __shfl_xor_sync(CUDA_WARP, sum, 1);
             sum += __shfl_xor_sync(CUDA_WARP, sum, 2);
             values.delta[r][half] = inside ? sum : 0;
             values.lse[r][half] = inside ? a.kept_lse[head + q] * LOG2_E : INFINITY;
-            if (inside && part == 0)
+            if (inside && quarter == 0)
                 a.delta[head + q] = sum;
         }
 }
 
 /* x: the scores, becomes their gradient, with dx that of the probabilities. */
 template <bool EXTRAS, int ROWS, int KEYS>
-__device__ static void softmax_backward(const struct attention_args &a, const struct tile_place &at,
-                                        const struct row_stats<ROWS> &values,
-                                        float (&x)[ROWS][KEYS / 8][4],
-                                        const float (&dx)[ROWS][KEYS / 8][4])
+__device__ static void
+softmax_backward(const struct attention_args &a, const struct tile_position &at,
+                 const struct row_stats<ROWS> &values, float (&x)[ROWS][KEYS / 8][4],
+                 const float (&dx)[ROWS][KEYS / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
     uint32_t kept[ROWS] = {};
@@ -106,7 +107,7 @@ __device__ static void stage_scores(float *scores, const float (&x)[ROWS][KEYS /
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                scores[attention_score_place<KEYS>(tile_row(r, i), tile_col(n, i))] = x[r][n][i];
+                scores[attention_score_offset<KEYS>(tile_row(r, i), tile_col(n, i))] = x[r][n][i];
     __syncwarp();
 }
 
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
     struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
     struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
     int row = (int)threadIdx.x / 32 * 16 * ROWS;
-    struct tile_place at = {work.b, work.h, first + row, 0, work.keys};
+    struct tile_position at = {work.b, work.h, first + row, 0, work.keys};
     int64_t seen = attention_seen(z, work, at.q0 + 16 * ROWS); /* by this warp */
     float *scores = (float *)(void *)(shared + size::TILES) + row * KEYS;
     bool sums_diagonals = EXTRAS && a.diagonals && at.q0 < z.T_q;

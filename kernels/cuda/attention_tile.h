@@ -128,7 +128,7 @@ __device__ inline int tile_col(int n, int i)
 
 /* A tile of scores: queries from q0 on and keys from k0 on; the rows are queries, or keys if
  * KEY_ROWS. */
-struct tile_place {
+struct tile_position {
     int64_t b, h, q0, k0, keys;
 };
 
@@ -138,7 +138,7 @@ constexpr int64_t TILE_FAR = 1 << 20;
 /* Scores that do not count become -infinity. */
 template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_mask(float (&x)[ROWS][N][4], const struct attention_shape &z,
-                                 const struct tile_place &at)
+                                 const struct tile_position &at)
 {
     int ahead = z.causal ? (int)min(TILE_FAR, max(-TILE_FAR, at.q0 - at.k0)) : (int)TILE_FAR;
     int last = (int)min(TILE_FAR, at.keys - at.k0) - 1;
@@ -156,8 +156,8 @@ __device__ inline void tile_mask(float (&x)[ROWS][N][4], const struct attention_
 }
 
 /* Whether any score of the tile, `keys` keys, does not count. */
-__device__ inline bool tile_is_masked(const struct attention_shape &z, const struct tile_place &at,
-                                      int keys)
+__device__ inline bool tile_is_masked(const struct attention_shape &z,
+                                      const struct tile_position &at, int keys)
 {
     return at.k0 + keys > at.keys || (z.causal && at.k0 + keys - 1 > at.q0);
 }
@@ -165,7 +165,7 @@ __device__ inline bool tile_is_masked(const struct attention_shape &z, const str
 /* x = factor * x + bias, in units of log2. */
 template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_add_bias(float (&x)[ROWS][N][4], const struct attention_args &a,
-                                     const struct tile_place &at, float factor)
+                                     const struct tile_position &at, float factor)
 {
     /* The tile's place in the head's row of biases, and where the row begins and
      * ends from there. */
@@ -190,7 +190,7 @@ __device__ inline void tile_add_bias(float (&x)[ROWS][N][4], const struct attent
 /* kept[r]: bit 4 n + i says whether the dropout keeps the lane's x[r][n][i]. */
 template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_dropout_bits(uint32_t (&kept)[ROWS], const struct attention_shape &z,
-                                         const struct tile_place &at)
+                                         const struct tile_position &at)
 {
     /* Numbers come in steps of 8 along the keys (attention_keep): four n, or both r with both
      * halves. */
@@ -203,8 +203,8 @@ __device__ inline void tile_dropout_bits(uint32_t (&kept)[ROWS], const struct at
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 unsigned four =
-                    attention_keep(z, attention_place(z, at.b, at.h, at.q0 + tile_col(n, i),
-                                                      at.k0 + tile_row(0, 0)));
+                    attention_keep(z, attention_element(z, at.b, at.h, at.q0 + tile_col(n, i),
+                                                        at.k0 + tile_row(0, 0)));
 #pragma unroll
                 for (int w = 0; w < 2 * ROWS; w++)
                     kept[w / 2] |= (four >> w & 1) << (4 * n + i + w % 2 * 2);
@@ -217,8 +217,8 @@ __device__ inline void tile_dropout_bits(uint32_t (&kept)[ROWS], const struct at
 #pragma unroll
                 for (int n = 0; n < N; n += 4) {
                     unsigned four =
-                        attention_keep(z, attention_place(z, at.b, at.h, at.q0 + tile_row(r, i),
-                                                          at.k0 + tile_col(n, i)));
+                        attention_keep(z, attention_element(z, at.b, at.h, at.q0 + tile_row(r, i),
+                                                            at.k0 + tile_col(n, i)));
 #pragma unroll
                     for (int w = 0; w < 4; w++)
                         kept[r] |= (four >> w & 1) << (4 * (n + w) + i);
@@ -248,8 +248,8 @@ __device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf1
 #pragma unroll
             for (int i = 0; i < 4; i += 2) {
                 uint32_t pair = matrix_pair(x[r][n][i] * factor, x[r][n][i + 1] * factor);
-                bf16 *place = tile_chunk<HD>(tile, tile_row(r, i), n) + 2 * (lane % 4);
-                *(uint32_t *)(void *)place = pair;
+                bf16 *target = tile_chunk<HD>(tile, tile_row(r, i), n) + 2 * (lane % 4);
+                *(uint32_t *)(void *)target = pair;
             }
     __syncwarp();
 #pragma unroll

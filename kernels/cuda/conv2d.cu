@@ -1,7 +1,7 @@
 /* Convolutions as matrix products whose left operand is never written: row m is a place of the
  * output, column k a place of the kernel and a channel (channel last, as in memory), and the
  * element is found in the image when a tile is loaded. Weights are brought into that order first,
- * and the gradient of weights is brought back when its parts are added up.
+ * and the gradient of weights is brought back when its partial sums are added up.
  *
  *   forward          y[m, o]  = sum over k of x at m + place(k)     * w[k, o]
  *   backward data    dx[m, i] = sum over k of dy at m - place(k)    * w[k, i], 0 outside of dy
@@ -17,7 +17,7 @@
 /* A block makes a tile of TILE_M x TILE_N, TILE_K terms at a time; a thread ROWS x COLS of it. */
 enum { TILE_M = 64, TILE_K = 16, THREADS = 128, COLS = 4 };
 enum { A_LOADS = TILE_M * TILE_K / THREADS };
-enum { PART_PLACES = 512, MOST_PARTS = 128 }; /* of the sum over places */
+enum { SPLIT_PLACES = 512, MOST_SPLITS = 128 }; /* of the sum over places */
 
 template <int TILE_N> struct tile {
     static const int ROWS = TILE_M * TILE_N / (THREADS * COLS);
@@ -50,8 +50,8 @@ template <typename T>
 static __device__ inline struct corner corner_of(const patches<T> &p, uint32_t m)
 {
     struct corner c;
-    uint32_t place, image = divide(m, p.places, &place);
-    c.h = divide(place, p.width, &c.w);
+    uint32_t pixel, image = divide(m, p.places, &pixel);
+    c.h = divide(pixel, p.width, &c.w);
     c.pixel = (image * p.H + c.h) * p.W + c.w;
     return c;
 }
@@ -60,8 +60,8 @@ template <typename T>
 static __device__ inline struct offset offset_of(const patches<T> &p, uint32_t k)
 {
     struct offset o;
-    uint32_t place = divide(k, p.channels, &o.channel);
-    o.h = divide(place, p.kernel_width, &o.w);
+    uint32_t tap = divide(k, p.channels, &o.channel);
+    o.h = divide(tap, p.kernel_width, &o.w);
     return o;
 }
 
@@ -233,16 +233,16 @@ static __global__ void __launch_bounds__(THREADS)
             }
 }
 
-/* parts: [gridDim.x, out, k_count]: each the sum over part_places places. */
+/* partials: [gridDim.x, out, k_count]: each the sum over split_places places. */
 template <typename T, int TILE_N>
 static __global__ void __launch_bounds__(THREADS)
-    weights_kernel(float *parts, const patches<T> image, const T *dy, uint32_t m_count,
-                   uint32_t part_places, uint32_t out, uint32_t k_count)
+    weights_kernel(float *partials, const patches<T> image, const T *dy, uint32_t m_count,
+                   uint32_t split_places, uint32_t out, uint32_t k_count)
 {
     CUDA_BLOCK(struct tile<TILE_N>, tile);
     float sum[tile.ROWS][COLS];
-    const uint32_t first = blockIdx.x * part_places;
-    const uint32_t last = first + part_places < m_count ? first + part_places : m_count;
+    const uint32_t first = blockIdx.x * split_places;
+    const uint32_t last = first + split_places < m_count ? first + split_places : m_count;
     const weights_product<T, TILE_N> product(image, dy, last, out, k_count);
     multiply<TILE_N>(sum, tile, product, first, last);
     const uint32_t o = product.out_first + first_row<TILE_N>();
@@ -250,7 +250,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < tile.ROWS; i++)
         for (int j = 0; j < COLS; j++)
             if (o + i < out && k + j < k_count)
-                parts[((uint64_t)blockIdx.x * out + o + i) * k_count + k + j] = sum[i][j];
+                partials[((uint64_t)blockIdx.x * out + o + i) * k_count + k + j] = sum[i][j];
 }
 
 /* PyTorch's order of weights, [C_out, C_in, KH, KW]. */
@@ -267,23 +267,23 @@ static __global__ void pack_kernel(float *packed, const T *w, struct weights_ord
     if (i >= count)
         return;
     const struct divider &inner = forward ? z.C_out : z.C_in, &outer = forward ? z.C_in : z.C_out;
-    uint32_t fast, slow, place = divide(divide(i, inner, &fast), outer, &slow);
+    uint32_t fast, slow, tap = divide(divide(i, inner, &fast), outer, &slow);
     const uint32_t from = forward ? fast : slow, to = forward ? slow : fast;
-    packed[i] = number_load(w + (from * z.C_in.divisor + to) * z.kernel.divisor + place);
+    packed[i] = number_load(w + (from * z.C_in.divisor + to) * z.kernel.divisor + tap);
 }
 
-/* dw (+)= the parts, in order. parts: [count, C_out, KH * KW, C_in]. */
-static __global__ void unpack_kernel(float *dw, const float *parts, uint32_t part_count,
+/* dw (+)= the partials, in order. partials: [count, C_out, KH * KW, C_in]. */
+static __global__ void unpack_kernel(float *dw, const float *partials, uint32_t split_count,
                                      struct weights_order z, uint32_t count, bool accumulate)
 {
-    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* in parts' order */
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* in partials' order */
     if (i >= count)
         return;
     float sum = 0;
-    for (uint32_t part = 0; part < part_count; part++)
-        sum += parts[(uint64_t)part * count + i];
-    uint32_t in, place, out = divide(divide(i, z.C_in, &in), z.kernel, &place);
-    float *to = dw + (out * z.C_in.divisor + in) * z.kernel.divisor + place;
+    for (uint32_t split = 0; split < split_count; split++)
+        sum += partials[(uint64_t)split * count + i];
+    uint32_t in, tap, out = divide(divide(i, z.C_in, &in), z.kernel, &tap);
+    float *to = dw + (out * z.C_in.divisor + in) * z.kernel.divisor + tap;
     *to = accumulate ? *to + sum : sum;
 }
 
@@ -368,20 +368,20 @@ static void backward_weights(struct stream *s, float *dw, const void *x, const T
 {
     const patches<T> image = patches_of<T>(x, true, z);
     const uint32_t m = (uint32_t)z->B * image.places.divisor, weights = weights_count(z);
-    const uint32_t out = (uint32_t)z->C_out, k = weights / out, most = MOST_PARTS;
-    const uint32_t wanted = blocks_for(m, PART_PLACES), count = wanted < most ? wanted : most;
-    const uint32_t part_places = blocks_for(m, count);
-    float *parts = (float *)cuda_scratch(s, (size_t)count * weights * sizeof *parts);
-    if (!parts)
+    const uint32_t out = (uint32_t)z->C_out, k = weights / out, most = MOST_SPLITS;
+    const uint32_t wanted = blocks_for(m, SPLIT_PLACES), count = wanted < most ? wanted : most;
+    const uint32_t split_places = blocks_for(m, count);
+    float *partials = (float *)cuda_scratch(s, (size_t)count * weights * sizeof *partials);
+    if (!partials)
         return;
     const unsigned out_tiles = blocks_for(out, TILE_M);
     if (k <= 32)
-        CUDA_LAUNCH(s, (weights_kernel<T, 32>), dim3(count, 1, out_tiles), THREADS, 0, parts, image,
-                    dy, m, part_places, out, k);
+        CUDA_LAUNCH(s, (weights_kernel<T, 32>), dim3(count, 1, out_tiles), THREADS, 0, partials,
+                    image, dy, m, split_places, out, k);
     else
         CUDA_LAUNCH(s, (weights_kernel<T, 64>), dim3(count, blocks_for(k, 64), out_tiles), THREADS,
-                    0, parts, image, dy, m, part_places, out, k);
-    CUDA_LAUNCH(s, unpack_kernel, blocks_for(weights, PACK_THREADS), PACK_THREADS, 0, dw, parts,
+                    0, partials, image, dy, m, split_places, out, k);
+    CUDA_LAUNCH(s, unpack_kernel, blocks_for(weights, PACK_THREADS), PACK_THREADS, 0, dw, partials,
                 count, order_of(z), weights, accumulate);
 }
 

@@ -191,8 +191,8 @@ void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *s
                         int64_t V)
 {
     assert(V >= 1 && V < INT32_MAX / 2);
-    struct row_sums *parts = (struct row_sums *)cuda_scratch(s, (size_t)rows * sizeof *parts);
-    if (rows == 0 || !parts)
+    struct row_sums *partials = (struct row_sums *)cuda_scratch(s, (size_t)rows * sizeof *partials);
+    if (rows == 0 || !partials)
         return;
     bool wide =
         is_aligned(logits) && is_aligned(dlogits) && is_aligned(V * (int64_t)dtype_bytes(t));
@@ -202,7 +202,8 @@ void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *s
         int threads = (int)cuda_blocks(V / N, 32, MOST_THREADS / 32) * 32;
         int64_t kept = dlogits ? kept_bytes(s, V * (int64_t)sizeof(T)) / (int64_t)sizeof(T) : 0;
         CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(T),
-                    (T *)dlogits, parts, (const T *)logits, target, scale, (int)V, (int)(kept / N));
+                    (T *)dlogits, partials, (const T *)logits, target, scale, (int)V,
+                    (int)(kept / N));
     });
-    CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, parts, rows);
+    CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, partials, rows);
 }

@@ -90,14 +90,14 @@ struct cudnn_layout cudnn_transposed(const struct cudnn_layout *layout)
                                  {strides[0], strides[1], strides[3], strides[2]}};
 }
 
-enum place { IN_DEVICE, BY_VALUE, VIRTUAL };
+enum storage { IN_DEVICE, BY_VALUE, VIRTUAL };
 
 static cudnn_descriptor tensor(struct cudnn_graph *graph, int64_t uid, int data,
-                               const struct cudnn_layout *layout, enum place place)
+                               const struct cudnn_layout *layout, enum storage storage)
 {
     cudnn_descriptor it = cudnn_make(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "a tensor");
     const int64_t alignment = CUDNN_ALIGNMENT;
-    const bool is_virtual = place == VIRTUAL, is_by_value = place == BY_VALUE;
+    const bool is_virtual = storage == VIRTUAL, is_by_value = storage == BY_VALUE;
     set_data(graph, it, CUDNN_ATTR_TENSOR_DATA_TYPE, data);
     cudnn_set(graph, it, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, CUDNN_DIMENSIONS,
               layout->sizes);

@@ -29,10 +29,10 @@ static __global__ void dropout(T *y, const T *x, struct dropout_args a)
 {
     int64_t run = grid_thread();
     for (int64_t row = blockIdx.y; row < a.rows; row += gridDim.y) {
-        uint64_t place = (a.first_row + (uint64_t)row * a.row_stride) * (uint64_t)a.cols;
-        int64_t col = run * RUN - (int64_t)(place % RANDOM_GROUP), at = row * a.cols + col;
+        uint64_t index = (a.first_row + (uint64_t)row * a.row_stride) * (uint64_t)a.cols;
+        int64_t col = run * RUN - (int64_t)(index % RANDOM_GROUP), at = row * a.cols + col;
         float numbers[RUN];
-        random_run(numbers, a.key, place / RANDOM_GROUP + (uint64_t)run / RUN_THREADS);
+        random_run(numbers, a.key, index / RANDOM_GROUP + (uint64_t)run / RUN_THREADS);
         if (WIDE && col >= 0 && col + RUN <= a.cols) {
             drop<RUN>(y + at, x + at, numbers, a.p, a.scale);
             continue;

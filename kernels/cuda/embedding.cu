@@ -1,5 +1,5 @@
 /* Rows of a table, and their gradient without atomics: the rows of dy are sorted by id and, of the
- * same id, by place, and then added up in that order by whom the table's row belongs to. */
+ * same id, by row, and then added up in that order by whom the table's row belongs to. */
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/wide.h"
 
@@ -7,8 +7,8 @@ enum {
     THREADS = 128,
     CHUNK = 4096, /* keys that a block sorts in shared memory */
     SORT_THREADS = 1024,
-    PIECE = 32, /* sorted rows that a thread adds up: one id may have all rows */
-    BATCH = 4,  /* of them on their way at once */
+    ROWS_PER_THREAD = 32, /* sorted rows that a thread adds up: one id may have all rows */
+    BATCH = 4,            /* of them on their way at once */
 };
 
 template <class T, int N>
@@ -82,11 +82,11 @@ static __global__ void sort_chunks(uint64_t *keys, const int32_t *ids, int64_t r
             keys[first + i] = chunk[i];
 }
 
-/* Chunks of sorted keys become one: a key's place is how many are smaller, in all chunks. */
+/* Chunks of sorted keys become one: a key's position is how many are smaller, in all chunks. */
 static __global__ void merge_chunks(uint64_t *merged, const uint64_t *__restrict__ keys,
                                     int64_t rows)
 {
-    int64_t i = grid_thread(), place = i % CHUNK;
+    int64_t i = grid_thread(), position = i % CHUNK;
     if (i >= rows)
         return;
     uint64_t key = keys[i];
@@ -101,17 +101,17 @@ static __global__ void merge_chunks(uint64_t *merged, const uint64_t *__restrict
             else
                 high = middle;
         }
-        place += low - first;
+        position += low - first;
     }
-    merged[place] = key;
+    merged[position] = key;
 }
 
 /* ---- sums ---- */
 
-/* Whether the sorted row at `place` has the id of the one before it. */
-static __device__ inline bool goes_on(const uint64_t *keys, int64_t place, int64_t rows)
+/* Whether sorted row `row` has the id of the one before it. */
+static __device__ inline bool goes_on(const uint64_t *keys, int64_t row, int64_t rows)
 {
-    return place > 0 && place < rows && id_of(keys[place - 1]) == id_of(keys[place]);
+    return row > 0 && row < rows && id_of(keys[row - 1]) == id_of(keys[row]);
 }
 
 /* x[b] = row i + b of dy by the sorted keys, N columns of it; rows from `last` on are left. */
@@ -126,34 +126,35 @@ static __device__ inline void load_rows(float (&x)[BATCH][N], const T *__restric
             load(x[b], dy + row_of(keys[i + b]) * D);
 }
 
-/* Adds up the runs of the same id in a piece of the sorted rows. A run that is all in the piece is
- * added to dw. Of others, the sum is left in `edges`, [pieces, 2, D]: of the one that began in an
- * earlier piece, and of the one that begins here and goes on in the next. */
+/* Adds up the runs of the same id in a range of the sorted rows. A run that is all in the range is
+ * added to dw. Of others, the sum is left in `edges`, [ranges, 2, D]: of the one that began in an
+ * earlier range, and of the one that begins here and goes on in the next. */
 template <class T, int N>
-static __global__ void add_pieces(float *dw, float *edges, const T *__restrict__ dy,
+static __global__ void add_ranges(float *dw, float *edges, const T *__restrict__ dy,
                                   const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
 {
-    int64_t column = grid_thread() * N, pieces = (rows + PIECE - 1) / PIECE;
-    for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
-        int64_t first = piece * PIECE, last = first + PIECE < rows ? first + PIECE : rows;
-        float sum[N] = {0}, *head = edges + 2 * piece * D + column, *tail = head + D;
+    int64_t column = grid_thread() * N, ranges = (rows + ROWS_PER_THREAD - 1) / ROWS_PER_THREAD;
+    for (int64_t range = blockIdx.y; column < D && range < ranges; range += gridDim.y) {
+        int64_t first = range * ROWS_PER_THREAD,
+                last = first + ROWS_PER_THREAD < rows ? first + ROWS_PER_THREAD : rows;
+        float sum[N] = {0}, *head = edges + 2 * range * D + column, *tail = head + D;
         bool began_before = goes_on(keys, first, rows);
         for (int64_t i = first; i < last; i += BATCH) {
             float x[BATCH][N] = {};
             load_rows(x, dy + column, keys, i, last, D);
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
-                int64_t place = i + b;
+                int64_t row = i + b;
 #pragma unroll
                 for (int j = 0; j < N; j++)
                     sum[j] += x[b][j];
-                bool more = goes_on(keys, place + 1, rows);
-                if (place >= last || (more && place + 1 < last))
+                bool more = goes_on(keys, row + 1, rows);
+                if (row >= last || (more && row + 1 < last))
                     continue;
                 if (began_before || more)
                     store(began_before ? head : tail, sum);
                 else
-                    add_to(dw + id_of(keys[place]) * D + column, sum);
+                    add_to(dw + id_of(keys[row]) * D + column, sum);
                 began_before = false;
 #pragma unroll
                 for (int j = 0; j < N; j++)
@@ -163,28 +164,29 @@ static __global__ void add_pieces(float *dw, float *edges, const T *__restrict__
     }
 }
 
-/* Adds the runs that begin in one piece and end in a later one to dw. */
+/* Adds the runs that begin in one range and end in a later one to dw. */
 template <int N>
 static __global__ void add_edges(float *dw, const float *__restrict__ edges,
                                  const uint64_t *__restrict__ keys, int64_t rows, int64_t D)
 {
     int64_t column = grid_thread() * N;
-    int64_t pieces = (rows + PIECE - 1) / PIECE;
-    for (int64_t piece = blockIdx.y; column < D && piece < pieces; piece += gridDim.y) {
-        int64_t end = (piece + 1) * PIECE;
+    int64_t ranges = (rows + ROWS_PER_THREAD - 1) / ROWS_PER_THREAD;
+    for (int64_t range = blockIdx.y; column < D && range < ranges; range += gridDim.y) {
+        int64_t end = (range + 1) * ROWS_PER_THREAD;
         if (!goes_on(keys, end, rows))
             continue;
-        int64_t id = id_of(keys[end]), first = piece * PIECE;
+        int64_t id = id_of(keys[end]), first = range * ROWS_PER_THREAD;
         if (first > 0 && id_of(keys[first - 1]) == id)
-            continue; /* it began before this piece */
-        float sum[N], part[N];
-        load(sum, edges + (2 * piece + 1) * D + column);
-        for (int64_t next = piece + 1; next < pieces && id_of(keys[next * PIECE]) == id; next++) {
-            load(part, edges + 2 * next * D + column);
+            continue; /* it began before this range */
+        float sum[N], other[N];
+        load(sum, edges + (2 * range + 1) * D + column);
+        for (int64_t next = range + 1; next < ranges && id_of(keys[next * ROWS_PER_THREAD]) == id;
+             next++) {
+            load(other, edges + 2 * next * D + column);
 #pragma unroll
             for (int j = 0; j < N; j++)
-                sum[j] += part[j];
-            if (!goes_on(keys, (next + 1) * PIECE, rows))
+                sum[j] += other[j];
+            if (!goes_on(keys, (next + 1) * ROWS_PER_THREAD, rows))
                 break;
         }
         add_to(dw + id * D + column, sum);
@@ -216,7 +218,8 @@ void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const vo
     if (!accumulate)
         cuda_check(s, cudaMemsetAsync(dw, 0, (size_t)(V * D) * sizeof *dw, cuda_captured(s)),
                    "embedding_backward");
-    int64_t pieces = (rows + PIECE - 1) / PIECE, edges_bytes = pieces * 2 * D * (int64_t)sizeof *dw;
+    int64_t ranges = (rows + ROWS_PER_THREAD - 1) / ROWS_PER_THREAD,
+            edges_bytes = ranges * 2 * D * (int64_t)sizeof *dw;
     int64_t keys_bytes = (rows + 1) / 2 * 2 * (int64_t)sizeof(uint64_t);
     char *scratch = (char *)cuda_scratch(s, (size_t)(2 * keys_bytes + edges_bytes));
     if (!scratch || rows == 0)
@@ -228,8 +231,8 @@ void cuda_embedding_backward(struct stream *s, enum dtype t, float *dw, const vo
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        const struct rows_grid grid = rows_grid_of(pieces, D / N, THREADS);
-        CUDA_LAUNCH(s, (add_pieces<T, N>), grid.blocks, grid.threads, 0, dw, edges, (const T *)dy,
+        const struct rows_grid grid = rows_grid_of(ranges, D / N, THREADS);
+        CUDA_LAUNCH(s, (add_ranges<T, N>), grid.blocks, grid.threads, 0, dw, edges, (const T *)dy,
                     keys, rows, D);
         CUDA_LAUNCH(s, add_edges<N>, grid.blocks, grid.threads, 0, dw, (const float *)edges, keys,
                     rows, D);

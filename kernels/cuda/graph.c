@@ -164,7 +164,7 @@ void cuda_graph_capture(struct cuda_graph *g)
         cuda_check(g->base.stream, begin_capture(g), "capture a graph of ops");
 }
 
-void cuda_graph_part(struct cuda_graph *g)
+void cuda_graph_end_capture(struct cuda_graph *g)
 {
     if (g->capturing)
         cuda_check(g->base.stream, end_capture(g), "launch a graph of ops");
@@ -240,7 +240,7 @@ void cuda_graph_begin(struct graph *graph)
 void cuda_graph_end(struct graph *graph)
 {
     struct cuda_graph *g = (struct cuda_graph *)graph;
-    cuda_graph_part(g);
+    cuda_graph_end_capture(g);
     cuda_stream_set_graph(graph->stream, NULL);
     g->met = true;
 }

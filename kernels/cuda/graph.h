@@ -14,7 +14,7 @@ struct cuda_graph;
 /* Begins a capture. */
 void cuda_graph_capture(struct cuda_graph *graph);
 /* Ends the capture and launches it. */
-void cuda_graph_part(struct cuda_graph *graph);
+void cuda_graph_end_capture(struct cuda_graph *graph);
 
 /* The namesakes in struct backend. */
 int cuda_graph_open(struct stream *stream, struct graph **ret_graph, struct error *err);

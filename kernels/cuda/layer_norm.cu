@@ -140,13 +140,13 @@ void cuda_layer_norm_backward(struct stream *s, enum dtype t, void *dx, bool add
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
         plan = norm_plan_of(s, rows, D / N, 2 * D);
-        if (plan.parts)
+        if (plan.partials)
             CUDA_LAUNCH(s, (layer_norm_backward<T, N>), plan.blocks, ROW_THREADS, plan.shared_bytes,
                         (T *)dx, add_dx, (const T *)dy, (const T *)x, (const T *)w, stats, rows,
                         (int)D, plan);
     });
-    if (!plan.parts)
+    if (!plan.partials)
         return;
-    cuda_sum_rows(s, dw, DTYPE_F32, plan.parts, plan.blocks, D, 2 * D, accumulate);
-    cuda_sum_rows(s, dbias, DTYPE_F32, plan.parts + D, plan.blocks, D, 2 * D, accumulate);
+    cuda_sum_rows(s, dw, DTYPE_F32, plan.partials, plan.blocks, D, 2 * D, accumulate);
+    cuda_sum_rows(s, dbias, DTYPE_F32, plan.partials + D, plan.blocks, D, 2 * D, accumulate);
 }

@@ -101,8 +101,8 @@ template <int N, class Y, class T>
 static void finish_by(struct stream *s, Y *y, const T *bias, bool relu,
                       const struct linear_shape *z)
 {
-    const int64_t pieces = (z->out + N - 1) / N;
-    const int threads = pieces >= 256 ? 256 : (int)((pieces + 31) / 32 * 32);
+    const int64_t vectors = (z->out + N - 1) / N;
+    const int threads = vectors >= 256 ? 256 : (int)((vectors + 31) / 32 * 32);
     CUDA_LAUNCH(s, (finish_kernel<N, Y, T>), (unsigned)z->rows, threads, 0, y, bias, relu, z->out,
                 z->y_stride);
 }

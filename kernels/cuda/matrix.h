@@ -160,14 +160,14 @@ __device__ inline void matrix_multiply(float (&d)[4], const uint32_t (&a)[4], ui
     emulation::warp_values<operands> all = emulation::warp_gather(mine);
     int g = emulation::lane() / 4, t = emulation::lane() % 4;
     for (int k = 0; k < 16; k += 2) {
-        int part = k / 8, lane = k % 8 / 2;
+        int half = k / 8, lane = k % 8 / 2;
         operands rows = all[4 * g + lane];
         for (int column = 0; column < 2; column++) {
-            uint32_t b = all[4 * (2 * t + column) + lane].b[part];
+            uint32_t b = all[4 * (2 * t + column) + lane].b[half];
             for (int shift = 0; shift < 32; shift += 16) {
                 float right = bf16_to_float((bf16)(b >> shift));
-                d[column] += bf16_to_float((bf16)(rows.a[2 * part] >> shift)) * right;
-                d[2 + column] += bf16_to_float((bf16)(rows.a[2 * part + 1] >> shift)) * right;
+                d[column] += bf16_to_float((bf16)(rows.a[2 * half] >> shift)) * right;
+                d[2 + column] += bf16_to_float((bf16)(rows.a[2 * half + 1] >> shift)) * right;
             }
         }
     }

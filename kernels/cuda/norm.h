@@ -13,14 +13,14 @@
 
 /* Blocks stride over the rows; each group of `lanes` threads takes one row at a time. A group sums
  * its rows' gradients of the parameters in shared memory, `count` floats. A block writes the sum of
- * its groups to its row of `parts`: [blocks, count] in scratch memory. If the floats do not fit
- * shared memory, a block is one group, which sums in its row of parts. */
+ * its groups to its row of `partials`: [blocks, count] in scratch memory. If the floats do not fit
+ * shared memory, a block is one group, which sums in its row of partials. */
 struct norm_plan {
     int lanes;
     unsigned blocks;
     int64_t count;
-    size_t shared_bytes; /* 0: adds up in parts */
-    float *parts;        /* NULL: no memory; the stream has failed */
+    size_t shared_bytes; /* 0: adds up in partials */
+    float *partials;     /* NULL: no memory; the stream has failed */
 };
 
 static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int64_t items,
@@ -41,7 +41,7 @@ static inline struct norm_plan norm_plan_of(struct stream *s, int64_t rows, int6
     if (most > SUM_ROWS_AT_ONCE)
         most = SUM_ROWS_AT_ONCE;
     plan.blocks = cuda_blocks(rows, ROW_THREADS / plan.lanes, most);
-    plan.parts = (float *)cuda_scratch(s, plan.blocks * group_bytes);
+    plan.partials = (float *)cuda_scratch(s, plan.blocks * group_bytes);
     return plan;
 }
 
@@ -53,14 +53,14 @@ static __device__ inline float *norm_sums(const struct norm_plan *plan, float *s
     int64_t group = (int)threadIdx.x / plan->lanes, lane = (int)threadIdx.x % plan->lanes;
     float zeros[N] = {0}, *sums = plan->shared_bytes
                                       ? shared + group * plan->count
-                                      : plan->parts + (int64_t)blockIdx.x * plan->count;
+                                      : plan->partials + (int64_t)blockIdx.x * plan->count;
     for (int64_t row = 0; row < plan->count; row += D)
         for (int64_t i = lane * N; i < D; i += plan->lanes * N)
             store(sums + row + i, zeros);
     return sums;
 }
 
-/* The end of a block: the groups' sums, in order, are its row of parts. */
+/* The end of a block: the groups' sums, in order, are its row of partials. */
 static __device__ inline void norm_finish(const struct norm_plan *plan, const float *shared)
 {
     __syncthreads();
@@ -70,7 +70,7 @@ static __device__ inline void norm_finish(const struct norm_plan *plan, const fl
         float total = 0;
         for (int64_t group = 0; group < ROW_THREADS / plan->lanes; group++)
             total += shared[group * plan->count + i];
-        plan->parts[blockIdx.x * plan->count + i] = total;
+        plan->partials[blockIdx.x * plan->count + i] = total;
     }
 }
 

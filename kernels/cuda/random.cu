@@ -12,20 +12,20 @@ enum { THREADS = 256, WORDS = 4 };
 
 /* Where the words of a thread's block go: y[at + word * RANDOM_GROUP_BLOCKS], if that is within
  * [0, count). */
-struct place {
+struct thread_numbers {
     struct philox_block block;
     int64_t at;
 };
 
-static __device__ inline struct place draw(uint64_t key, uint64_t first)
+static __device__ inline struct thread_numbers draw(uint64_t key, uint64_t first)
 {
     const uint64_t index =
         first / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    struct place place = {{{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}}, 0};
-    place.block = philox(place.block, (uint32_t)key, (uint32_t)(key >> 32));
-    place.at =
+    struct thread_numbers drawn = {{{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}}, 0};
+    drawn.block = philox(drawn.block, (uint32_t)key, (uint32_t)(key >> 32));
+    drawn.at =
         (int64_t)(index / RANDOM_GROUP_BLOCKS * RANDOM_GROUP + index % RANDOM_GROUP_BLOCKS - first);
-    return place;
+    return drawn;
 }
 
 static __device__ inline void put(float *y, int64_t count, int64_t at,
@@ -42,28 +42,28 @@ static __device__ inline void put(float *y, int64_t count, int64_t at,
 static __global__ void uniform_kernel(float *y, int64_t count, uint64_t key, uint64_t first,
                                       float low, float high)
 {
-    const struct place place = draw(key, first);
+    const struct thread_numbers drawn = draw(key, first);
     float numbers[WORDS];
 #pragma unroll
     for (int word = 0; word < WORDS; word++)
-        numbers[word] = random_unit(place.block.words[word]);
-    put(y, count, place.at, numbers, low, high - low);
+        numbers[word] = random_unit(drawn.block.words[word]);
+    put(y, count, drawn.at, numbers, low, high - low);
 }
 
 /* Box and Muller: the first two words are radii, the others their angles. */
 static __global__ void normal_kernel(float *y, int64_t count, uint64_t key, uint64_t first,
                                      float mean, float stddev)
 {
-    const struct place place = draw(key, first);
+    const struct thread_numbers drawn = draw(key, first);
     float numbers[WORDS];
 #pragma unroll
     for (int pair = 0; pair < WORDS / 2; pair++) {
-        const float radius = sqrtf(-2 * logf(1 - random_unit(place.block.words[pair])));
-        const float angle = 6.2831853f * random_unit(place.block.words[pair + WORDS / 2]);
+        const float radius = sqrtf(-2 * logf(1 - random_unit(drawn.block.words[pair])));
+        const float angle = 6.2831853f * random_unit(drawn.block.words[pair + WORDS / 2]);
         numbers[pair] = radius * cosf(angle);
         numbers[pair + WORDS / 2] = radius * sinf(angle);
     }
-    put(y, count, place.at, numbers, mean, stddev);
+    put(y, count, drawn.at, numbers, mean, stddev);
 }
 
 /* Blocks of threads for all groups that [first, first + count) touches. */

@@ -107,11 +107,11 @@ void cuda_rms_norm_backward(struct stream *s, enum dtype t, void *dx, bool add_d
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
         plan = norm_plan_of(s, rows, D / N, D);
-        if (plan.parts)
+        if (plan.partials)
             CUDA_LAUNCH(s, (rms_norm_backward<T, N>), plan.blocks, ROW_THREADS, plan.shared_bytes,
                         (T *)dx, add_dx, (const T *)dy, (const T *)x, (const T *)w, rstd, rows,
                         (int)D, plan);
     });
-    if (plan.parts)
-        cuda_sum_rows(s, dw, DTYPE_F32, plan.parts, plan.blocks, D, D, accumulate);
+    if (plan.partials)
+        cuda_sum_rows(s, dw, DTYPE_F32, plan.partials, plan.blocks, D, D, accumulate);
 }

@@ -11,13 +11,13 @@ static __global__ void rope(T *x, const float *__restrict__ cos, const float *__
                             int64_t tokens, int64_t period, int heads, int hd, int64_t stride,
                             float direction)
 {
-    int half = hd / 2, columns = half / N, pieces = (heads + HEADS - 1) / HEADS;
+    int half = hd / 2, columns = half / N, groups = (heads + HEADS - 1) / HEADS;
     int64_t thread = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    int64_t token = thread / (columns * pieces);
+    int64_t token = thread / (columns * groups);
     if (token >= tokens)
         return;
-    int place = (int)(thread - token * columns * pieces);
-    int column = place % columns * N, first = place / columns * HEADS;
+    int index = (int)(thread - token * columns * groups);
+    int column = index % columns * N, first = index / columns * HEADS;
     int last = first + HEADS < heads ? first + HEADS : heads;
     float c[N], s[N], low[N], high[N];
     load(c, cos + token % period * half + column);

@@ -49,7 +49,7 @@ cudaStream_t cuda_uncaptured(struct stream *stream)
     const struct cuda_stream *s = (struct cuda_stream *)stream;
     cuda_use(device_of(stream));
     if (s->graph)
-        cuda_graph_part(s->graph);
+        cuda_graph_end_capture(s->graph);
     return s->handle;
 }
 

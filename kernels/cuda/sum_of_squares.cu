@@ -6,7 +6,7 @@
 enum { THREADS = 256, MOST_BLOCKS = 1024 };
 
 template <int N>
-static __global__ void sum_of_squares(double *parts, const float *__restrict__ x, int64_t count)
+static __global__ void sum_of_squares(double *partials, const float *__restrict__ x, int64_t count)
 {
     int64_t whole = count / N * N;
     double sum = 0;
@@ -22,14 +22,14 @@ static __global__ void sum_of_squares(double *parts, const float *__restrict__ x
         sum += (double)x[whole + grid_thread()] * (double)x[whole + grid_thread()];
     sum = block_sum(sum);
     if (threadIdx.x == 0)
-        parts[blockIdx.x] = sum;
+        partials[blockIdx.x] = sum;
 }
 
-static __global__ void add_parts(double *sum, const double *parts, int count)
+static __global__ void add_partials(double *sum, const double *partials, int count)
 {
     double total = 0;
     for (int i = (int)threadIdx.x; i < count; i += THREADS)
-        total += parts[i];
+        total += partials[i];
     total = block_sum(total);
     if (threadIdx.x == 0)
         *sum += total;
@@ -38,12 +38,12 @@ static __global__ void add_parts(double *sum, const double *parts, int count)
 void cuda_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count)
 {
     unsigned blocks = cuda_blocks(count, THREADS * 4, MOST_BLOCKS);
-    double *parts = (double *)cuda_scratch(s, blocks * sizeof *parts);
-    if (!parts)
+    double *partials = (double *)cuda_scratch(s, blocks * sizeof *partials);
+    if (!partials)
         return;
     if (is_aligned(x))
-        CUDA_LAUNCH(s, sum_of_squares<4>, blocks, THREADS, 0, parts, x, count);
+        CUDA_LAUNCH(s, sum_of_squares<4>, blocks, THREADS, 0, partials, x, count);
     else
-        CUDA_LAUNCH(s, sum_of_squares<1>, blocks, THREADS, 0, parts, x, count);
-    CUDA_LAUNCH(s, add_parts, 1, THREADS, 0, sum, parts, (int)blocks);
+        CUDA_LAUNCH(s, sum_of_squares<1>, blocks, THREADS, 0, partials, x, count);
+    CUDA_LAUNCH(s, add_partials, 1, THREADS, 0, sum, partials, (int)blocks);
 }

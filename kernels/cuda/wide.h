@@ -17,11 +17,11 @@ template <int N, class T> static __device__ inline void load(float (&x)[N], cons
         constexpr int M = NUMBERS<T>;
 #pragma unroll
         for (int i = 0; i < N; i += M) {
-            float part[M];
-            numbers_load(part, p + i);
+            float vector[M];
+            numbers_load(vector, p + i);
 #pragma unroll
             for (int j = 0; j < M; j++)
-                x[i + j] = part[j];
+                x[i + j] = vector[j];
         }
     }
 }
@@ -34,11 +34,11 @@ template <int N, class T> static __device__ inline void store(T *p, const float 
         constexpr int M = NUMBERS<T>;
 #pragma unroll
         for (int i = 0; i < N; i += M) {
-            float part[M];
+            float vector[M];
 #pragma unroll
             for (int j = 0; j < M; j++)
-                part[j] = x[i + j];
-            numbers_store(p + i, part);
+                vector[j] = x[i + j];
+            numbers_store(p + i, vector);
         }
     }
 }
