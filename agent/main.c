@@ -23,10 +23,12 @@
 #include "base/mem.h"
 #include "base/open_files.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* A container's first process has nobody who could end it when a GPU or NCCL has it stuck. */
@@ -71,12 +73,12 @@ static int read_configuration(char *const *argv, bool is_shim, struct arena *are
         .rdzv_id = c->runtime.rdzv_id,
         .standalone = c->runtime.standalone,
         .count_gpus = strcmp(c->runtime.device, "cpu") == 0 ? NULL : launch_count_gpus,
-        .launch =
-            is_shim || c->runtime.max_restarts > 0 || c->runtime.redirects[0] || c->runtime.tee[0],
+        .launch = is_shim || c->runtime.redirects[0] || c->runtime.tee[0],
+        .max_restarts = (int)c->runtime.max_restarts,
     };
     if (topology_read(environment_get, NULL, &wish, topology, err))
         return -1;
-    topology->is_launcher |= needs_parent(c, topology);
+    topology->is_launcher = topology->is_launcher || needs_parent(c, topology);
     return 0;
 }
 
@@ -116,9 +118,10 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
     const struct launch_options options = {
         .topology = t,
         .argv = argv,
-        .max_restarts = (int)c->runtime.max_restarts,
+        .max_restarts = t->max_restarts,
         .restart_delay_s = c->runtime.monitor_interval_s,
-        .is_verbose = is_shim || c->runtime.max_restarts > 0,
+        .names_endpoint = is_shim || c->runtime.max_restarts > 0,
+        .is_verbose = is_shim || t->max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,
                    .run = t->job_id,
                    .redirects = c->runtime.redirects,
@@ -160,6 +163,8 @@ int main(int argc, char **argv)
     if (is_aside(argv, &exit_aside))
         return exit_aside ? exit_aside : printed();
     int64_t start_us = clock_monotonic_us();
+    /* A rank's name would be "exe": its launcher has executed /proc/self/exe. */
+    prctl(PR_SET_NAME, program_invocation_short_name);
     signal(SIGPIPE, SIG_IGN);
     open_files_raise(); /* rank 0 has a connection to every other */
     auto_arena struct arena *arena = arena_open();

@@ -179,8 +179,10 @@ static const struct config_key keys[] = {
              "only processes with the same one meet; empty: from the environment"),
     KEY_BOOL("runtime", "standalone", runtime.standalone, "false", NULL,
              "this pod alone, whatever the environment says, at a port of its own"),
-    KEY_INT("runtime", "max_restarts", runtime.max_restarts, "0", 0, 1e6, NULL,
-            "how often a pod's ranks are started again after one failed"),
+    KEY_INT("runtime", "max_restarts", runtime.max_restarts, "-1", -1, 1e6, NULL,
+            "how often a pod's ranks are started again, in its running container, after one "
+            "failed; -1: 3 in a PyTorchJob's pod, else 0",
+            .environment = "PET_MAX_RESTARTS"),
     KEY_DURATION("runtime", "monitor_interval", runtime.monitor_interval_s, "0.1", 0, 1e6, NULL,
                  "seconds between a failure and the ranks' new start", .needs = {NEED_RESTARTS}),
     KEY_TEXT("runtime", "log_dir", runtime.log_dir, "", NULL,

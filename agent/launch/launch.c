@@ -367,7 +367,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
     round->is_killed = false;
-    if (round->options->is_verbose)
+    if (round->options->names_endpoint)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
         round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX}};

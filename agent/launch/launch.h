@@ -16,8 +16,9 @@ struct launch_options {
     char *const *argv;                /* of the ranks: this program's own */
     int max_restarts;                 /* 0: none */
     double restart_delay_s;           /* between the end of a round and the next */
-    bool is_verbose;                  /* print MASTER_ADDR and every failure on stderr; false: only
-                                         ranks that a signal killed */
+    bool names_endpoint;              /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
+    bool is_verbose;                  /* print every failure on stderr; false: only ranks that a
+                                         signal killed */
     struct launch_output_spec output; /* of the ranks */
 };
 

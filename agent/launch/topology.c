@@ -142,6 +142,14 @@ static int read_node_rank(const struct reader *r, const struct topology_request 
     return 0;
 }
 
+/* Our operator sets ENV_RESTART_COUNT in every pod; torchrun's own default is no restart. */
+static int max_restarts(const struct reader *r, const struct topology_request *wish)
+{
+    if (wish->max_restarts >= 0)
+        return wish->max_restarts;
+    return is_set(r, ENV_RESTART_COUNT) ? TOPOLOGY_JOB_RESTARTS : 0;
+}
+
 static int read_pod(const struct reader *r, const struct topology_request *wish, struct topology *t,
                     struct error *err)
 {
@@ -177,7 +185,8 @@ static int read_pod(const struct reader *r, const struct topology_request *wish,
                          t->node_rank, t->nodes);
     t->rank = t->node_rank * t->local_size;
     t->world_size = t->nodes * t->local_size;
-    t->is_launcher = t->local_size > 1 || wish->launch;
+    t->max_restarts = max_restarts(r, wish);
+    t->is_launcher = t->local_size > 1 || wish->launch || t->max_restarts > 0;
     return 0;
 }
 
@@ -296,7 +305,8 @@ static int read_identity(const struct reader *r, const struct topology_request *
     /* Variables of srun and mpirun may be left over in a shell or an image: whoever says otherwise
      * is believed first. */
     bool counts = wish->nproc_per_node[0] || wish->launch || wish->standalone ||
-                  is_set(r, ENV_PET_NPROC_PER_NODE) || is_set(r, ENV_RANK);
+                  wish->max_restarts > 0 || is_set(r, ENV_PET_NPROC_PER_NODE) ||
+                  is_set(r, ENV_RANK);
     if (!counts && topology_read_scheduler(r->lookup, r->ctx, t, &is_found, err))
         return -1;
     return is_found ? 0 : read_pod(r, wish, t, err);

@@ -18,7 +18,8 @@ enum {
     TOPOLOGY_MAX_RANKS = 4096,
     TOPOLOGY_HOST_BYTES = 256,
     TOPOLOGY_SECRET_BYTES = 256,
-    TOPOLOGY_DEFAULT_PORT = 29500
+    TOPOLOGY_DEFAULT_PORT = 29500,
+    TOPOLOGY_JOB_RESTARTS = 3 /* max_restarts in a pod of a PyTorchJob, unless it is set */
 };
 
 struct topology {
@@ -29,6 +30,7 @@ struct topology {
     int port;                       /* MASTER_PORT; 0: the launcher chooses a free one */
     char job_id[128];  /* PET_RDZV_ID; "": none. Ranks with different ids do not meet */
     bool is_launcher;  /* this process starts the local ranks */
+    int max_restarts;  /* how often a launcher starts them again */
     int restart_count; /* how often this replica was started before */
     char run_id[64];   /* SHOAL_RUN_ID; "" if there is none */
     char secret[TOPOLOGY_SECRET_BYTES]; /* SHOAL_RUN_SECRET, else run_id; "": none. Ranks must prove
@@ -48,6 +50,7 @@ struct topology_request {
     const char *rdzv_id;       /* NULL: not set */
     bool standalone;           /* this pod alone, at a port that the launcher chooses */
     bool launch;               /* start even a single rank as a child of the launcher */
+    int max_restarts;          /* -1: not set. A pod that may restart its ranks has a launcher */
     int (*count_gpus)(void);   /* for "auto" and "gpu"; NULL: use no GPUs */
 };
 

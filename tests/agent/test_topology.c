@@ -25,7 +25,7 @@ static int read_row(const char *environment, const struct topology_request *wish
                     struct topology *t, struct error *err)
 {
     static const struct topology_request none = {
-        .nproc_per_node = "", .nnodes = "", .node_rank = -1, .master_addr = ""};
+        .nproc_per_node = "", .nnodes = "", .node_rank = -1, .master_addr = "", .max_restarts = -1};
     return topology_read(lookup, (void *)environment, wish ? wish : &none, t, err);
 }
 
@@ -204,6 +204,42 @@ static void test_job_id_and_restarts(void **state)
     assert_int_equal(t.restart_count, 3);
 }
 
+/* Only a pod of our operator restarts its ranks unasked. */
+static void test_how_often_ranks_start_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        int wish, max_restarts;
+        bool is_launcher;
+    } rows[] = {
+        {"", -1, 0, false},
+        {"", 2, 2, true},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1", -1, 0, false},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 SHOAL_RESTART_COUNT=0", -1, 3, true},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 SHOAL_RESTART_COUNT=7", -1, 3, true},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 SHOAL_RESTART_COUNT=0", 0, 0, false},
+        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 SHOAL_RESTART_COUNT=0", 100, 100, true},
+        {"PET_NPROC_PER_NODE=2 PET_NNODES=1 SHOAL_RESTART_COUNT=0", -1, 3, true},
+        {"PET_NPROC_PER_NODE=2 PET_NNODES=1 SHOAL_RESTART_COUNT=0", 0, 0, true},
+        /* a rank, whose launcher counts */
+        {MASTER "WORLD_SIZE=2 RANK=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 SHOAL_RESTART_COUNT=1", -1, 0,
+         false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct topology_request wish = {.nproc_per_node = "",
+                                              .nnodes = "",
+                                              .node_rank = -1,
+                                              .master_addr = "",
+                                              .max_restarts = rows[i].wish};
+        struct topology t;
+        struct error err;
+        assert_ok(read_row(rows[i].environment, &wish, &t, &err), &err);
+        assert_int_equal(t.max_restarts, rows[i].max_restarts);
+        assert_int_equal(t.is_launcher, rows[i].is_launcher);
+    }
+}
+
 static void test_what_only_the_run_knows(void **state)
 {
     (void)state;
@@ -289,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_wishes_win_over_the_environment),
         cmocka_unit_test(test_torchruns_flags_win_too),
         cmocka_unit_test(test_job_id_and_restarts),
+        cmocka_unit_test(test_how_often_ranks_start_again),
         cmocka_unit_test(test_what_only_the_run_knows),
         cmocka_unit_test(test_contradictions_name_the_variable_and_the_value),
     };

@@ -1,13 +1,26 @@
 /* For LD_PRELOAD: who commits a checkpoint (renames a folder to "...steps") goes on when the file
- * $HOLD_UNTIL is there. So a test can do something between the first checkpoint and the end of a
- * run, however slow it is and however fast the run. */
+ * $HOLD_UNTIL is there; if that is a folder, when it has an entry of the checkpoint's name. So a
+ * test can do something between a checkpoint and the end of a run, however slow it is and however
+ * fast the run. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAUSE_US = 10000 };
+enum { PAUSE_US = 10000, PATH_BYTES = 4096 };
+
+static int may_go(const char *until, const char *checkpoint)
+{
+    char entry[PATH_BYTES];
+    struct stat st;
+    if (stat(until, &st))
+        return 0;
+    const char *slash = strrchr(checkpoint, '/');
+    snprintf(entry, sizeof entry, "%s/%s", until, slash ? slash + 1 : checkpoint);
+    return !S_ISDIR(st.st_mode) || access(entry, F_OK) == 0;
+}
 
 int rename(const char *from, const char *to)
 {
@@ -17,7 +30,7 @@ int rename(const char *from, const char *to)
     size_t length = strlen(to);
     int result = really(from, to);
     if (result == 0 && until && length >= 5 && strcmp(to + length - 5, "steps") == 0)
-        while (access(until, F_OK) != 0)
+        while (!may_go(until, to))
             usleep(PAUSE_US);
     return result;
 }

@@ -69,29 +69,32 @@ start whole OnFailure 3 --checkpoint_dir="$work/whole/ck" --save_steps=3
 check "an uninterrupted run with checkpoints" run whole
 check "checkpoints do not change the result" cmp "$work/plain/mnist_cnn.safetensors" "$work/whole/mnist_cnn.safetensors"
 
-# The process of a replica's agent: the one whose environment names it.
-agent_of() { # JOB RANK
-    local pid
+# A replica's launcher or the rank that it started: by the environment, in which only ranks have LOCAL_RANK.
+agent_of() { # JOB WHO RANK
+    local pid variables
     for pid in $(pgrep -x shoal-agent); do
-        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "RANK=$2" || continue
+        variables=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ")
+        grep -qx "RANK=$3" <<<"$variables" || continue
+        [ "$2" = "$(grep -q '^LOCAL_RANK=' <<<"$variables" && echo rank || echo launcher)" ] || continue
         [ "$(readlink "/proc/$pid/cwd")" = "$work/$1" ] && echo "$pid" && return
     done
     return 1
 }
-agent_or_end() { agent_of "$1" "$2" || ! kill -0 "$3"; } # JOB RANK PID: of the run
+agent_or_end() { agent_of "$1" "$2" "$3" || ! kill -0 "$4"; } # JOB WHO RANK PID: of the run
 has_checkpoint() { compgen -G "$work/$1/ck/*steps/COMPLETE"; }
 
-# killed NAME POLICY RANK SIGNAL: kills one rank once there is a checkpoint, and compares the end with the reference.
+# killed NAME POLICY WHO RANK SIGNAL: kills a launcher, and with it its pod, or a rank alone, once there is a checkpoint, and compares
+# the end with the reference.
 check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
 killed() {
-    local name=$1 policy=$2 rank=$3 signal=$4 pid victim held=$work/hold.so
+    local name=$1 policy=$2 who=$3 rank=$4 signal=$5 pid victim held=$work/hold.so
     start "$name" "$policy" 3 --checkpoint_dir="$work/$name/ck" --save_steps=3
     run "$name" &
     pid=$!
-    wait_for 300 agent_or_end "$name" "$rank" "$pid"
+    wait_for 300 agent_or_end "$name" "$who" "$rank" "$pid"
     check "$name: a checkpoint appears" wait_for 200 has_checkpoint "$name"
-    victim=$(agent_of "$name" "$rank")
-    check "$name: rank $rank gets $signal" kill "-$signal" "$victim"
+    victim=$(agent_of "$name" "$who" "$rank")
+    check "$name: $who $rank gets $signal" kill "-$signal" "$victim"
     touch "$work/$name/go"
     wait "$pid"
     check "$name: the job succeeds all the same" test $? -eq 0
@@ -99,9 +102,16 @@ killed() {
     check "$name: the weights are those of the uninterrupted run" \
         cmp "$work/whole/mnist_cnn.safetensors" "$work/$name/mnist_cnn.safetensors"
 }
-killed kill-worker OnFailure 2 KILL
-killed kill-master OnFailure 0 KILL
-killed kill-exitcode ExitCode 1 KILL
+pod_restarts() { contains "$work/$1.log" ", restart 1 of 20"; }
+killed kill-worker OnFailure launcher 2 KILL
+check "... the pod's container starts again" pod_restarts kill-worker
+killed kill-master OnFailure launcher 0 KILL
+check "... the pod's container starts again" pod_restarts kill-master
+killed kill-exitcode ExitCode launcher 1 KILL
+check "... another pod comes" pod_restarts kill-exitcode
+killed kill-rank OnFailure rank 2 KILL
+check "... no container starts again" answers_no pod_restarts kill-rank
+check "... the ranks do, each once" test "$(grep -c 'all local ranks start again, ' "$work"/kill-rank/logs/*/*.log | grep -c ':1$')" -eq 4
 
 none_left() { answers_no grep -vw "$$" < <(pgrep -af "$work"); }
 check "nothing is left behind" none_left

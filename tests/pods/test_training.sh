@@ -16,6 +16,7 @@ def policy($name): replicas(.restartPolicy = $name);
 def scope($name): .spec.runPolicy.restartScope = $name;
 def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
 def held: containers(.env += [{name: "LD_PRELOAD", value: "/workspace/checkpoints/hold.so"}, {name: "HOLD_UNTIL", value: "/workspace/checkpoints/go"}]);
+def alone: containers(.env += [{name: "PET_MAX_RESTARTS", value: "0"}]);
 def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
 '
 # One that is held stands still after its first checkpoint until it is let go: a script might find it ended.
@@ -59,26 +60,41 @@ row whole "kubectl describe tells the story" bash -c "kubectl describe pytorchjo
 row two "the job succeeds" ends two Succeeded
 
 # ---- kill -9 of the agent, in the master and in a worker, under each policy; two pods a job
-# Each line: JOB POLICY SCOPE VICTIM. First those that never end, last those that could start again where they must not.
+# Each line: JOB POLICY SCOPE VICTIM WHO. First those that never end, last those that could start again where they must not.
+# WHO is killed: an agent that is alone in its container, which leaves restarts to the kubelet and the operator; a launcher,
+# whose container ends while its peers' go on; a rank, after which no container ends.
 killed() {
     cat <<END
-always-master Always Replica master-0
-always-worker Always Replica worker-0
-on-failure-master OnFailure Replica master-0
-on-failure-worker OnFailure Replica worker-0
-exit-code-master ExitCode Replica master-0
-exit-code-worker ExitCode Replica worker-0
-group-master OnFailure Job master-0
-group-worker ExitCode Job worker-0
-never-master Never Replica master-0
-never-worker Never Replica worker-0
+always-master Always Replica master-0 alone
+always-worker Always Replica worker-0 alone
+on-failure-master OnFailure Replica master-0 alone
+on-failure-worker OnFailure Replica worker-0 alone
+exit-code-master ExitCode Replica master-0 alone
+exit-code-worker ExitCode Replica worker-0 alone
+launcher-master OnFailure Replica master-0 launcher
+launcher-worker ExitCode Replica worker-0 launcher
+group-master OnFailure Job master-0 alone
+group-worker ExitCode Job worker-0 launcher
+rank-master OnFailure Replica master-0 rank
+rank-worker Never Job worker-0 rank
+never-master Never Replica master-0 alone
+never-worker Never Replica worker-0 alone
 END
 }
-# strike JOB VICTIM: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
+victim() { # UID WHO: the process; a launcher is the oldest
+    local pid
+    for pid in $(processes_of shoal-agent "$1"); do
+        [ "$2" != rank ] || grep -qsz '^LOCAL_RANK=' "/proc/$pid/environ" || continue
+        echo "$pid"
+        return
+    done
+    return 1
+}
+# strike JOB VICTIM WHO: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
 strike() {
     {
         wait_for 300 count "$1" 2 && uids "$1" >"$work/$1.uids" && wait_for 400 saved "$1" &&
-            kill -KILL "$(processes_of shoal-agent "$(sed -n "s/^$1-$2 //p" "$work/$1.uids")" | head -n 1)"
+            kill -KILL "$(victim "$(sed -n "s/^$1-$2 //p" "$work/$1.uids")" "$3")"
         echo $? >"$work/$1.struck"
         let_go "$1"
     } >"$work/$1.strike" 2>&1 &
@@ -99,8 +115,8 @@ group() { another "$1" master-0 && another "$1" worker-0 && [ "$(kubectl get pod
 untouched() { lives_on "$1" master-0 && lives_on "$1" worker-0 && [ "$(restarts "$1-master-0")$(restarts "$1-worker-0")" = 00 ]; }
 never_done() { answers_no is_state "$1" Succeeded && kubectl delete pytorchjob "$1" --wait=false; }
 
-lives() { # JOB POLICY SCOPE VICTIM: after the kill
-    if [ "$2" = Never ]; then
+lives() { # JOB POLICY SCOPE VICTIM WHO: after the kill
+    if [ "$2/$5" = Never/alone ]; then
         row "$1" "the job fails" ends "$1" Failed
         row "$1" "... which is told" fate "$1" "PyTorchJob $1 is failed because"
         row "$1" "... and nothing starts again" untouched "$1"
@@ -111,9 +127,10 @@ lives() { # JOB POLICY SCOPE VICTIM: after the kill
     else
         row "$1" "the job succeeds all the same" ends "$1" Succeeded
     fi
-    case $2/$3 in
-    */Job) row "$1" "all started again as attempt 1" group "$1" ;;
-    ExitCode/*) row "$1" "another pod came" another "$1" "$4" ;;
+    case $2/$3/$5 in
+    */rank) row "$1" "no container started again" untouched "$1" ;;
+    */Job/*) row "$1" "all started again as attempt 1" group "$1" ;;
+    ExitCode/*/*) row "$1" "another pod came" another "$1" "$4" ;;
     *) row "$1" "the same pod started again" wait_for 120 again "$1" "$4" ;;
     esac
     row "$1" "it resumed" wait_for 120 resumed "$1"
@@ -128,15 +145,17 @@ check "deleted: apply" apply deleted held
     let_go deleted
 } >"$work/deleted.strike" 2>&1 &
 killed >"$work/wave"
-while read -r name policy scope victim; do
-    check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1) | held"
-    strike "$name" "$victim"
+while read -r name policy scope victim who; do
+    only=.
+    [ "$who" != alone ] || only=alone
+    check "$name: apply" apply "$name" "policy(\"$policy\") | scope(\"$scope\") | workers(1) | held | $only"
+    strike "$name" "$victim" "$who"
 done <"$work/wave"
 row deleted "a checkpoint appears" wait_for 400 saved deleted
 row deleted "kubectl delete pod" struck deleted
-while read -r name policy scope victim; do
-    row "$name" "kill -9 of the agent in $victim, under $policy" struck "$name"
-    lives "$name" "$policy" "$scope" "$victim"
+while read -r name policy scope victim who; do
+    row "$name" "kill -9 of the agent in $victim ($who), under $policy" struck "$name"
+    lives "$name" "$policy" "$scope" "$victim" "$who"
 done <"$work/wave"
 
 row limited "the job fails" ends limited Failed

@@ -1,0 +1,68 @@
+#!/bin/bash
+# Ranks that are killed while their launchers live on: the launchers start them again, in the same two processes throughout, and
+# the run ends with the weights of one that nothing happened to.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+few_images
+check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
+
+# node NAME NUMBER [VARIABLE=VALUE...]: becomes the launcher of one of two pods of two ranks, with the operator's variables.
+node() {
+    local name=$1
+    exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=2 PET_NPROC_PER_NODE=2 \
+        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" shoal-agent --preset=mnist --data.root="$data" --train_size=256 \
+        --eval_size=64 --batch_size=8 --epochs=2 --prometheus_port=0 --checkpoint_dir="$work/$name/ck" --save_steps=3 \
+        --save-model="$work/$name/model.safetensors" >"$work/$name/log$2" 2>&1
+}
+start() { # NAME [VARIABLE=VALUE...]: both, as $first and $second
+    port=$(free_port 21000)
+    mkdir -p "$work/$1"
+    node "$1" 0 "${@:2}" & first=$!
+    node "$1" 1 "${@:2}" & second=$!
+}
+end() { # waits for both; their exit codes in $ended
+    wait "$first"
+    ended=$?
+    wait "$second"
+    ended="$ended $?"
+}
+with() { [ "$ended" = "$2 $3" ] || { echo "they left with $ended"; tail "$work/$1"/log?; return 1; }; } # NAME STATUS STATUS
+committed() { test -e "$work/$1/ck/mnist_cnn-$2steps"; }
+let_go() { touch "$work/$1/go/mnist_cnn-$2steps"; } # beyond that checkpoint
+let_end() { rm -r "$work/$1/go" && touch "$work/$1/go"; }
+kill_rank() { pkill -KILL -n -P "$1"; } # LAUNCHER: the youngest of its own
+same() { cmp "$work/calm/model.safetensors" "$work/$1/model.safetensors"; }
+says() { contains "$work/$1/log$2" "$3"; }
+
+start calm
+end
+check "two launchers of two ranks" with calm 0 0
+check "... have nothing to say" lacks "$work/calm/log0" "shoal-agent: "
+
+mkdir -p "$work/twice/go"
+start twice LD_PRELOAD="$work/hold.so" HOLD_UNTIL="$work/twice/go" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0"
+check "a checkpoint appears" wait_for 200 committed twice 3
+check "a rank of the second is killed" kill_rank "$second"
+let_go twice 3
+check "... another checkpoint appears" wait_for 200 committed twice 6
+check "a rank of the first is killed" kill_rank "$first"
+let_go twice 6
+check "... the next checkpoint appears" wait_for 200 committed twice 9
+check "the launchers are those of before" kill -0 "$first" "$second"
+let_end twice
+end
+check "they end as if nothing had happened" with twice 0 0
+check "... after two new starts" says twice 0 "all local ranks start again, 2 of 3 times"
+check "... both of them" says twice 1 "all local ranks start again, 2 of 3 times"
+check "... from the last checkpoints" grep -q "^Resumed at step 6 from " "$work/twice/log0"
+check "... with the calm run's weights" same twice
+
+mkdir -p "$work/never/go"
+start never LD_PRELOAD="$work/hold.so" HOLD_UNTIL="$work/never/go" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+    PET_MAX_RESTARTS=0
+check "PET_MAX_RESTARTS=0: a checkpoint appears" wait_for 200 committed never 3
+check "... a rank is killed" kill_rank "$second"
+let_end never
+end
+check "... and both launchers end, one with the cause's code and one with that of a lost peer" with never 138 137
+tap_done
