@@ -1,12 +1,17 @@
 #include "agent/dry_run.h"
 
 #include "agent/dataset/token_files.h"
+#include "agent/launch/device_choice.h"
 #include "agent/notices.h"
-#include "agent/plan/run_plan_facts.h"
+#include "agent/plan/time_plan.h"
+#include "agent/telemetry/nvml.h"
 #include "agent/text/tokenizer.h"
 #include "agent/trainer/build.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kernels/device.h"
+
+#include <stdio.h>
 
 static int add_plan(const struct agent_config *c, const struct model *model, int world_size,
                     int local_size, struct arena *arena, struct str *out, struct error *err)
@@ -17,6 +22,41 @@ static int add_plan(const struct agent_config *c, const struct model *model, int
         return -1;
     run_plan_make(&facts, &plan);
     run_plan_print_short(&plan, &facts, build_strategy(c, model), out);
+    return 0;
+}
+
+/* Of the GPU that the node's first rank would have; false: there is none, or no driver's word. */
+static bool name_gpu(const struct agent_config *c, char out[GPU_TEXT_BYTES])
+{
+    struct device_choice choice;
+    char pci[DEVICE_PCI_BYTES];
+    const char *where = pci;
+    struct nvml *nvml;
+    struct gpu_sample sample;
+    struct error why;
+    if (device_choose_here(c->runtime.device, c->runtime.share_gpus, 0, &choice, &why) ||
+        !device_pci(choice.name, pci) || nvml_open(&where, 1, &nvml, &why))
+        return false;
+    nvml_read(nvml, 0, &sample);
+    nvml_close(nvml);
+    snprintf(out, GPU_TEXT_BYTES, "%s", sample.model);
+    return true;
+}
+
+/* How long a step would take, where the machine's GPU is one that can be planned for. */
+static int add_time(const struct agent_config *c, const struct model *model, int world_size,
+                    int local_size, struct str *out, struct error *err)
+{
+    char name[GPU_TEXT_BYTES];
+    const struct time_question question = {.device = name_gpu(c, name) ? time_device_of_driver(name)
+                                                                       : NULL};
+    const struct run_plan_rank place = {world_size, local_size};
+    struct time_plan time;
+    if (!question.device)
+        return 0;
+    if (time_plan_make(c, model, &place, build_strategy(c, model), &question, &time, err))
+        return -1;
+    time_plan_print_short(&time, out);
     return 0;
 }
 
@@ -70,7 +110,8 @@ int dry_run(const struct config *config, int world_size, int local_size, struct 
     if (build_model(c, arena, &model, err))
         return -1;
     build_describe(config, model, out);
-    if (add_plan(c, model, world_size, local_size, arena, out, err))
+    if (add_plan(c, model, world_size, local_size, arena, out, err) ||
+        add_time(c, model, world_size, local_size, out, err))
         return -1;
     if (model->language.V == 0) /* images: what is in data.root is opened by the run only */
         return 0;

@@ -10,8 +10,10 @@
 #include "agent/config/config.h"
 #include "agent/config/config_model.h"
 #include "agent/config/model_path.h"
+#include "agent/launch/device_choice.h"
 #include "agent/launch/topology.h"
 #include "agent/plan/run_plan_facts.h"
+#include "agent/plan/time_plan.h"
 #include "agent/trainer/build.h"
 #include "base/contract.h"
 #include "base/environment.h"
@@ -23,11 +25,12 @@ enum { TEXT_MAX_BYTES = 64 * 1024, GPUS_MAX = 1 << 20 };
 
 struct plan_options {
     int64_t gpus, gpus_per_node;
+    const char *device, *network, *price; /* as they are written; NULL: not given */
     bool json, help;
 };
 
 struct table {
-    struct option_row rows[5];
+    struct option_row rows[8];
 };
 
 static struct table table_of(struct plan_options *o, bool only_advice)
@@ -39,9 +42,18 @@ static struct table table_of(struct plan_options *o, bool only_advice)
          "ranks of a node, which HYBRID shards among (nproc_per_node, or 8)", 1, GPUS_MAX, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
-    if (!only_advice)
-        table.rows[3] = (struct option_row){
-            "json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL};
+    const struct option_row more[] = {
+        {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
+        {"device", 0, OPTION_TEXT, &o->device, "GPU",
+         "adds time and cost on such GPUs: h100, h200, a100, b200 or l40s", 0, 0, NULL},
+        {"network", 0, OPTION_TEXT, &o->network, "BYTES",
+         "per second and GPU between nodes, one way: 50e9 (that of the GPU's AWS instances)", 0, 0,
+         NULL},
+        {"price-per-gpu-hour", 0, OPTION_TEXT, &o->price, "PRICE",
+         "of one GPU, in any currency: adds the cost of a billion tokens", 0, 0, NULL},
+    };
+    for (size_t i = 0; i < array_length(more) && !only_advice; i++)
+        table.rows[3 + i] = more[i];
     return table;
 }
 
@@ -60,7 +72,8 @@ static int print_help(bool only_advice)
             ? "Prints sharding flags and machines for a model of the configured size. `shoal plan`\n"
               "prints all that a run will need: parameters, memory per rank, bytes sent and FLOPs.\n"
             : "Prints what a training run will need, before any GPU is paid for: parameters, units,\n"
-              "memory per rank for each sharding strategy, bytes sent and FLOPs per step.\n"
+              "memory per rank for each sharding strategy, bytes sent and FLOPs per step; with\n"
+              "--device also the time of a step, which is predicted, and what would be faster.\n"
               "`shoal recommend` prints only the flags and machines for a model of that size.\n");
     str_add(&help, "Takes all options of the agent (shoal-agent --help), and these:\n\n");
     options_help(table.rows, &help);
@@ -76,6 +89,13 @@ static bool is_option(const char *arg, const char *name)
            (arg[2 + length] == '\0' || arg[2 + length] == '=');
 }
 
+/* --device is the agent's, too: auto, cpu, cuda, cuda:N. */
+static bool is_agents_device(const struct option_row *row, const char *arg, const char *next)
+{
+    const char *equals = strchr(arg, '='), *value = equals ? equals + 1 : next;
+    return !strcmp(row->name, "device") && (!value || device_choice_is_valid(value));
+}
+
 /* Parts our options from the agent's. Both arrays have room for argc. */
 static void part(const struct option_row *rows, int argc, char *const *argv, char **ours,
                  int *our_count, const char **agents, int *agent_count)
@@ -84,14 +104,45 @@ static void part(const struct option_row *rows, int argc, char *const *argv, cha
         const struct option_row *row = rows;
         while (row->name && !is_option(argv[i], row->name) && strcmp(argv[i], "-h") != 0)
             row++;
-        if (!row->name) {
+        if (!row->name || is_agents_device(row, argv[i], argv[i + 1])) {
             agents[(*agent_count)++] = argv[i];
             continue;
         }
         ours[(*our_count)++] = argv[i];
-        if (row->kind == OPTION_NUMBER && !strchr(argv[i], '=') && i + 1 < argc)
+        if (row->kind != OPTION_FLAG && !strchr(argv[i], '=') && i + 1 < argc)
             ours[(*our_count)++] = argv[++i];
     }
+}
+
+static int read_amount(const char *name, const char *text, double *ret_value, struct error *err)
+{
+    if (!text || (str_to_double(text, ret_value) && *ret_value > 0))
+        return 0;
+    return error_set(err, ERR_CONFIG, "--%s %s: must be a number above 0, as 50e9 or 2.5", name,
+                     text);
+}
+
+/* What of time is asked; ret_question->device is NULL where nothing is. */
+static int read_question(const struct plan_options *o, const struct config *config,
+                         struct time_question *ret_question, struct error *err)
+{
+    const char *alone = o->network ? "network" : o->price ? "price-per-gpu-hour" : NULL;
+    *ret_question = (struct time_question){0};
+    if (!o->device && alone)
+        return error_set(err, ERR_CONFIG, "--%s: needs --device, the GPU whose time is planned",
+                         alone);
+    if (!o->device)
+        return 0;
+    if (time_device_find(o->device, &ret_question->device, err) < 0 ||
+        read_amount("network", o->network, &ret_question->network, err) < 0 ||
+        read_amount("price-per-gpu-hour", o->price, &ret_question->price_per_hour, err) < 0)
+        return -1;
+    if (!strcmp(config->value.runtime.device, "cpu"))
+        return error_set(err, ERR_CONFIG,
+                         "--device %s: the configuration has runtime.device cpu, and only a GPU's "
+                         "time can be planned: give --runtime.device=cuda, or leave --device out",
+                         o->device);
+    return 0;
 }
 
 /* A model that is not on this machine has its published sizes, if it is known. */
@@ -189,35 +240,70 @@ static int advised_ranks(const struct model *model)
     return advice.max_gpus * advice.min_nodes;
 }
 
+/* What is planned, and where. */
+struct planned {
+    const struct config *config;
+    const struct model *model;
+    struct run_plan_rank place;
+    enum shard_strategy strategy;
+    struct run_plan_facts facts;
+    struct run_plan plan;
+    struct time_plan *time; /* NULL: not asked */
+};
+
+static void add_json(const struct planned *p, struct str *out)
+{
+    auto_str struct str time;
+    str_init(&time, TEXT_MAX_BYTES);
+    if (p->time)
+        time_plan_json(p->time, &time);
+    run_plan_json(&p->plan, &p->facts, p->strategy, str_text(&time), out);
+}
+
+static int add_text(const struct planned *p, struct str *out, struct error *err)
+{
+    run_plan_print(&p->plan, &p->facts, p->strategy, out);
+    str_add(out, "Of what a rank has on its device: ");
+    if (run_plan_savings(&p->config->value, p->model, &p->place, p->strategy, out, err) < 0)
+        return -1;
+    str_add(out, "\n");
+    if (!p->time)
+        return 0;
+    str_add(out, "\n");
+    time_plan_print(p->time, out);
+    return 0;
+}
+
 static int make_plan(const struct plan_options *o, const struct config *config, bool only_advice,
                      struct arena *arena, struct str *out, struct error *err)
 {
     const struct agent_config *c = &config->value;
     struct model *model;
-    struct run_plan_facts facts;
-    struct run_plan plan;
-    if (build_model(c, arena, &model, err) < 0)
+    struct time_question question;
+    struct time_plan time;
+    if (build_model(c, arena, &model, err) < 0 || read_question(o, config, &question, err) < 0)
         return -1;
     int ranks = only_advice && o->gpus == 1 ? advised_ranks(model) : (int)o->gpus;
-    if (run_plan_facts_make(c, model, ranks, (int)o->gpus_per_node, arena, &facts, err) < 0)
+    struct planned p = {.config = config,
+                        .model = model,
+                        .place = {ranks, (int)o->gpus_per_node},
+                        .strategy = build_strategy(c, model)};
+    if (run_plan_facts_make(c, model, ranks, p.place.node_size, arena, &p.facts, err) < 0)
         return -1;
-    run_plan_make(&facts, &plan);
-    enum shard_strategy current = build_strategy(c, model);
+    run_plan_make(&p.facts, &p.plan);
     if (only_advice) {
-        run_plan_print_advice(&plan, NULL, out);
-        add_basis(&plan, ranks, out);
+        run_plan_print_advice(&p.plan, NULL, out);
+        add_basis(&p.plan, ranks, out);
         return 0;
     }
-    if (o->json) {
-        run_plan_json(&plan, &facts, current, out);
-        return 0;
+    if (question.device) {
+        if (time_plan_make(c, model, &p.place, p.strategy, &question, &time, err) < 0)
+            return -1;
+        p.time = &time;
     }
-    run_plan_print(&plan, &facts, current, out);
-    const struct run_plan_rank place = {ranks, (int)o->gpus_per_node};
-    str_add(out, "Of what a rank has on its device: ");
-    if (run_plan_savings(c, model, &place, current, out, err) < 0)
-        return -1;
-    str_add(out, "\n");
+    if (!o->json)
+        return add_text(&p, out, err);
+    add_json(&p, out);
     return 0;
 }
 

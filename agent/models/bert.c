@@ -251,7 +251,10 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
                      .I = c->intermediate_size,
                      .sees_all = true,
                      .embeddings = looked_up * c->hidden_size + of_rows,
-                     .tied = tied},
+                     .tied = tied,
+                     .biases = true,
+                     .positions = true,
+                     .dropout = c->hidden_dropout_prob > 0},
         .forward = forward,
     };
     if (tied) {

@@ -241,7 +241,11 @@ struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *conf
                      .hd = net->heads.hd,
                      .I = gpt2_inner(config),
                      .embeddings = looked_up,
-                     .tied = config->tie_word_embeddings},
+                     .tied = config->tie_word_embeddings,
+                     .biases = true,
+                     .positions = true,
+                     .packed_qkv = true,
+                     .dropout = config->attn_pdrop > 0 || config->resid_pdrop > 0},
         .forward = forward,
     };
     if (config->tie_word_embeddings)

@@ -298,7 +298,9 @@ struct model *model_llama_new(struct arena *arena, const struct llama_config *co
                      .gated = true,
                      .embeddings =
                          config->tie_word_embeddings ? 0 : config->vocab_size * config->hidden_size,
-                     .tied = config->tie_word_embeddings},
+                     .tied = config->tie_word_embeddings,
+                     .rope = true,
+                     .dropout = config->attention_dropout > 0},
         .forward = forward,
     };
     if (config->tie_word_embeddings)

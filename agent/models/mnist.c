@@ -76,6 +76,12 @@ struct model *model_mnist_new(struct arena *arena, const struct mnist_shape *sha
         .root = root,
         .input_shape = {shape->height, shape->width, 1},
         .sample_count = after_conv1 + after_conv2,
+        .sample_flops =
+            2 * (double)(after_conv1 * KERNEL * KERNEL +
+                         after_conv2 * KERNEL * KERNEL * shape->channels1 +
+                         shape->channels2 * pooled_height * pooled_width * shape->hidden +
+                         shape->hidden * shape->classes),
+        .forward_kernels = 8, /* those that forward() calls */
         .classes = shape->classes,
         .forward = forward,
     };

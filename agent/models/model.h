@@ -82,6 +82,13 @@ struct language_shape {
     int64_t target_parameters; /* MODEL_TRANSLATION: multiplied with what the decoder reads; the
                                   others with what the encoder does */
     bool tied;                 /* the head is the embedding */
+    /* What else decides the kernels of a step, for plans of its time. */
+    bool biases;        /* of linear layers and norms */
+    bool rope;          /* queries and keys are rotated; else: */
+    bool positions;     /* learned ones are added; */
+    bool distance_bias; /* or scores have a bias of the distance */
+    bool packed_qkv;    /* one matrix gives queries, keys and values */
+    bool dropout;       /* in training */
 };
 
 /* Another name of a parameter, under which files of weights may have it, too: tied weights. */
@@ -98,7 +105,9 @@ struct model {
     int64_t input_shape[3]; /* H, W, C of a sample; 0 for language models */
     int64_t sample_count; /* image models: activations of a sample at an evaluation's worst moment;
                              in training there are as many gradients beside them */
-    int64_t classes;      /* images, and labels of MODEL_PRETRAINING and _CLASSES */
+    double sample_flops;  /* image models: forward's of a sample */
+    int64_t forward_kernels;        /* image models: of a forward pass */
+    int64_t classes;                /* images, and labels of MODEL_PRETRAINING and _CLASSES */
     const char *label_names;        /* of MODEL_CLASSES, separated by commas; NULL: none */
     struct language_shape language; /* V is 0 for image models */
     struct model_tie ties[MODEL_MAX_TIES];

@@ -273,7 +273,9 @@ struct model *model_t5_new(struct arena *arena, const struct t5_config *config, 
                      .pad_id = (int32_t)pad_id,
                      .embeddings =
                          config->tie_word_embeddings ? 0 : config->vocab_size * config->d_model,
-                     .tied = config->tie_word_embeddings},
+                     .tied = config->tie_word_embeddings,
+                     .distance_bias = true,
+                     .dropout = config->dropout_rate > 0},
         .forward = forward,
     };
     t5_declare(net);

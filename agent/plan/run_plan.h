@@ -155,7 +155,7 @@ void run_plan_print_short(const struct run_plan *plan, const struct run_plan_fac
  * memory than `current`, where that is not NULL. */
 void run_plan_print_advice(const struct run_plan *plan, const enum shard_strategy *current,
                            struct str *out);
-/* As one JSON object. */
+/* As one JSON object. time: an object of time_plan_json(), or "". */
 void run_plan_json(const struct run_plan *plan, const struct run_plan_facts *facts,
-                   enum shard_strategy current, struct str *out);
+                   enum shard_strategy current, const char *time, struct str *out);
 #endif

@@ -187,7 +187,7 @@ static void add_strategy_json(const struct run_plan_strategy *s, enum shard_stra
 }
 
 void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
-                   enum shard_strategy current, struct str *out)
+                   enum shard_strategy current, const char *time, struct str *out)
 {
     const struct run_plan_advice a = run_plan_advise(p->parameters);
     str_printf(out,
@@ -213,5 +213,8 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
         str_add(out, i ? "," : "");
         add_strategy_json(&p->strategies[i], current, out);
     }
-    str_add(out, "]}\n");
+    str_add(out, "]");
+    if (time[0])
+        str_printf(out, ",\"time\":%s", time);
+    str_add(out, "}\n");
 }

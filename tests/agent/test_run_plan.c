@@ -364,7 +364,7 @@ static void it_is_told_as_text_and_as_json(void **state)
     str_init(&text, 1 << 16);
     str_init(&object, 1 << 16);
     run_plan_print(&plan, &f, FULL_SHARD, &text);
-    run_plan_json(&plan, &f, FULL_SHARD, &object);
+    run_plan_json(&plan, &f, FULL_SHARD, "", &object);
     assert_non_null(strstr(str_text(&text), "1,235,814,400 parameters in 17 units"));
     assert_non_null(
         strstr(str_text(&text), "65,536 tokens in all, 589.8 TFLOP (causal), 655.4 TFLOP"));

@@ -147,6 +147,90 @@ SHARD_GRAD_OP --mixed_precision=bf16-true --optim=adadelta
 HYBRID_SHARD_ZERO2 --mixed_precision=bf16 --reduce_dtype=bf16 --gradient_accumulation_steps=2
 END
 
+# ---- time on a GPU, predicted: nothing below runs on a device ----
+unset AGENT_RUNTIME_DEVICE
+
+llama_1b=(--preset=llama3.2-1b --max_seq_length=8192 --grad_clip=1)
+timed() { # TEXT OPTION...: a line of the plan of time has the text
+    local text=$1
+    shift
+    shoal plan "${llama_1b[@]}" --device h100 "$@" >"$work/plan" && contains <(sed -n '/^Predicted/,$p' "$work/plan") "$text"
+}
+check "it is told that nothing was measured" timed "Predicted for 1 x NVIDIA H100 80GB HBM3 by a model of its kernels (docs/gpu.md); not measured:"
+for kind in "matrix products" "attention forward" "attention backward" "memory-bound kernels" optimizer "launch gaps" "a step"; do
+    check "milliseconds: $kind" timed "  $kind "
+done
+check "tokens per second, and MFU" grep -qE '^[0-9]+ tokens/s per GPU \([0-9]+ to [0-9]+\); MFU [0-9.]+ % \(causal\)' "$work/plan"
+check "... and in all" timed " in all; MFU" --gpus 8
+check "exposed communication within a node" timed "Collectives: 24.1 ms per step at 340.0 GB/s per rank within a node, " --gpus 8
+check "... between nodes" timed " at 45.5 GB/s per rank between nodes, " --gpus 8 --gpus-per-node 1
+check "... over the network that is given" timed " at 9.1 GB/s per rank between nodes, " --gpus 8 --gpus-per-node 1 --network 10e9
+check "no price, no cost" bash -c "! shoal plan --preset=gpt2 --device h100 | grep -q 'per GPU and hour'"
+check "the cost of a billion tokens" timed "At 3.6 per GPU and hour: " --price-per-gpu-hour 3.6
+# 3.6 an hour is 0.001 a second
+cost_is_right() {
+    awk '/ tokens\/s per GPU/ { rate = $1 } /per GPU and hour/ { cost = $7 }
+        END { exit !(rate > 0 && cost / (1e6 / rate) > 0.999 && cost / (1e6 / rate) < 1.001) }' "$work/plan"
+}
+check "... is its time's price" cost_is_right
+check "what is faster: no recomputation where memory allows it" timed "--activation_checkpointing=none " --activation_checkpointing=full
+check "... a larger batch" timed "twice --train_batch_size "
+check "... less cutting" timed "--sharding_strategy=SHARD_GRAD_OP " --device a100 --gpus 16 --gpus-per-node 1
+check "... bf16" timed "--mixed_precision=bf16 " --mixed_precision=no
+check "... nothing that does not fit" bash -c \
+    "! shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep -q 'strategy=NO_SHARD '"
+check "images have images per second" contains <(shoal plan --preset=mnist --batch_size=64 --device l40s) " images/s per GPU"
+check "a plan that does not fit says so" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s) \
+    "It does not fit: the plan takes 66.986 GB of a GPU, which has 48.3 GB"
+check "... and what would" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s | tail -n 3) \
+    "  --activation_checkpointing=full "
+shoal plan "${llama_1b[@]}" --device h100 --json --price-per-gpu-hour=2 >"$work/plan"
+for key in '"device":"h100"' '"measured":false' '"fits":true' '"step_ms":' '"attention_backward":' '"cost_per_billion_tokens":' '"faster":[{'; do
+    check "JSON has $key" contains "$work/plan" "$key"
+done
+check "... and is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["time"]["ms"]["optimizer"]' "$work/plan"
+check "without a GPU's name there is none" bash -c "! shoal plan --preset=gpt2 --json | grep -q '\"time\"'"
+check "the agent's own --device is the agent's" bash -c "! shoal plan --preset=gpt2 --device cuda | grep -q Predicted"
+check "a GPU that is not in the table is refused with the nearest and the list" fails 2 \
+    "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s" shoal plan --preset=gpt2 --device h1oo0
+check "... with the nearest" fails 2 "--device: 'v100' (the nearest is h100) is not one of: " shoal plan --preset=gpt2 --device=v100
+check "a CPU's configuration is refused" fails 2 "--device h100: the configuration has runtime.device cpu" \
+    shoal plan --preset=gpt2 --device h100 --runtime.device=cpu
+check "a price without a GPU is refused" fails 2 "--price-per-gpu-hour: needs --device" shoal plan --preset=gpt2 --price-per-gpu-hour 2
+check "so is a network" fails 2 "--network: needs --device" shoal plan --preset=gpt2 --device cpu --network 5e9
+check "a price that is none is refused" fails 2 "--price-per-gpu-hour free: must be a number above 0" \
+    shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour free
+check "--help has every GPU" bash -c "shoal plan --help | tr -c 'a-z0-9' '\n' | grep -cxE 'h100|h200|a100|b200|l40s' | grep -qx 5"
+
+# The table of docs/gpu.md is what the commands of its rows print.
+per_gpu() { # GPU OPTION...
+    shoal plan "${@:2}" --device "$1" --json 2>/dev/null | sed 's/.*"time"//' | tr ',' '\n' | awk -F: '
+        /"fits":false/ { none = 1 }
+        /"tokens_per_second_per_gpu"/ { tokens = $2 }
+        /"samples_per_second"/ { samples = $2 }
+        END { print none ? "-" : sprintf("%.0f", tokens > 0 ? tokens : samples) }'
+}
+row_holds() { # GPU COLUMN FLAGS CELLS: of which COLUMN is the GPU's
+    local cell got
+    cell=$(cut -d'|' -f"$2" <<<"$4" | tr -d ', ')
+    # shellcheck disable=SC2086 # flags are words
+    got=$(per_gpu "$1" $3)
+    echo "docs/gpu.md has $cell, the model gives $got"
+    [ "$cell" = "$got" ]
+}
+# shellcheck disable=SC2016 # backticks are Markdown's
+grep -E '^\| `--preset' docs/gpu.md >"$work/rows"
+check "docs/gpu.md has rows" [ "$(wc -l <"$work/rows")" -ge 6 ]
+while IFS='`' read -r _ flags cells; do
+    check "docs/gpu.md, h100: $flags" row_holds h100 2 "$flags" "$cells"
+done <"$work/rows"
+IFS='`' read -r _ flags cells <"$work/rows"
+column=2
+for gpu in h200 a100 b200 l40s; do
+    column=$((column + 1))
+    check "docs/gpu.md, $gpu" row_holds "$gpu" "$column" "$flags" "$cells"
+done
+
 sizes=(--model_type=llama_v3 --num_layers=2 --hidden_width=64 --num_heads=4)
 shoal plan "${sizes[@]}" --tokenizer=nobody/nothing >"$work/plan" 2>"$work/note"
 check "a plan needs no tokenizer" contains "$work/plan" " parameters in 3 units"

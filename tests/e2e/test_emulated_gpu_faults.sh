@@ -98,10 +98,18 @@ xid() {
     SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=xid llama 1 xid --device cuda --prometheus_port "$(free_port 22000)" &&
         contains "$work/xid.log" "GPU 1 reports Xid 79: GPU has fallen off the bus"
 }
+dry() { # NAME: FAKE_NVML's
+    SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=$1 llama 1 "dry_$1" --device cuda --dry_run
+}
 if [ -e "$BUILD/fakes/libnvidia-ml.so.1" ]; then
     check "an Xid is told" xid
+    check "a dry run on a GPU that the model of time knows" dry h200
+    check "... predicts the time of a step" contains "$work/dry_h200.log" "Predicted for NVIDIA H200, not measured: "
+    check "a dry run on another" dry ampere
+    check "... does not" bash -c "! grep -q Predicted '$work/dry_ampere.log'"
 else
     skip "an Xid is told" "the fake NVML is not built"
+    skip "a dry run predicts the time of a step" "the fake NVML is not built"
 fi
 
 # as a container's first process, which nobody else could end

@@ -1,0 +1,53 @@
+/* How long a step of a run takes on a kind of GPU, what that costs, and which settings would make
+ * it faster: a configuration put into time_step.h's model. A prediction: nothing is measured.
+ * Touches no data, device or network. */
+#ifndef SHOAL_AGENT_PLAN_TIME_PLAN_H
+#define SHOAL_AGENT_PLAN_TIME_PLAN_H
+
+#include "agent/config/config.h"
+#include "agent/models/model.h"
+#include "agent/plan/run_plan_facts.h"
+#include "agent/plan/time_step.h"
+
+struct time_question {
+    const struct time_device *device;
+    double network;        /* bytes/s per GPU between nodes; 0: the device's */
+    double price_per_hour; /* of a GPU, in any currency; 0: not known */
+};
+
+/* A setting that fits and would be faster; or, where the plan does not fit, any that does. */
+struct time_advice {
+    const char *setting; /* "--activation_checkpointing=none" */
+    double gain;         /* of samples per second: 0.1: a tenth more; -0.1: less */
+    enum time_kind kind; /* what it makes shorter most */
+    double saved_s;      /* of that, for as many samples as a step has now; 0: nothing */
+    int64_t device_bytes;
+};
+enum { TIME_ADVICE_MAX = 24 };
+
+struct time_plan {
+    struct time_question question;
+    struct time_step steps[TIME_BANDS];
+    int world_size;
+    double ring_rate;     /* bytes/s per rank of the collectives of a group; 0: there are none */
+    bool over_network;    /* that is the network between nodes */
+    int64_t device_bytes; /* what the run takes of a GPU's memory */
+    bool fits;            /* in it, beside what libraries take */
+    double utilization[FLOPS_CONVENTIONS];      /* MFU; 0: not known */
+    struct time_advice advice[TIME_ADVICE_MAX]; /* the most gain first */
+    int advice_count;
+};
+
+/* place, strategy: as in run_plan_savings(). Errors: those of run_plan_facts_make(). */
+int time_plan_make(const struct agent_config *config, const struct model *model,
+                   const struct run_plan_rank *place, enum shard_strategy strategy,
+                   const struct time_question *question, struct time_plan *ret_plan,
+                   struct error *err);
+
+/* As a table for people. */
+void time_plan_print(const struct time_plan *plan, struct str *out);
+/* In one line. */
+void time_plan_print_short(const struct time_plan *plan, struct str *out);
+/* As one JSON object. */
+void time_plan_json(const struct time_plan *plan, struct str *out);
+#endif

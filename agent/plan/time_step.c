@@ -1,0 +1,295 @@
+#include "agent/plan/time_step.h"
+
+#include "agent/plan/time_step_internal.h"
+#include "base/mem.h"
+
+/* ---- what is before and behind the blocks ---- */
+
+static double wide(const struct time_shape *s, int64_t R)
+{
+    return (double)(R * s->D * s->value_bytes);
+}
+
+static void embed_forward(struct time_walk *w, int64_t R)
+{
+    const struct time_shape *s = w->shape;
+    time_pass(w, wide(s, R) * 2, 1, 1, 0.8);
+    if (!s->positions)
+        return;
+    /* each row's positions on their own */
+    time_add(w, TIME_PASSES, time_of_pass(w->device, wide(s, R) * 2, 1) / (double)s->rows + 2e-6,
+             s->rows, 1);
+    time_pass(w, wide(s, R) * 3, 1, 1, 0.9);
+}
+
+static void embed_backward(struct time_walk *w, int64_t R)
+{
+    const struct time_shape *s = w->shape;
+    /* [guess] a sort of ids in 60 us; then sums */
+    double sums = time_of_pass(w->device, (double)(R * s->D) * (s->value_bytes + 8), 1);
+    time_add(w, TIME_PASSES, 60e-6 + sums, 1, 4);
+    if (s->positions)
+        time_add(w, TIME_PASSES, 22e-6, s->rows, 4); /* [guess] a sort per row */
+    if (!s->tied)
+        time_pass(w, (double)(s->V * s->D) * sizeof(float), 1, 1, 1);
+}
+
+static void head_product(struct time_walk *w, const struct time_product *product, int64_t count)
+{
+    struct time_product p = *product;
+    p.value_bytes = w->shape->value_bytes;
+    p.speed = 1;
+    p.unaligned = !w->ways->padded_vocabulary && w->shape->V * w->shape->value_bytes % 16 != 0;
+    time_add(w, TIME_PRODUCTS, time_of_product(w->device, &p), count, 1);
+}
+
+/* Logits, loss and both gradients in chunks of rows, of which the second adds to the first's. */
+static void head(struct time_walk *w, int64_t R)
+{
+    const struct time_shape *s = w->shape;
+    int64_t c = w->ways->chunk_rows < R ? w->ways->chunk_rows : R, chunks = (R + c - 1) / c;
+    int v = s->value_bytes;
+    bool aligned = w->ways->padded_vocabulary || s->V * v % 16 == 0;
+    time_pass(w, wide(s, R) * 2, 1, 1, 0.9); /* norm */
+    head_product(w, &(struct time_product){.M = c, .N = s->V, .K = s->D, .out_bytes = v}, chunks);
+    /* [fitted] one block of threads a row at V = 128256; [guess] 2-byte loads where unaligned */
+    time_pass_of(w, TIME_PASSES, (double)(c * s->V * v) * 2, chunks, 2, aligned ? 0.78 : 0.45);
+    struct time_product weights = {
+        .M = s->V, .N = s->D, .K = c, .out_bytes = w->ways->gradient_bytes};
+    weights.adds = w->adds;
+    head_product(w, &weights, 1);
+    weights.adds = true;
+    head_product(w, &weights, chunks - 1);
+    head_product(w, &(struct time_product){.M = c, .N = s->D, .K = s->V, .out_bytes = v}, chunks);
+    time_norm_backward(w, R, 3);
+}
+
+/* ---- a micro-batch ---- */
+
+/* Seconds of a block, and of the passes over all of them. */
+struct micro_batch {
+    double forward_s, backward_s;
+};
+
+static double busy(const struct time_step *step)
+{
+    double sum = 0;
+    for (int i = 0; i < TIME_KIND_COUNT; i++)
+        sum += step->s[i];
+    return sum;
+}
+
+static struct micro_batch run_blocks(struct time_walk *w)
+{
+    const struct time_shape *s = w->shape;
+    const struct {
+        int64_t count;
+        struct time_block block;
+    } stacks[] = {
+        {s->L, {s->T, 0, s->L_decoder == 0 && !s->sees_all}},
+        {s->L_decoder, {s->T_decoder, s->T, true}},
+    };
+    double begin = busy(w->step);
+    for (size_t i = 0; i < array_length(stacks); i++)
+        for (int64_t l = 0; l < stacks[i].count; l++)
+            time_block_forward(w, &stacks[i].block);
+    double middle = busy(w->step);
+    for (size_t i = 0; i < array_length(stacks); i++)
+        for (int64_t l = 0; l < stacks[i].count; l++) {
+            time_block_again(w, &stacks[i].block);
+            time_block_backward(w, &stacks[i].block);
+        }
+    return (struct micro_batch){middle - begin, busy(w->step) - middle};
+}
+
+static struct micro_batch run_images(struct time_walk *w)
+{
+    const struct time_shape *s = w->shape;
+    double rate = w->device->fp32 * time_convolution;
+    double forward = s->sample_flops * (double)s->rows / rate;
+    double bytes = (double)(s->rows * s->sample_count * s->value_bytes);
+    time_add(w, TIME_PRODUCTS, forward, 3, 1); /* forward, and two gradients */
+    time_pass(w, bytes * 2, 3, 1, 0.9);
+    w->step->launches += 3 * s->sample_kernels;
+    return (struct micro_batch){forward, 2 * forward};
+}
+
+static struct micro_batch run_micro_batch(struct time_walk *w)
+{
+    const struct time_shape *s = w->shape;
+    int64_t R = s->rows * s->T, R_decoder = s->rows * s->T_decoder;
+    if (s->L == 0)
+        return run_images(w);
+    embed_forward(w, R);
+    if (R_decoder > 0)
+        embed_forward(w, R_decoder);
+    struct micro_batch m = run_blocks(w);
+    head(w, R_decoder > 0 ? R_decoder : R);
+    embed_backward(w, R + R_decoder);
+    double copied = (double)s->parameters * w->ways->collected_bytes;
+    time_pass_of(w, TIME_PASSES, copied, 1, 1, 0.9);
+    return m;
+}
+
+/* ---- the update ---- */
+
+static void update(struct time_walk *w, const struct time_ranks *r)
+{
+    const struct time_ways *ways = w->ways;
+    double slice = (double)w->shape->parameters / r->group;
+    int64_t units = r->units;
+    if (r->world > 1 && r->reduce_bytes < ways->gradient_bytes) /* packed first */
+        time_pass_of(w, TIME_PASSES,
+                     (double)w->shape->parameters * (ways->gradient_bytes + r->reduce_bytes), 1,
+                     units, 0.93);
+    if (r->cpu_offload) { /* gradients down, the host's update, values up */
+        double moved = slice * ((double)sizeof(float) + r->value_bytes);
+        time_add(w, TIME_OFFLOAD, moved / w->device->host_link, 1, 2 * units);
+        time_add(w, TIME_OFFLOAD, slice * ways->update_bytes / time_host_update, 1, 0);
+        return;
+    }
+    time_pass_of(w, TIME_OPTIMIZER, slice * 4, 1, 2 * units, 0.93); /* the gradients' norm */
+    if (ways->clips && !ways->fused_clip)
+        time_pass_of(w, TIME_OPTIMIZER, slice * 8, 1, units, 0.95);
+    bool casts = ways->cast_bytes > 0;
+    double bytes = ways->update_bytes + (casts && ways->fused_cast ? 2 : 0);
+    time_pass_of(w, TIME_OPTIMIZER, slice * bytes, 1, units + 1, 0.93);
+    if (casts && !ways->fused_cast)
+        time_pass_of(w, TIME_OPTIMIZER, slice * ways->cast_bytes, 1, units, 0.93);
+}
+
+/* ---- between ranks ---- */
+
+static double above(double a, double b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* Seconds of collectives of one element. */
+struct per_element {
+    double gather, reduce;
+};
+
+static struct per_element rates_of(const struct time_device *d, const struct time_ranks *r)
+{
+    int replicas = r->world / r->group;
+    struct per_element e = {0};
+    if (r->group > 1) {
+        double rate = time_ring_rate(d, r->group, r->node, r->network);
+        double share = (double)(r->group - 1) / r->group;
+        e.gather = share * r->value_bytes / rate;
+        e.reduce = share * r->reduce_bytes / rate;
+    }
+    if (replicas > 1) {
+        /* the ranks of a node each have a ring of their own, over their own part of the network */
+        bool is_local = r->world <= r->node;
+        double rate = is_local       ? d->links
+                      : r->group > 1 ? time_ring_rate(d, r->world, 1, r->network)
+                                     : time_ring_rate(d, r->world, r->node, r->network);
+        double share = 2.0 * (replicas - 1) / replicas / r->group;
+        e.reduce += share * r->reduce_bytes / rate;
+    }
+    return e;
+}
+
+static bool reshards(const struct time_ranks *r)
+{
+    return r->strategy == FULL_SHARD || r->strategy == HYBRID_SHARD;
+}
+
+/* The next unit is gathered while one computes; what is longer than that, the root, and a half of
+ * other units (of embedding and head one end of the pass) are waited for. */
+static void communicate(struct time_walk *w, const struct time_ranks *r,
+                        const struct micro_batch *m)
+{
+    const struct per_element e = rates_of(w->device, r);
+    if (r->world == 1)
+        return;
+    const struct time_shape *s = w->shape;
+    double blocks = (double)(s->L + s->L_decoder);
+    double each = blocks > 0 ? (double)r->block : 0;
+    double forward_s = blocks > 0 ? m->forward_s / blocks : 0;
+    double backward_s = blocks > 0 ? m->backward_s / blocks : 0;
+    double open = (double)r->root + (double)r->others / 2;
+    double elements = (double)r->root + (double)r->others + each * blocks;
+    double sent = 0, exposed = 0;
+    for (int64_t i = 0; i < r->micro_batches; i++) {
+        bool gathers = i == 0 || reshards(r), reduces = i == r->micro_batches - 1;
+        reduces |= r->accumulate_sharded && r->group > 1;
+        double again = reshards(r) ? e.gather : 0, reduce = reduces ? e.reduce : 0;
+        sent +=
+            elements * ((gathers ? e.gather : 0) + reduce) + again * (elements - (double)r->root);
+        exposed += gathers ? open * e.gather + blocks * above(each * e.gather, forward_s) : 0;
+        exposed += open * reduce + blocks * above(each * (again + reduce), backward_s);
+        w->step->collectives += r->units * ((gathers && r->group > 1) + (again > 0) + reduces);
+    }
+    w->step->sent_s = sent;
+    w->step->s[TIME_COMMUNICATION] = exposed + time_interference * above(sent, exposed);
+}
+
+static void offload(struct time_walk *w, const struct time_ranks *r, const struct micro_batch *m)
+{
+    double one_way = (double)r->offloaded_activations / w->device->host_link;
+    double waited = above(one_way, m->forward_s) + above(one_way, m->backward_s);
+    time_add(w, TIME_OFFLOAD, waited * (double)r->micro_batches, 1, 0);
+}
+
+/* ---- the step ---- */
+
+/* Who lands a fusion, or another default, changes its line here, and the table of docs/gpu.md. */
+struct time_ways time_ways_ours(const struct time_device *device, bool cudnn)
+{
+    bool has_cudnn = cudnn && device->cudnn.forward[0] > 0;
+    return (struct time_ways){
+        .forward_of = has_cudnn ? device->cudnn : device->ours,
+        .backward_of = device->ours,
+        .products = 1,
+        .passes = 1,
+        .chunk_rows = 1024,
+        .update_bytes = 28, /* gradient 4; master weight, and two states, read and written: 24 */
+        .cast_bytes = 6,
+        .gradient_bytes = 4,
+        .clips = true,
+    };
+}
+
+/* The host launches ahead; where kernels are shorter than its part, they wait for it. */
+static double gaps(const struct time_device *d, const struct time_step *step,
+                   const struct time_ways *ways, int ranks)
+{
+    const struct time_launch launch = time_of_launch(d, ways->graphs);
+    double busy_s = busy(step) + (double)step->launches * launch.gap;
+    double host =
+        (double)step->launches * launch.host + (double)step->collectives * launch.collective;
+    return (double)step->launches * launch.gap + above(host, busy_s) + time_of_step_end(ranks);
+}
+
+/* The first one writes gradients, each other one adds to them. */
+static struct micro_batch run_micro_batches(struct time_walk *w, int64_t count)
+{
+    struct time_step other = {0};
+    struct time_walk again = {w->device, w->shape, w->ways, &other, true};
+    struct micro_batch m = run_micro_batch(w);
+    if (count > 1)
+        run_micro_batch(&again);
+    for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+        w->step->s[kind] += other.s[kind] * (double)(count - 1);
+    w->step->launches += other.launches * (count - 1);
+    return m;
+}
+
+void time_step_make(const struct time_device *device, const struct time_shape *shape,
+                    const struct time_ways *ways, const struct time_ranks *ranks,
+                    struct time_step *ret_step)
+{
+    *ret_step = (struct time_step){0};
+    struct time_walk walk = {device, shape, ways, ret_step, ways->accumulates};
+    const struct micro_batch m = run_micro_batches(&walk, ranks->micro_batches);
+    update(&walk, ranks);
+    communicate(&walk, ranks, &m);
+    offload(&walk, ranks, &m);
+    ret_step->s[TIME_GAPS] = gaps(device, ret_step, ways, ranks->world);
+    ret_step->total_s = busy(ret_step);
+    ret_step->samples = (double)(shape->rows * ranks->micro_batches);
+    ret_step->tokens = ret_step->samples * (double)(shape->T + shape->T_decoder);
+}
