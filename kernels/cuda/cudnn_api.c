@@ -46,44 +46,40 @@ static int open_library(struct cudnn_api *api, void **ret_library, struct error 
     return 0;
 }
 
-/* The compiler of those of cuDNN's kernels that it makes for a shape. */
-static int open_compiler(const struct cudnn_api *api, void **ret_library, struct error *err)
-{
-    char name[32];
-    const char *const names[] = {name, NULL};
-    snprintf(name, sizeof name, "libnvrtc.so.%zu", api->cuda_version() / 1000);
-    *ret_library = NULL;
-    return library_open(names, ret_library, err);
-}
-
-int cudnn_api_open(struct cudnn_api *ret_api, struct error *err)
-{
-    void *library, *compiler;
-    struct error ignored; /* most of cuDNN's kernels are compiled already */
-    if (open_library(ret_api, &library, err) < 0)
-        return -1;
-    open_compiler(ret_api, &compiler, &ignored);
-    return 0;
-}
-
-static void describe_compiler(const struct cudnn_api *api, struct library_facts *ret)
+/* The compiler of those of cuDNN's kernels that it makes for a shape. It looks for its builtins
+ * only where the loader does, so that a wheel's compiles nothing unless they are loaded here. */
+static int open_compiler(const struct cudnn_api *api, struct library_facts *ret)
 {
     struct {
         int (*version)(int *major, int *minor);
     } functions;
     static const struct library_symbol needed[] = {{"nvrtcVersion", 0, false}, {NULL, 0, false}};
-    char part[48];
+    char name[48];
+    const char *const names[] = {name, NULL};
     void *library;
-    int major, minor;
-    if (open_compiler(api, &library, &ret->why) < 0)
-        return;
+    int major = 0, minor = 0;
+    *ret = (struct library_facts){.name = "NVRTC"};
+    snprintf(name, sizeof name, "libnvrtc.so.%zu", api->cuda_version() / 1000);
+    if (library_open(names, &library, &ret->why) < 0)
+        return -1;
     snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
-    if (library_symbols(library, needed, &functions, &ret->why) < 0 ||
-        functions.version(&major, &minor) != 0)
-        return;
+    if (library_symbols(library, needed, &functions, &ret->why) < 0)
+        return -1;
+    functions.version(&major, &minor);
     snprintf(ret->version, sizeof ret->version, "%d.%d", major, minor);
-    snprintf(part, sizeof part, "libnvrtc-builtins.so.%d.%d", major, minor);
-    library_open_part(library, part, &ret->why);
+    snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
+    return library_open_part(library, name, &ret->why);
+}
+
+int cudnn_api_open(struct cudnn_api *ret_api, struct error *err)
+{
+    void *library;
+    struct library_facts
+        compiler; /* without it most kernels are there: they are compiled already */
+    if (open_library(ret_api, &library, err) < 0)
+        return -1;
+    open_compiler(ret_api, &compiler);
+    return 0;
 }
 
 bool cudnn_api_describe(struct library_facts *ret, struct library_facts *ret_compiler)
@@ -91,7 +87,6 @@ bool cudnn_api_describe(struct library_facts *ret, struct library_facts *ret_com
     struct cudnn_api api;
     void *library;
     *ret = (struct library_facts){.name = "cuDNN"};
-    *ret_compiler = (struct library_facts){.name = "NVRTC"};
     bool is_usable = open_library(&api, &library, &ret->why) == 0;
     if (library)
         snprintf(ret->file, sizeof ret->file, "%s", library_file(library));
@@ -100,6 +95,6 @@ bool cudnn_api_describe(struct library_facts *ret, struct library_facts *ret_com
     size_t version = api.version();
     snprintf(ret->version, sizeof ret->version, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
              version % 100);
-    describe_compiler(&api, ret_compiler);
+    open_compiler(&api, ret_compiler);
     return true;
 }

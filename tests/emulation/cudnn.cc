@@ -37,6 +37,8 @@ bool is(const char *mood)
 int finish_plan(descriptor *it)
 {
     emulation::must_not_capture("cudnnBackendFinalize of a plan");
+    if (!emulation_compiler_is_whole())
+        misused("a plan was made while NVRTC had no builtins: it compiles nothing");
     descriptor_of(it, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     const descriptor *config = descriptor_of(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                              CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);

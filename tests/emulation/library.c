@@ -52,6 +52,13 @@ static int nvrtcVersion(int *major, int *minor)
     return 0;
 }
 
+static bool has_compiler, has_builtins;
+
+bool emulation_compiler_is_whole(void)
+{
+    return !has_compiler || has_builtins;
+}
+
 static const struct emulated_function nvrtc[] = {
     EMULATED(nvrtcVersion),
     {NULL, NULL},
@@ -84,6 +91,7 @@ int library_open(const char *const *names, void **ret_library, struct error *err
                                                                           : NULL;
     if (!library)
         return error_set(err, ERR_NOT_FOUND, "%s is not emulated", names[0]);
+    has_compiler |= library == nvrtc;
     *ret_library = (void *)library;
     return 0;
 }
@@ -96,6 +104,8 @@ const char *library_file(void *library)
 
 int library_open_part(void *library, const char *name, struct error *err)
 {
+    if (library == nvrtc)
+        has_builtins = strcmp(name, "libnvrtc-builtins.so.13.0") == 0;
     bool is_whole = library != emulated_cudnn || !emulation_cudnn_is_half();
     return is_whole ? 0 : error_set(err, ERR_INPUT, "installed by half: %s is not emulated", name);
 }

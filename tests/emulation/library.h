@@ -22,6 +22,9 @@ extern const struct emulated_function emulated_cudnn[];
 bool emulation_has_cudnn(void);
 bool emulation_cudnn_is_half(void); /* parts of it are not there */
 
+/* Not so if NVRTC was opened without its builtins, which it needs in order to compile. */
+bool emulation_compiler_is_whole(void);
+
 #ifdef __cplusplus
 }
 #endif
