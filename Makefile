@@ -369,7 +369,7 @@ bench-ops: deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/tests/bench/,ops_bench language_bench)
 	@build/release/tests/bench/ops_bench
 	@build/release/tests/bench/language_bench cpu $(THREADS)
-$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(BUILD)/tests/bench/timing.c.o $(call archives,kernels)
+$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(patsubst %,$(BUILD)/tests/bench/%.c.o,timing predicted) $(BUILD)/agent/plan/time_model.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs

@@ -45,7 +45,8 @@ static struct table table_of(struct plan_options *o, bool only_advice)
     const struct option_row more[] = {
         {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
         {"device", 0, OPTION_TEXT, &o->device, "GPU",
-         "adds time and cost on such GPUs: h100, h200, a100, b200 or l40s", 0, 0, NULL},
+         "adds time and cost on such GPUs: h100, h200, a100, b200, l40s, or as nvidia-smi names one",
+         0, 0, NULL},
         {"network", 0, OPTION_TEXT, &o->network, "BYTES",
          "per second and GPU between nodes, one way: 50e9 (that of the GPU's AWS instances)", 0, 0,
          NULL},
@@ -133,8 +134,9 @@ static int read_question(const struct plan_options *o, const struct config *conf
                          alone);
     if (!o->device)
         return 0;
-    if (time_device_find(o->device, &ret_question->device, err) < 0 ||
-        read_amount("network", o->network, &ret_question->network, err) < 0 ||
+    if (time_device_find(o->device, &ret_question->device, err) < 0)
+        return error_wrap(err, "--device");
+    if (read_amount("network", o->network, &ret_question->network, err) < 0 ||
         read_amount("price-per-gpu-hour", o->price, &ret_question->price_per_hour, err) < 0)
         return -1;
     if (!strcmp(config->value.runtime.device, "cpu"))

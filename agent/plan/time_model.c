@@ -125,14 +125,14 @@ void time_device_names(struct str *out)
 int time_device_find(const char *name, const struct time_device **ret_device, struct error *err)
 {
     for (const struct time_device *d = time_devices; d->name; d++)
-        if (!strcasecmp(d->name, name)) {
+        if (!strcasecmp(d->name, name) || !strcmp(d->driver_name, name)) {
             *ret_device = d;
             return 0;
         }
     auto_str struct str names;
     str_init(&names, 256);
     time_device_names(&names);
-    return error_set(err, ERR_CONFIG, "--device: '%s'%s is not one of: %s", name,
+    return error_set(err, ERR_CONFIG, "'%s'%s is not one of: %s", name,
                      nearest_note(name, str_text(&names), " ").text, str_text(&names));
 }
 

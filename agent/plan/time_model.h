@@ -37,7 +37,8 @@ struct time_device {
 /* The rows of the table; the last one's name is NULL. */
 extern const struct time_device time_devices[];
 
-/* By its name, in either case. Errors: ERR_CONFIG that names the nearest and the list. */
+/* By its name, in either case, or its driver's. Errors: ERR_CONFIG that names the nearest and the
+ * list. */
 int time_device_find(const char *name, const struct time_device **ret_device, struct error *err);
 void time_device_names(struct str *out); /* "h100 h200 ..." */
 /* By its driver's name; NULL: no row. */

@@ -178,12 +178,14 @@ static void test_names(void **state)
     struct error err;
     assert_int_equal(time_device_find("H200", &d, &err), 0);
     assert_string_equal(d->name, "h200");
+    assert_int_equal(time_device_find("NVIDIA L40S", &d, &err), 0);
+    assert_string_equal(d->name, "l40s");
     assert_string_equal(time_device_of_driver("NVIDIA A100-SXM4-80GB")->name, "a100");
     assert_null(time_device_of_driver("NVIDIA A100-SXM4-40GB"));
     assert_null(time_device_of_driver("NVIDIA H100 PCIe"));
     assert_int_equal(time_device_find("h1000", &d, &err), -1);
     assert_int_equal(err.code, ERR_CONFIG);
-    assert_string_equal(err.msg, "--device: 'h1000' (the nearest is h100) is not one of: h100 h200 "
+    assert_string_equal(err.msg, "'h1000' (the nearest is h100) is not one of: h100 h200 "
                                  "a100 b200 l40s");
 }
 

@@ -2,7 +2,8 @@
  * `make bench-gpu` shows them, `make attention-table` puts them there.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
  * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
- * says so, and its column is ours. */
+ * says so, and its column is ours. With PREDICT_FOR (predicted.h) a row has what is predicted for
+ * both, too. */
 #include "base/contract.h"
 #include "base/mem.h"
 #include "tests/bench/timing.h"
@@ -59,21 +60,27 @@ static bf16 *room(struct bench *b, int64_t count)
     return rounded;
 }
 
+static struct attention_shape shape_of(const struct row *row)
+{
+    const int64_t width = (row->heads + 2 * row->kv_heads) * row->hd;
+    return (struct attention_shape){.B = row->B,
+                                    .T_q = row->T,
+                                    .T_k = row->T,
+                                    .heads = row->heads,
+                                    .kv_heads = row->kv_heads,
+                                    .hd = row->hd,
+                                    .q_stride = width,
+                                    .k_stride = width,
+                                    .v_stride = width,
+                                    .causal = row->causal,
+                                    .scale = 0.125f};
+}
+
 /* Milliseconds, forward and backward. */
 static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECTIONS])
 {
     const int64_t tokens = row->B * row->T, width = (row->heads + 2 * row->kv_heads) * row->hd;
-    b->shape = (struct attention_shape){.B = row->B,
-                                        .T_q = row->T,
-                                        .T_k = row->T,
-                                        .heads = row->heads,
-                                        .kv_heads = row->kv_heads,
-                                        .hd = row->hd,
-                                        .q_stride = width,
-                                        .k_stride = width,
-                                        .v_stride = width,
-                                        .causal = row->causal,
-                                        .scale = 0.125f};
+    b->shape = shape_of(row);
     b->qkv = room(b, tokens * width);
     b->dqkv = room(b, tokens * width);
     b->y = room(b, tokens * row->heads * row->hd);
@@ -93,16 +100,33 @@ static double tflops(const struct row *row, int direction, double ms)
     return product * (direction ? 5 : 2) * (row->causal ? 0.5 : 1) / ms / 1e9;
 }
 
+static void print_predicted(const struct row *row, int direction)
+{
+    const struct time_device *d = predicted_device("attention_bench");
+    const struct attention_shape shape = shape_of(row);
+    if (!d)
+        return;
+    double ours = predicted_attention_ms(d, &d->ours, &shape, direction);
+    double cudnn = predicted_attention_ms(d, &d->cudnn, &shape, direction);
+    printf("; predicted %.4f", ours);
+    if (cudnn > 0)
+        printf(", %.4f ms", cudnn);
+    else
+        printf(" ms, of cuDNN nothing");
+}
+
 /* A row of the table; tests/gpu/attention_table.sh finds it by its form. */
 static void print_row(int compute_capability, int direction, const struct row *row,
                       const double ms[MODES])
 {
     printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
-           "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x */\n",
+           "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x",
            compute_capability, direction ? "BACKWARD" : "FORWARD", (long long)row->hd,
            row->causal ? "CAUSAL" : "FULL", (long long)row->T, ms[0], ms[1], (long long)row->B,
            (long long)row->heads, (long long)row->kv_heads, tflops(row, direction, ms[0]),
            tflops(row, direction, ms[1]), ms[0] / ms[1]);
+    print_predicted(row, direction);
+    printf(" */\n");
 }
 
 int main(int argc, char **argv)

@@ -40,6 +40,7 @@ struct bench {
     double *sums;
     int32_t *ids;
     struct work work; /* of the row that ran */
+    double predicted_ms;
 };
 
 static int64_t qkv_width(const struct model *m)
@@ -58,6 +59,7 @@ static struct linear_shape layer(const struct bench *b, int64_t in, int64_t out)
 static void moves(struct bench *b, int64_t typed, int64_t fp32)
 {
     b->work.bytes = (double)typed * (double)dtype_bytes(b->t) + 4.0 * (double)fp32;
+    b->predicted_ms = predicted_op_ms(b->timing.predicted, 0, b->work.bytes);
 }
 
 static void linear_step(struct bench *b, int64_t in, int64_t out)
@@ -67,6 +69,8 @@ static void linear_step(struct bench *b, int64_t in, int64_t out)
     b->ops->linear_backward_data(b->s, b->t, b->x[2], b->x[1], b->w, &shape, false);
     b->ops->linear_backward_weights(b->s, b->t, b->dw, NULL, b->x[0], b->x[1], &shape, true);
     b->work.flops = 6.0 * (double)(b->rows * in * out);
+    b->predicted_ms = predicted_linear_ms(b->timing.predicted, b->t, &shape,
+                                          PREDICT_FORWARD | PREDICT_DATA | PREDICT_WEIGHTS);
 }
 
 static void qkv(struct bench *b)
@@ -94,6 +98,7 @@ static void head_forward(struct bench *b)
     const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
     b->ops->linear_forward(b->s, b->t, b->t, b->logits, b->x[0], b->w, NULL, false, &shape);
     b->work.flops = 2.0 * (double)(b->rows * b->m->D * b->m->V);
+    b->predicted_ms = predicted_linear_ms(b->timing.predicted, b->t, &shape, PREDICT_FORWARD);
 }
 
 static void cross_entropy(struct bench *b)
@@ -108,6 +113,8 @@ static void head_backward(struct bench *b)
     b->ops->linear_backward_data(b->s, b->t, b->x[1], b->logits, b->w, &shape, false);
     b->ops->linear_backward_weights(b->s, b->t, b->dw, NULL, b->x[0], b->logits, &shape, true);
     b->work.flops = 4.0 * (double)(b->rows * b->m->D * b->m->V);
+    b->predicted_ms =
+        predicted_linear_ms(b->timing.predicted, b->t, &shape, PREDICT_DATA | PREDICT_WEIGHTS);
 }
 
 static struct attention_shape attention_of(const struct bench *b)
@@ -132,6 +139,13 @@ static char *column(const struct bench *b, void *x, int64_t i)
     return (char *)x + (size_t)i * dtype_bytes(b->t);
 }
 
+static void predict_attention(struct bench *b, const struct attention_shape *shape, bool backward)
+{
+    const struct time_device *d = b->timing.predicted;
+    if (b->t == DTYPE_BF16)
+        b->predicted_ms = predicted_attention_ms(d, d ? &d->ours : NULL, shape, backward);
+}
+
 static void attention_forward(struct bench *b)
 {
     const struct attention_shape shape = attention_of(b);
@@ -140,6 +154,7 @@ static void attention_forward(struct bench *b)
                               column(b, b->x[0], v), &shape);
     b->work.flops =
         2.0 * (double)(b->rows * b->m->T * b->m->D); /* two products, half of each masked */
+    predict_attention(b, &shape, false);
 }
 
 static void attention_backward(struct bench *b)
@@ -150,6 +165,7 @@ static void attention_backward(struct bench *b)
                                NULL, b->x[1], b->x[1], b->saved, b->x[0], column(b, b->x[0], k),
                                column(b, b->x[0], v), &shape);
     b->work.flops = 5.0 * (double)(b->rows * b->m->T * b->m->D);
+    predict_attention(b, &shape, true);
 }
 
 /* residual: NULL, or what is added first. */
@@ -328,6 +344,7 @@ static void run_row(void *ctx)
 {
     const struct row_run *row = ctx;
     row->b->work = (struct work){0, 0};
+    row->b->predicted_ms = 0;
     row->run(row->b);
 }
 
@@ -341,7 +358,7 @@ static void measure(struct bench *b)
         double ms = timing_ms(&b->timing, run_row, &row);
         int64_t times = rows[i].per_layer * b->m->L + rows[i].per_step;
         printf("  %-28s %9.3f ms x %2lld", rows[i].name, ms, (long long)times);
-        timing_print_rate(&b->timing, &b->work, ms);
+        timing_print_rate(&b->timing, &b->work, ms, b->predicted_ms);
         printf("\n");
         step_ms += (double)times * ms;
     }

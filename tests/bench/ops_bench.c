@@ -199,7 +199,8 @@ static void measure(struct bench *b, struct timing *timing)
         double ms = timing_ms(timing, run_row, &row);
         const struct work work = {rows[i].work.flops * BATCH, rows[i].work.bytes * BATCH};
         printf("%-28s %8.4f ms", rows[i].name, ms);
-        timing_print_rate(timing, &work, ms);
+        timing_print_rate(timing, &work, ms,
+                          predicted_op_ms(timing->predicted, work.flops, work.bytes));
         printf("\n");
         step_ms += rows[i].times * ms;
     }

@@ -31,6 +31,7 @@ void timing_open(struct timing *ret_timing, const char *program, int argc, char 
         stream_open(t.device, "bench", &t.s, &err) < 0)
         end(&t, &err);
     t.ops = device_ops(t.device);
+    t.predicted = predicted_device(program);
     *ret_timing = t;
 }
 
@@ -86,7 +87,8 @@ double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx)
     return (double)best_us / runs / 1e3;
 }
 
-void timing_print_rate(const struct timing *t, const struct work *work, double ms)
+void timing_print_rate(const struct timing *t, const struct work *work, double ms,
+                       double predicted_ms)
 {
     if (work->flops > 0)
         printf(" %8.2f TFLOP/s", work->flops / ms / 1e9);
@@ -95,4 +97,6 @@ void timing_print_rate(const struct timing *t, const struct work *work, double m
     if (t->tflops > 0 && t->gbytes > 0)
         printf(" %4.0f %% of the possible",
                100 * fmax(work->flops / t->tflops / 1e9, work->bytes / t->gbytes / 1e6) / ms);
+    if (predicted_ms > 0)
+        printf(", predicted %9.4f ms: %.2f x", predicted_ms, predicted_ms / ms);
 }

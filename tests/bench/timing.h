@@ -3,7 +3,7 @@
 #ifndef SHOAL_TESTS_BENCH_TIMING_H
 #define SHOAL_TESTS_BENCH_TIMING_H
 
-#include "kernels/ops.h"
+#include "tests/bench/predicted.h"
 
 struct timing {
     const char *program; /* for messages */
@@ -11,6 +11,7 @@ struct timing {
     struct stream *s;
     const struct ops *ops;
     double tflops, gbytes; /* a second: what the device can do at most; 0: not known */
+    const struct time_device *predicted; /* whose times are predicted; NULL: nobody's */
 };
 
 /* What a row did, for its floor: the larger of the two times. 0: does not count. */
@@ -32,6 +33,8 @@ void *timing_copy(struct timing *t, const void *from, size_t bytes);
  * longer than the clock's grain. */
 double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx);
 
-/* A line of a table, after its name and ms: the rate, and the floor's share of ms. */
-void timing_print_rate(const struct timing *t, const struct work *work, double ms);
+/* A line of a table, after its name and ms: the rate, the floor's share of ms, and what is
+ * predicted; 0: nothing is. */
+void timing_print_rate(const struct timing *t, const struct work *work, double ms,
+                       double predicted_ms);
 #endif

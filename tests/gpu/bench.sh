@@ -3,8 +3,8 @@
 # steps: MNIST's network, T5-small (512 and 128 tokens) at a batch of 4 and of 64, BERT-base's masked LM at 32 x 128,
 # GPT-2 124M at 1024 tokens, Llama-3.2-1B at 8192 (as published, and with the document's vocabulary and heads), each
 # beside PyTorch where it can be imported (T5 and BERT: and transformers); MNIST and T5 at 4 also as CUDA graphs (their
-# rows end in -graphs).
-#   tests/gpu/bench.sh [--dry_run]     --dry_run: prints what it would run
+# rows end in -graphs). Beside what was measured stands what `shoal plan --device` predicts for such a GPU.
+#   tests/gpu/bench.sh [--dry_run]     --dry_run: prints what it would run, and the predictions for an H100
 # BUILD: where the programs are (build/release); PYTHON: whose PyTorch is the peer (python3); OUT: where logs,
 # results (gpu.txt) and data go (build/bench). Without a GPU it says so and is done. Takes less than 8 minutes.
 set -eu
@@ -95,12 +95,32 @@ rate_of() { # LOG TOKENS
         END { print count ? sum / count / tokens : last }' "$1"
 }
 
+# Adds what is predicted, in samples/s, to the results.
+predict() { # MODEL TOKENS FLAGS...
+    local samples
+    [ "$gpu" ] || return 0
+    samples=$("$build/shoal" plan --device "$gpu" --json "${@:3}" 2>"$out/predicted-$1.log" |
+        sed -n 's/.*"samples_per_second":\([0-9.e+]*\).*/\1/p') || samples=
+    if [ "$dry" ]; then
+        awk -v model="$1" -v gpu="$gpu" -v samples="$samples" -v tokens="$2" 'BEGIN {
+            printf "predicted for %s on %s: ", model, gpu
+            if (samples) printf "%.0f %s\n", samples * (tokens ? tokens : 1), tokens ? "tokens/s" : "samples/s"
+            else print "shoal plan failed"
+        }'
+        [ "$samples" ] || sed 's/^/# /' "$out/predicted-$1.log"
+    elif [ "$samples" ]; then
+        echo "predicted $1 predicted $samples" >>"$out/gpu.txt"
+    fi
+}
+
 ours() { # MODEL BATCH TOKENS STEPS FLAGS...
     local model=$1 batch=$2 tokens=$3 steps=$4
     shift 4
     # the first ten steps do not count
-    run "shoal-$model.log" 60 "$build/shoal-agent" --device cuda --nproc_per_node 1 --batch_size "$batch" \
-        --max_steps $((steps + 10)) --eval_strategy no --sharding_strategy NO_SHARD --logging.prometheus_port 0 "$@" || {
+    set -- --device cuda --nproc_per_node 1 --batch_size "$batch" --max_steps $((steps + 10)) --eval_strategy no \
+        --sharding_strategy NO_SHARD --logging.prometheus_port 0 "$@"
+    predict "$model" "$tokens" "$@"
+    run "shoal-$model.log" 60 "$build/shoal-agent" "$@" || {
         failed=1
         return 0
     }
@@ -156,7 +176,7 @@ steps() {
 }
 
 print_table() {
-    printf '%-16s %14s %14s %14s %8s %8s   %s\n' model shoal 'torch eager' 'torch compile' ratio ratio unit
+    printf '%-16s %14s %14s %8s %14s %14s %8s %8s   %s\n' model shoal predicted ratio 'torch eager' 'torch compile' ratio ratio unit
     awk '
         { rate[$2, $3] = $4; if (!seen[$2]++) order[++count] = $2 }
         BEGIN {
@@ -169,9 +189,9 @@ print_table() {
             for (i = 1; i <= count; i++) {
                 model = order[i]
                 each = tokens[model] ? tokens[model] : 1
-                s = each * rate[model, "shoal"]; e = each * rate[model, "eager"]; c = each * rate[model, "fsdp2_compile"]
-                printf "%-16s %14s %14s %14s %8s %8s   %s\n", model, cell(s), cell(e), cell(c), ratio(s, e), ratio(s, c),
-                       (each > 1 ? "tokens/s" : "samples/s")
+                s = each * rate[model, "shoal"]; p = each * rate[model, "predicted"]; e = each * rate[model, "eager"]; c = each * rate[model, "fsdp2_compile"]
+                printf "%-16s %14s %14s %8s %14s %14s %8s %8s   %s\n", model, cell(s), cell(p), ratio(s, p), cell(e), cell(c),
+                       ratio(s, e), ratio(s, c), (each > 1 ? "tokens/s" : "samples/s")
             }
         }' "$out/gpu.txt"
     local log
@@ -180,7 +200,8 @@ print_table() {
     done
 }
 
-failed=0 name='no GPU' torch=1 transformers=1
+failed=0 name='no GPU' torch=1 transformers=1 gpu=h100
+mkdir -p "$out"
 if [ -z "$dry" ]; then
     timeout --kill-after=5 60 "$build/tests/gpu/gpu" || {
         [ $? = 77 ] || { echo "bench-gpu: no GPU that works within 60 s" >&2 && exit 1; }
@@ -191,13 +212,18 @@ if [ -z "$dry" ]; then
     name=${name:-a GPU whose name nvidia-smi does not tell}
     timeout 60 "${python[@]}" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || torch=
     timeout 60 "${python[@]}" -c 'import transformers' 2>/dev/null || transformers=
-    mkdir -p "$out"
+    gpu=$name
+    "$build/shoal" plan --preset mnist --device "$gpu" >/dev/null 2>&1 || {
+        echo "shoal plan knows no time of a step on $name: nothing is predicted"
+        gpu=
+    }
     rm -f "$out/gpu.txt" "$out"/shoal-*.log "$out"/torch-*.log
     : >"$out/gpu.txt"
     echo "$name, $(date -u +%Y-%m-%d)"
     [ "$torch" ] || echo "${PYTHON:-python3} cannot import a PyTorch that sees the GPU: no peer"
     [ "$transformers" ] || [ -z "$torch" ] || echo "${PYTHON:-python3} cannot import transformers: no peer for T5 and BERT"
 fi
+export PREDICT_FOR=$gpu
 make_data
 kernels "$(peaks_of "$name")"
 steps
