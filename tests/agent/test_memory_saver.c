@@ -88,18 +88,18 @@ static const struct {
     {"HYBRID_SHARD_ZERO2", false, 4, "--sharding_strategy=HYBRID_SHARD_ZERO2 --shard_group_size=2"},
     {"bf16", false, 2, "--mixed_precision=bf16 --dropout=0.25"},
     {"Adadelta, accumulated", false, 2,
-     "--optim=adadelta --lr=1 --batch_size=3 --gradient_accumulation_steps=2"},
+     "--optim=adadelta --lr=1 --batch_size=1 --gradient_accumulation_steps=2"},
     {"Llama", true, 2, "--sharding_strategy=FULL_SHARD"},
     {"Llama in bf16-true", true, 2, "--mixed_precision=bf16-true"},
     {"Llama, accumulated, in bf16", true, 2,
      "--mixed_precision=bf16 --batch_size=3 --gradient_accumulation_steps=2"},
 };
 
-/* every: steps between snapshots. The run is interrupted twice, in an epoch and (image models look
- * after each tenth step) at the end of one, and goes on from the last snapshot. */
+/* every: steps between snapshots. The run is interrupted twice: at an epoch's end or, image models
+ * looking after each tenth step, within one; and in the last epoch, whose loss is compared. */
 static void interrupt(void *data[2], size_t i, int every)
 {
-    enum { FIRST = 2, SECOND = 17 };
+    enum { FIRST = 16, SECOND = 29 };
     auto_arena struct arena *arena = arena_open();
     bool is_language = cases[i].is_language;
     configure_function *configure = is_language ? runs_configure_language : runs_configure;
@@ -108,9 +108,13 @@ static void interrupt(void *data[2], size_t i, int every)
     for (int n = 0; n < 2; n++) {
         paths[n] = arena_printf(arena, "%s/%zu-%d-%d%s", dir, i, every, n,
                                 is_language ? "" : ".safetensors");
-        flags[n] = arena_printf(
-            arena, "%s --eval_strategy=no --epochs=7 --save_model=%s --memory_every_steps=%d",
-            cases[i].flags, paths[n], n ? every : 0);
+        flags[n] =
+            arena_printf(arena,
+                         "%s --lr=0.001 %s --eval_strategy=no --save_model=%s "
+                         "--memory_every_steps=%d",
+                         is_language ? "--epochs=8"
+                                     : arena_printf(arena, "--epochs=3 --batch_size=%d", 4 / size),
+                         cases[i].flags, paths[n], n ? every : 0);
     }
     struct run *calm =
         start(configure, arena, dir, size, none, &(struct attempt){.flags = flags[0]});
