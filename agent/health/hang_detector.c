@@ -1,0 +1,277 @@
+#include "agent/health/hang_detector.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STEPS_KEPT = 15,    /* durations of which the median step is taken */
+    AWAY_BEATS = 3,     /* a longer gap between two ticks: this process was paused */
+    NODE_AWAY_BEATS = 3 /* a pod that is not heard for longer is away */
+};
+
+/* What a phase allows. */
+static const struct allowance {
+    int64_t first_ms; /* before it was passed for the first time */
+    int64_t least_ms; /* after that */
+    int times;        /* the longest time without progress that was seen in it */
+} allowances[RANK_PHASES] = {
+    [RANK_START] = {.first_ms = 1200 * 1000, .least_ms = 1200 * 1000, .times = 1},
+    [RANK_FIRST_STEP] = {.first_ms = 600 * 1000, .least_ms = 600 * 1000, .times = 1},
+    [RANK_STEP] = {.first_ms = 0, .least_ms = 0, .times = 1},
+    [RANK_DATA] = {.first_ms = 600 * 1000, .least_ms = 30 * 1000, .times = 3},
+    [RANK_EVALUATION] = {.first_ms = 600 * 1000, .least_ms = 30 * 1000, .times = 3},
+    [RANK_SAVE] = {.first_ms = 600 * 1000, .least_ms = 60 * 1000, .times = 3},
+    [RANK_END] = {.first_ms = INT64_MAX / 2, .least_ms = INT64_MAX / 2, .times = 1},
+};
+
+struct rank {
+    struct rank_report report;
+    bool is_known;
+    bool is_heard, has_changed; /* since the last tick */
+    int64_t still_ms;           /* heard all the time, and the report is the same */
+    int64_t silent_ms;          /* not heard, while another of its pod is */
+    int64_t away_ms;            /* not heard, whoever else is */
+};
+
+struct hang_detector {
+    int ranks;
+    int64_t beat_ms;
+    struct rank *rank; /* [ranks] */
+    bool has_ticked;
+    int64_t ticked_ms;
+    int64_t watched_ms;              /* time that counts, so far */
+    int64_t longest_ms[RANK_PHASES]; /* without progress, and it went on */
+    unsigned passed;                 /* by any rank */
+    int64_t front_step;              /* of the rank that is furthest */
+    int64_t front_ms;                /* when it came there, in watched time */
+    double step_ms[STEPS_KEPT];      /* the last ones'; a ring */
+    int64_t steps_seen;
+    double median_ms; /* of them */
+    int hung;         /* -1: none */
+};
+
+struct hang_detector *hang_detector_open(int ranks, int64_t beat_ms)
+{
+    assert(ranks > 0 && beat_ms > 0);
+    struct hang_detector *d = xcalloc(1, sizeof *d);
+    d->ranks = ranks;
+    d->beat_ms = beat_ms;
+    d->rank = xcalloc((size_t)ranks, sizeof *d->rank);
+    d->front_step = -1;
+    d->hung = -1;
+    return d;
+}
+
+void hang_detector_close(struct hang_detector *d)
+{
+    if (!d)
+        return;
+    free(d->rank);
+    free(d);
+}
+
+/* ---- what is learned ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_of(const struct hang_detector *d)
+{
+    double sorted[STEPS_KEPT];
+    size_t count = d->steps_seen < STEPS_KEPT ? (size_t)d->steps_seen : STEPS_KEPT;
+    if (count == 0)
+        return 0;
+    memcpy(sorted, d->step_ms, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_size);
+    return sorted[count / 2];
+}
+
+int64_t hang_detector_bound_ms(const struct hang_detector *d, enum rank_phase phase)
+{
+    const struct allowance *a = &allowances[phase];
+    bool is_first = !(d->passed & 1u << phase);
+    int64_t allowed_ms = is_first ? a->first_ms : a->least_ms;
+    if (d->longest_ms[phase] * a->times > allowed_ms)
+        allowed_ms = d->longest_ms[phase] * a->times;
+    int64_t beyond_ms = (int64_t)(3 * d->median_ms);
+    return allowed_ms + (beyond_ms > 2000 ? beyond_ms : 2000);
+}
+
+/* The rank has made progress again. */
+static void learn(struct hang_detector *d, const struct rank *r)
+{
+    if (!rank_report_is_in_collective(&r->report) && r->still_ms > d->longest_ms[r->report.phase])
+        d->longest_ms[r->report.phase] = r->still_ms;
+}
+
+/* The durations of the steps of the rank that is furthest: all others are about there. */
+static void measure_steps(struct hang_detector *d)
+{
+    int64_t front = -1;
+    for (int i = 0; i < d->ranks; i++)
+        if (d->rank[i].is_known && d->rank[i].report.step > front)
+            front = d->rank[i].report.step;
+    if (front <= d->front_step)
+        return;
+    if (d->front_step >= 0) {
+        double each_ms = (double)(d->watched_ms - d->front_ms) / (double)(front - d->front_step);
+        d->step_ms[d->steps_seen++ % STEPS_KEPT] = each_ms;
+        d->median_ms = median_of(d);
+    }
+    d->front_step = front;
+    d->front_ms = d->watched_ms;
+}
+
+/* ---- what is heard ---- */
+
+static bool is_same(const struct rank_report *a, const struct rank_report *b)
+{
+    return a->step == b->step && a->phase == b->phase && a->passed == b->passed &&
+           a->entered == b->entered && a->ended == b->ended && a->pid == b->pid;
+}
+
+void hang_detector_hear(struct hang_detector *d, int rank, const struct rank_report *report)
+{
+    assert(rank >= 0 && rank < d->ranks);
+    struct rank *r = &d->rank[rank];
+    if (!r->is_known || !is_same(&r->report, report)) {
+        learn(d, r);
+        r->has_changed = true;
+        r->still_ms = 0;
+    }
+    r->is_known = r->is_heard = true;
+    r->report = *report;
+    d->passed |= report->passed;
+}
+
+static bool hears_node(const struct hang_detector *d, int node)
+{
+    for (int i = 0; i < d->ranks; i++)
+        if (d->rank[i].is_heard && d->rank[i].report.node == node)
+            return true;
+    return false;
+}
+
+static void count(struct hang_detector *d, struct rank *r, int64_t passed_ms)
+{
+    if (r->is_heard) {
+        r->still_ms = r->has_changed ? 0 : r->still_ms + passed_ms;
+        r->silent_ms = r->away_ms = 0;
+    } else if (hears_node(d, r->report.node)) {
+        r->silent_ms += passed_ms;
+        r->away_ms = 0;
+    } else if ((r->away_ms += passed_ms) > NODE_AWAY_BEATS * d->beat_ms) {
+        r->still_ms = r->silent_ms = 0; /* what its ranks do begins anew when it comes back */
+    }
+}
+
+/* ---- who hangs ---- */
+
+/* Time without progress beyond what the rank is allowed; <= 0: it may still come. */
+static int64_t excess_ms(const struct hang_detector *d, const struct rank *r, bool *ret_is_silent)
+{
+    int64_t silent_ms = r->silent_ms - HANG_SILENT_BEATS * d->beat_ms;
+    *ret_is_silent = silent_ms > 0;
+    if (*ret_is_silent)
+        return silent_ms;
+    if (rank_report_is_in_collective(&r->report) || r->silent_ms > 0)
+        return 0;
+    return r->still_ms - hang_detector_bound_ms(d, r->report.phase);
+}
+
+/* Of several the one that is furthest behind in the sequence of collectives. */
+static bool is_worse(const struct rank *a, const struct rank *b)
+{
+    if (a->report.entered != b->report.entered)
+        return a->report.entered < b->report.entered;
+    return a->still_ms + a->silent_ms > b->still_ms + b->silent_ms;
+}
+
+static int find_hung(const struct hang_detector *d)
+{
+    int worst = -1;
+    bool is_silent;
+    for (int i = 0; i < d->ranks; i++) {
+        const struct rank *r = &d->rank[i];
+        if (r->is_known && excess_ms(d, r, &is_silent) > 0 &&
+            (worst < 0 || is_worse(r, &d->rank[worst])))
+            worst = i;
+    }
+    return worst;
+}
+
+static void describe(const struct hang_detector *d, int rank, struct hang_verdict *ret)
+{
+    const struct rank *r = &d->rank[rank];
+    *ret = (struct hang_verdict){.rank = rank, .waiting_first = -1};
+    excess_ms(d, r, &ret->is_silent);
+    ret->still_ms = ret->is_silent ? r->silent_ms : r->still_ms;
+    ret->bound_ms = ret->is_silent ? HANG_SILENT_BEATS * d->beat_ms
+                                   : hang_detector_bound_ms(d, r->report.phase);
+    for (int i = 0; i < d->ranks; i++) {
+        if (i == rank || !rank_report_is_in_collective(&d->rank[i].report))
+            continue;
+        ret->waiting++;
+        if (ret->waiting_first < 0)
+            ret->waiting_first = i;
+    }
+}
+
+/* What a report says that came before this process was paused is old: all begins anew. */
+static void forget(struct hang_detector *d)
+{
+    for (int i = 0; i < d->ranks; i++)
+        d->rank[i].still_ms = d->rank[i].silent_ms = d->rank[i].away_ms = 0;
+}
+
+enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
+                                  struct hang_verdict *ret_verdict)
+{
+    int64_t gap_ms = d->has_ticked ? now_ms - d->ticked_ms : 0;
+    bool was_away = gap_ms < 0 || gap_ms > AWAY_BEATS * d->beat_ms;
+    int64_t passed_ms = was_away ? 0 : gap_ms < d->beat_ms ? gap_ms : d->beat_ms;
+    bool goes_on = d->hung >= 0 && d->rank[d->hung].has_changed;
+    d->has_ticked = true;
+    d->ticked_ms = now_ms;
+    d->watched_ms += passed_ms;
+    measure_steps(d);
+    for (int i = 0; i < d->ranks; i++)
+        count(d, &d->rank[i], passed_ms);
+    for (int i = 0; i < d->ranks; i++)
+        d->rank[i].is_heard = d->rank[i].has_changed = false;
+    if (was_away)
+        forget(d);
+    if (goes_on) {
+        describe(d, d->hung, ret_verdict);
+        d->hung = -1;
+        return HANG_OVER;
+    }
+    if (d->hung >= 0 || (d->hung = find_hung(d)) < 0)
+        return HANG_NONE;
+    describe(d, d->hung, ret_verdict);
+    return HANG_FOUND;
+}
+
+/* ---- what others show ---- */
+
+int hang_detector_hung(const struct hang_detector *d)
+{
+    return d->hung;
+}
+
+int64_t hang_detector_still_ms(const struct hang_detector *d, int rank)
+{
+    const struct rank *r = &d->rank[rank];
+    return r->silent_ms > 0 ? r->silent_ms : r->still_ms;
+}
+
+const struct rank_report *hang_detector_report(const struct hang_detector *d, int rank)
+{
+    return d->rank[rank].is_known ? &d->rank[rank].report : NULL;
+}
