@@ -10,6 +10,7 @@
 #include "agent/launch/crash.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/stop.h"
+#include "agent/launch/thread_stacks.h"
 #include "agent/launch/topology.h"
 #include "agent/notices.h"
 #include "agent/rank.h"
@@ -193,6 +194,7 @@ int main(int argc, char **argv)
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
     crash_install_handlers(topology.rank);
+    thread_stacks_install();
     if (rank_run(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
     if (err.shared && topology.local_rank != 0)

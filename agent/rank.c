@@ -3,6 +3,7 @@
 #include "agent/comm/comm_ring.h"
 #include "agent/comm/rendezvous.h"
 #include "agent/config_consistency.h"
+#include "agent/health/rank_health.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/numa.h"
@@ -53,9 +54,33 @@ static int thread_count(const struct agent_config *c, const struct topology *t, 
     return cores > sharing ? cores / sharing : 1;
 }
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* POD_NAME first: with hostNetwork, HOSTNAME is the node's name. */
+static const char *pod_name(void)
+{
+    const char *name = getenv("POD_NAME");
+    return name && name[0] ? name : or_empty(getenv("HOSTNAME"));
+}
+
+/* Where the pod's name says nothing of the machine, Kubernetes tells it to those who ask. */
+static const char *node_name(void)
+{
+    static char host[HOST_NAME_MAX + 1];
+    const char *name = getenv("NODE_NAME");
+    if (name && name[0])
+        return name;
+    gethostname(host, sizeof host - 1);
+    return host;
+}
+
 /* All ranks of the run, as torch.distributed's default process group. */
 struct process_group {
     struct rendezvous *rendezvous; /* NULL with one rank */
+    struct rank_health *health;    /* likewise */
     struct comm *world;
 };
 
@@ -79,6 +104,17 @@ static int init_process_group(const struct agent_config *c, const struct topolog
 {
     if (t->world_size == 1)
         return comm_self_open(&m->world, err);
+    const struct rank_health_setting health = {
+        .rank = t->rank,
+        .ranks = t->world_size,
+        .node = t->node_rank,
+        .host = node_name(),
+        .pod = pod_name(),
+        .hang_action = (enum hang_action)c->runtime.hang_action,
+        .beat_ms = RENDEZVOUS_BEAT_MS,
+        .steady_ms = clock_monotonic_ms,
+    };
+    m->health = rank_health_open(&health);
     const struct rendezvous_options options = {
         .host = t->host,
         .port = t->port,
@@ -89,12 +125,14 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
         .beat_ms = RENDEZVOUS_BEAT_MS,
         .silence_ms = RENDEZVOUS_SILENCE_MS,
+        .health = rank_health_rendezvous(m->health),
     };
     if (rendezvous_open(&options, &m->rendezvous, err))
         return -1;
     struct comm_ring_options ring = {
         .join_timeout_ms = options.join_timeout_ms,
         .timeout_ms = (int)(c->runtime.timeout_s * 1000),
+        .progress = rank_health_progress(m->health),
     };
     ring_interface(t, ring.interface);
     return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
@@ -124,6 +162,7 @@ static void leave(struct process_group *m)
 {
     comm_close(m->world);
     rendezvous_close(m->rendezvous);
+    rank_health_close(m->health);
 }
 
 static int save_model(struct trainer *trainer, const char *path, int rank, struct error *err)
@@ -177,6 +216,8 @@ static int train(const struct config *config, const struct topology *t,
         .stuck = end_at_once,
         .alive = heartbeat_send,
         .alive_ctx = &heartbeat,
+        .activity = m->health ? rank_health_activity(m->health) : NULL,
+        .progress = m->health ? rank_health_progress(m->health) : NULL,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
         .memory_fd = rank_memory_inherit(),
@@ -192,6 +233,7 @@ static int train(const struct config *config, const struct topology *t,
     stop_install_handlers();
     report_begin(report);
     int result = trainer_run(trainer, err);
+    activity_enter(env.activity, RANK_END);
     if (result == 0) {
         struct memory_use use;
         trainer_memory_use(trainer, &use);
@@ -204,21 +246,16 @@ static int train(const struct config *config, const struct topology *t,
     return result;
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
-/* POD_NAME first: with hostNetwork, HOSTNAME is the node's name. */
-static const char *pod_name(void)
-{
-    const char *name = getenv("POD_NAME");
-    return name && name[0] ? name : or_empty(getenv("HOSTNAME"));
-}
-
 static int64_t wall_us(void)
 {
     return clock_now_ms() * 1000;
+}
+
+static void show_health(void *ctx, const struct rank_health_view *view)
+{
+    report_health(ctx, &(struct telemetry_health){.ranks_json = view->ranks_json,
+                                                  .hung = view->hung,
+                                                  .straggling = view->straggling});
 }
 
 int rank_run(const struct config *config, const struct topology *t, int64_t start_us,
@@ -253,9 +290,13 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .steady_us = clock_monotonic_us,
         };
         struct report *report = report_open(&setting);
+        if (group.health)
+            rank_health_show_to(group.health, show_health, report);
         result = train(config, t, &group, report, err);
         if (result < 0)
             report_failed(report, stop_exit_code(err));
+        if (group.health)
+            rank_health_show_to(group.health, NULL, NULL);
         report_close(report);
     }
     leave(&group);

@@ -69,9 +69,13 @@ agent/launch/launch.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/rank_memory.[ch]:base/(error|str).h|agent/launch/rank_memory.h
+agent/launch/thread_stacks.[ch]:base/(mem|str).h|agent/launch/thread_stacks.h
+agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|rendezvous_health|store).h|agent/launch/thread_stacks.h
+agent/health/(hang_detector|straggler|rank_report|rank_table).[ch]:base/(error|json_text|mem|str).h|agent/health/(hang_detector|straggler|rank_report|rank_table).h
+agent/health/activity.[ch]:agent/health/(activity|rank_report).h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h
 agent/launch/device_choice.[ch]:base/.*|kernels/device.h|agent/launch/device_choice.h
-agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_dataset|launch/device_choice|models/families|models/model|shard/(optim|optim_kind|schedule|shard)|telemetry/(gpu_metrics|log_lines)|text/utf8).h
+agent/config/.*:base/.*|agent/config/.*|agent/(comm/comm_device|dataset/token_dataset|health/hang_action|launch/device_choice|models/families|models/model|shard/(optim|optim_kind|schedule|shard)|telemetry/(gpu_metrics|log_lines)|text/utf8).h
 agent/compat/.*:base/.*|agent/compat/.*|agent/config/(config|config_keys).h|agent/launch/launch.h|agent/checkpoint/export_checkpoint.h
 agent/compat/(shim.*|command_stubs|accelerate_file|script_text).[ch]:base/.*|agent/compat/(shim.*|script|script_text|command_stubs|accelerate_file).h
 agent/dataset/.*:base/.*|agent/dataset/.*|agent/text/tokens.h|kernels/random.h
@@ -109,7 +113,7 @@ agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/batches/.*:base/.*|kernels/(device|dtype|ops).h|agent/(config/config|models/model|text/tokenizer).h|agent/dataset/.*|agent/batches/.*
 agent/plan/.*:base/.*|kernels/(device|ops).h|agent/(config/config|models/.*|nn/tape|shard/.*|telemetry/(flops|json_row|run_numbers)).h|agent/plan/.*
-agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
+agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|health|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
 agent/trainer/step_totals.[ch]:base/(error|mem).h|kernels/device.h|agent/(comm/comm|models/model|shard/shard|trainer/step_totals).h
 agent/trainer/data_cursor.[ch]:base/error.h|agent/(batches/batch_source|config/config|plan/trainer_settings|trainer/data_cursor).h
 agent/trainer/memory_interval.[ch]:agent/trainer/memory_interval.h

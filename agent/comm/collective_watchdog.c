@@ -227,8 +227,10 @@ static void note_ended(struct watchdog *w, struct watched_comm *one, uint64_t en
     int64_t now_ms = clock_monotonic_ms();
     if (w->failure.code && w->options.aborts)
         return;
-    if (one->ended < ended)
+    if (one->ended < ended) {
         one->since_ms = now_ms;
+        collective_progress_end(w->options.progress, ended - one->ended);
+    }
     for (; one->ended < ended; one->ended++)
         flight_recorder_end(w->recorder, one->id, one->ended, now_ms);
 }
@@ -369,6 +371,7 @@ bool watchdog_remove(struct watchdog *w, struct watched_comm *one)
     while (*at != one)
         at = &(*at)->next;
     *at = one->next;
+    collective_progress_end(w->options.progress, one->queued - one->ended);
     bool was_aborted = w->abort == ABORT_DONE;
     pthread_mutex_unlock(&w->mutex);
     return was_aborted;

@@ -5,6 +5,7 @@
 #ifndef SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
 #define SHOAL_AGENT_COMM_COLLECTIVE_WATCHDOG_H
 
+#include "agent/comm/collective_progress.h"
 #include "agent/comm/store.h"
 #include "base/error.h"
 
@@ -23,9 +24,11 @@ struct watchdog_options {
     int rank;            /* in the world */
     struct store *store; /* for the ranks' desync reports, and for lost ranks; outlives it */
     int64_t timeout_ms;  /* of a collective: since it was queued or the one before ended */
-    int records;         /* of the flight recorder: how many collectives it keeps; >= 1 */
-    bool dumps;          /* after a failure, write the records to dump_path; after a timeout also to
-                            the log */
+    struct collective_progress *progress; /* where to note collectives that have ended, beside who
+                                             notes that they begin; NULL: nowhere; not owned */
+    int records; /* of the flight recorder: how many collectives it keeps; >= 1 */
+    bool dumps;  /* after a failure, write the records to dump_path; after a timeout also to
+                    the log */
     const char *dump_path; /* the file is DUMP_PATH<rank>; "": no file */
     bool logs_each;        /* log every collective when it is queued */
     bool aborts;           /* false: a failure is logged only, and the streams go on waiting */

@@ -83,6 +83,9 @@ struct comm {
      * the caller must order them by events, or two ranks wait for each other in different
      * collectives. */
     bool is_concurrent;
+    /* Whose tensors the collectives move that are queued next, for who watches them; NULL:
+     * nobody's. Set by the queueing thread; lives until they have ended. */
+    const char *unit;
     struct comm_stats stats; /* counted when a collective is queued; read by the queueing thread */
     int64_t ranges;          /* profiler ranges so far */
 };

@@ -51,6 +51,7 @@ bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int6
 {
     comm_range_begin(&c->head, s, op, whole_bytes);
     watchdog_begin(c->shared->watchdog, &c->watched, op, bytes);
+    collective_progress_enter(c->shared->options.watchdog.progress, op, c->head.unit);
     pthread_mutex_lock(&c->shared->calls);
     return !watchdog_has_failed(c->shared->watchdog);
 }

@@ -24,6 +24,7 @@ struct comm_ring {
 /* The arguments of a collective, queued on a stream. */
 struct call {
     struct comm_ring *c;
+    const char *op, *unit; /* unit NULL: none */
     int (*run)(const struct call *call, struct error *err);
     void *recv;
     const void *send; /* or NULL */
@@ -36,14 +37,21 @@ struct call {
 static int run_call(void *args, struct error *err)
 {
     const struct call *call = args;
-    return call->run(call, err);
+    struct collective_progress *progress = call->c->options.progress;
+    collective_progress_enter(progress, call->op, call->unit);
+    int result = call->run(call, err);
+    collective_progress_end(progress, 1);
+    return result;
 }
 
 /* bytes: of the whole tensor. */
 static void queue(struct stream *s, const char *op, int64_t bytes, const struct call *call)
 {
+    struct call named = *call;
+    named.op = op;
+    named.unit = call->c->head.unit;
     comm_range_begin(&call->c->head, s, op, bytes);
-    stream_call(s, run_call, call, sizeof *call);
+    stream_call(s, run_call, &named, sizeof named);
     stream_range_end(s);
 }
 

@@ -4,6 +4,7 @@
 #ifndef SHOAL_AGENT_COMM_COMM_RING_H
 #define SHOAL_AGENT_COMM_COMM_RING_H
 
+#include "agent/comm/collective_progress.h"
 #include "agent/comm/comm.h"
 #include "agent/comm/net.h"
 #include "agent/comm/store.h"
@@ -11,11 +12,12 @@
 #define COMM_RING_SIZE_MAX 4096 /* ranks */
 
 struct comm_ring_options {
-    int join_timeout_ms;                 /* how long to wait for the other ranks when opening */
-    int timeout_ms;                      /* a collective in which no byte moves for so long fails */
-    char interface[NET_INTERFACE_BYTES]; /* network interface where others reach this process
-                                            (net_interface_choose); "": the one with the route to
-                                            the store. Split communicators use it, too */
+    int join_timeout_ms; /* how long to wait for the other ranks when opening */
+    int timeout_ms;      /* a collective in which no byte moves for so long fails */
+    struct collective_progress *progress; /* where to note collectives; NULL: nowhere; not owned */
+    char interface[NET_INTERFACE_BYTES];  /* network interface where others reach this process
+                                             (net_interface_choose); "": the one with the route to
+                                             the store. Split communicators use it, too */
 };
 
 /* Opens the communicator of all `size` ranks that share the store. Blocks until all are connected.

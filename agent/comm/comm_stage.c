@@ -76,6 +76,7 @@ static void run(const struct job *j)
 {
     struct comm_stage *c = j->c;
     int64_t sent = c->host->stats.bytes_sent;
+    c->host->unit = c->head.unit;
     int64_t most = (int64_t)(c->buffer_bytes / j->element) / j->rows / ALIGN * ALIGN;
     int64_t steps = (j->length + most - 1) / most;
     order(c, c->copies, j->s);

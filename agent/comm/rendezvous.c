@@ -99,6 +99,26 @@ static void introduce(struct rendezvous *r, const char *nonce)
     r->introduced = true;
 }
 
+/* Rank 0 asks about this rank, or about one of its pod. */
+static void inspect(const struct rendezvous *r, const struct wire_message *in)
+{
+    const struct rendezvous_health *health = &r->options.health;
+    struct rendezvous_inspection inspection = {
+        .rank = in->number, .witness = -1, .pid = in->size, .ends = in->key[0] != '\0'};
+    snprintf(inspection.why, sizeof inspection.why, "%s", in->text);
+    if (health->inspect && inspection.pid > 0)
+        health->inspect(health->ctx, &inspection);
+}
+
+static void send_beat(struct rendezvous *r)
+{
+    struct wire_message beat = {.type = WIRE_BEAT};
+    struct error ignored; /* unread messages may name the rank that was lost */
+    if (r->options.health.tell)
+        r->options.health.tell(r->options.health.ctx, beat.key, beat.text);
+    send_message(r, &beat, &ignored);
+}
+
 /* Returns whether to go on reading. */
 static bool handle(struct rendezvous *r, const struct wire_message *in)
 {
@@ -117,6 +137,9 @@ static bool handle(struct rendezvous *r, const struct wire_message *in)
         return true;
     case WIRE_REPLY:
         deliver_reply(r, in);
+        return true;
+    case WIRE_INSPECT:
+        inspect(r, in);
         return true;
     case WIRE_LOST:
         store_mark_lost(&r->head, in->text);
@@ -158,7 +181,7 @@ static void lose_server(struct rendezvous *r, const char *how)
 static void *watch(void *arg)
 {
     struct rendezvous *r = arg;
-    struct wire_message in, beat = {.type = WIRE_BEAT};
+    struct wire_message in;
     struct error err;
     size_t got = 0;
     int64_t heard_ms = clock_monotonic_ms(), beat_ms = heard_ms;
@@ -166,9 +189,8 @@ static void *watch(void *arg)
         int64_t now_ms = clock_monotonic_ms();
         if (now_ms - beat_ms >= r->options.beat_ms) {
             beat_ms = now_ms;
-            /* A failure to send is ignored: unread messages may name the rank that was lost. */
             if (r->introduced && !atomic_load(&r->closing))
-                send_message(r, &beat, &err);
+                send_beat(r);
         }
         struct pollfd p = {.fd = r->fd, .events = POLLIN};
         poll(&p, 1, (int)(beat_ms + r->options.beat_ms - now_ms));
@@ -380,7 +402,8 @@ int rendezvous_open(const struct rendezvous_options *options, struct rendezvous 
                                                        .job_id = options->job_id,
                                                        .secret = options->secret,
                                                        .beat_ms = options->beat_ms,
-                                                       .silence_ms = options->silence_ms};
+                                                       .silence_ms = options->silence_ms,
+                                                       .health = options->health};
     /* Rank 0 serves first and then joins like all others, through the address that they use,
      * too. */
     if (options->rank == 0 && rendezvous_server_open(&server_options, &server, err) < 0)

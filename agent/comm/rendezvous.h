@@ -6,6 +6,7 @@
 #ifndef SHOAL_AGENT_COMM_RENDEZVOUS_H
 #define SHOAL_AGENT_COMM_RENDEZVOUS_H
 
+#include "agent/comm/rendezvous_health.h"
 #include "agent/comm/store.h"
 
 #define RENDEZVOUS_BEAT_MS    1000
@@ -21,6 +22,7 @@ struct rendezvous_options {
     int join_timeout_ms; /* how long to wait for all ranks to join */
     int beat_ms;         /* between two heartbeats */
     int silence_ms;      /* a process without a heartbeat for so long is lost; several beat_ms */
+    struct rendezvous_health health; /* what heartbeats tell; functions NULL: nothing */
 };
 
 struct rendezvous;

@@ -41,6 +41,7 @@ struct member {
 
 struct rendezvous_server {
     int beat_every_ms, silence_ms; /* as in the options */
+    struct rendezvous_health health;
     pthread_t thread;
     int listener, stop; /* stop: an eventfd that rendezvous_server_close() writes */
     struct store_table *table;
@@ -50,7 +51,8 @@ struct rendezvous_server {
     struct rendezvous_waits *waits;
     struct rendezvous_round *round;
     int members_max;
-    bool leaving;
+    int size; /* ranks */
+    bool leaving, has_lost;
     int64_t beat_ms;       /* when heartbeats were sent last */
     int64_t full_until_ms; /* accept() failed: it is tried again then */
 };
@@ -87,6 +89,7 @@ static void lose(struct rendezvous_server *s, int rank, const char *how, const c
     char reason[STORE_VALUE_MAX];
     if (!rendezvous_round_has_begun(s->round) || !rendezvous_round_end(s->round))
         return;
+    s->has_lost = true;
     snprintf(reason, sizeof reason, "rank %d %s (%.100s)", rank, how, why);
     broadcast(s, WIRE_LOST, reason);
 }
@@ -101,6 +104,8 @@ static void drop(struct rendezvous_server *s, struct member *m, const char *how)
     if (rank < 0)
         return;
     rendezvous_round_leave(s->round, rank);
+    if (s->health.leave)
+        s->health.leave(s->health.ctx, rank);
     if (how)
         lose(s, rank, "is lost", how);
 }
@@ -112,6 +117,36 @@ static void send_beats(struct rendezvous_server *s)
         rendezvous_round_describe(s->round, text);
     s->beat_ms = clock_monotonic_ms();
     broadcast(s, WIRE_BEAT, text);
+}
+
+/* ---- health ---- */
+
+static void send_inspection(struct rendezvous_server *s, int rank,
+                            const struct rendezvous_inspection *i)
+{
+    struct wire_message message = {
+        .magic = WIRE_MAGIC, .type = WIRE_INSPECT, .number = i->rank, .size = i->pid};
+    struct error ignored; /* a rank that hangs may not read */
+    snprintf(message.key, sizeof message.key, "%s", i->ends ? "ends" : "");
+    snprintf(message.text, sizeof message.text, "%s", i->why);
+    for (int m = 0; m < s->members_max; m++)
+        if (s->members[m].fd >= 0 && s->members[m].rank == rank)
+            net_send(s->members[m].fd, &message, sizeof message, clock_monotonic_ms(), &ignored);
+}
+
+static void check_health(struct rendezvous_server *s)
+{
+    struct rendezvous_inspection inspection;
+    bool are_all_here = rendezvous_round_has_begun(s->round) &&
+                        rendezvous_round_joined(s->round) == s->size && !s->has_lost;
+    if (!are_all_here || !s->health.tick || !s->health.tick(s->health.ctx, &inspection))
+        return;
+    if (inspection.witness >= 0)
+        send_inspection(s, inspection.witness, &inspection);
+    else
+        send_inspection(s, inspection.rank, &inspection);
+    if (inspection.ends)
+        lose(s, inspection.rank, "hangs", inspection.why);
 }
 
 /* ---- joining ---- */
@@ -208,6 +243,8 @@ static void handle(struct rendezvous_server *s, struct member *m)
         lose(s, m->rank, "failed", in.text);
     else if (in.type == WIRE_GOODBYE)
         drop(s, m, NULL);
+    else if (in.type == WIRE_BEAT && s->health.hear)
+        s->health.hear(s->health.ctx, m->rank, in.key, in.text);
 }
 
 static void receive(struct rendezvous_server *s, struct member *m)
@@ -333,6 +370,12 @@ static void serve(struct rendezvous_server *s, int64_t until_ms)
         s->leaving = true;
 }
 
+static void beat(struct rendezvous_server *s)
+{
+    send_beats(s);
+    check_health(s);
+}
+
 static void *server_main(void *arg)
 {
     struct rendezvous_server *s = arg;
@@ -341,7 +384,7 @@ static void *server_main(void *arg)
         serve(s, wait_ms < beat_ms ? wait_ms : beat_ms);
         drop_silent(s);
         if (clock_monotonic_ms() >= s->beat_ms + s->beat_every_ms)
-            send_beats(s);
+            beat(s);
     }
     /* Wait for the ranks to hang up first: see rendezvous_close(). */
     int64_t until_ms = clock_monotonic_ms() + FAREWELL_MS;
@@ -386,6 +429,8 @@ int rendezvous_server_open(const struct rendezvous_server_options *options,
     struct rendezvous_server *s = xcalloc(1, sizeof *s);
     s->beat_every_ms = options->beat_ms;
     s->silence_ms = options->silence_ms;
+    s->size = options->size;
+    s->health = options->health;
     s->round = rendezvous_round_open(&(struct rendezvous_round_options){
         .size = options->size, .job_id = options->job_id, .secret = options->secret});
     s->listener = listener;

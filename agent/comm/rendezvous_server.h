@@ -5,6 +5,7 @@
 #ifndef SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
 #define SHOAL_AGENT_COMM_RENDEZVOUS_SERVER_H
 
+#include "agent/comm/rendezvous_health.h"
 #include "base/error.h"
 
 struct rendezvous_server;
@@ -12,10 +13,11 @@ struct rendezvous_server;
 struct rendezvous_server_options {
     const char *host; /* where to listen, as in listen_tcp() */
     int port;
-    int size;                    /* ranks */
-    const char *job_id, *secret; /* as in struct rendezvous_round_options */
-    int beat_ms;                 /* between two heartbeats */
-    int silence_ms;              /* a rank without a heartbeat for so long is lost */
+    int size;                        /* ranks */
+    const char *job_id, *secret;     /* as in struct rendezvous_round_options */
+    int beat_ms;                     /* between two heartbeats */
+    int silence_ms;                  /* a rank without a heartbeat for so long is lost */
+    struct rendezvous_health health; /* as in struct rendezvous_options */
 };
 
 /* Listens and starts the thread. Errors: ERR_CONFIG if the port is in use, or if RLIMIT_NOFILE is

@@ -9,10 +9,19 @@ enum { SERVER = 1 << WIRE_FROM_SERVER, RANK = 1 << WIRE_FROM_RANK };
 
 /* Who may send a message of the type. */
 static const int senders[] = {
-    [WIRE_CHALLENGE] = SERVER, [WIRE_JOIN] = RANK,      [WIRE_WELCOME] = SERVER,
-    [WIRE_AGAIN] = SERVER,     [WIRE_REFUSED] = SERVER, [WIRE_SET] = RANK,
-    [WIRE_GET] = RANK,         [WIRE_REPLY] = SERVER,   [WIRE_BEAT] = SERVER | RANK,
-    [WIRE_LOST] = SERVER,      [WIRE_FAILED] = RANK,    [WIRE_GOODBYE] = SERVER | RANK,
+    [WIRE_CHALLENGE] = SERVER,
+    [WIRE_JOIN] = RANK,
+    [WIRE_WELCOME] = SERVER,
+    [WIRE_AGAIN] = SERVER,
+    [WIRE_REFUSED] = SERVER,
+    [WIRE_SET] = RANK,
+    [WIRE_GET] = RANK,
+    [WIRE_REPLY] = SERVER,
+    [WIRE_BEAT] = SERVER | RANK,
+    [WIRE_INSPECT] = SERVER,
+    [WIRE_LOST] = SERVER,
+    [WIRE_FAILED] = RANK,
+    [WIRE_GOODBYE] = SERVER | RANK,
 };
 
 static bool ends(const char *text, size_t bytes)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define WIRE_MAGIC 0x53484c33 /* "SHL3"; changes with the protocol */
+#define WIRE_MAGIC 0x53484c34 /* "SHL4"; changes with the protocol */
 
 /* The server sends a challenge to each new connection. The process answers with its rank and the
  * proof that it knows the run's secret. The server hangs up on a process without that proof. Until
@@ -22,10 +22,13 @@ enum wire_type {
     WIRE_SET,       /* to the server: number = request, key, text = value */
     WIRE_GET,       /* to the server: number = request, size = how long to wait in ms, key */
     WIRE_REPLY,     /* number = request, size = an error_code, text = value or message */
-    WIRE_BEAT,      /* heartbeat, both ways; before the welcome, text says who is missing */
-    WIRE_LOST,      /* text: which rank, and how that showed */
-    WIRE_FAILED,    /* to the server: this rank leaves because of text; a loss to the others */
-    WIRE_GOODBYE,   /* the sender leaves in order; both ways */
+    WIRE_BEAT,      /* heartbeat, both ways; before the welcome, text says who is missing; to the
+                       server: what the rank does (rendezvous_health.h) */
+    WIRE_INSPECT, /* number = rank that hangs, size = its pid, text = how, key "ends": and is to be
+                     ended; to it, or to another of its pod that looks at it */
+    WIRE_LOST,    /* text: which rank, and how that showed */
+    WIRE_FAILED,  /* to the server: this rank leaves because of text; a loss to the others */
+    WIRE_GOODBYE, /* the sender leaves in order; both ways */
 };
 
 /* How long a side that leaves waits for the others to hang up, so that they read its last message:

@@ -211,6 +211,7 @@ struct agent_config {
         const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
         bool standalone;
         int64_t max_restarts;
+        int64_t hang_action; /* enum hang_action */
         double monitor_interval_s;
         const char *log_dir, *redirects, *tee; /* "": none */
         double timeout_s, heartbeat_timeout_s, join_timeout_s;

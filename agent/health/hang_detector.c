@@ -7,9 +7,11 @@
 #include <string.h>
 
 enum {
-    STEPS_KEPT = 15,    /* durations of which the median step is taken */
-    AWAY_BEATS = 3,     /* a longer gap between two ticks: this process was paused */
-    NODE_AWAY_BEATS = 3 /* a pod that is not heard for longer is away */
+    STEPS_KEPT = 15,     /* durations of which the median step is taken */
+    LATE_BEATS = 2,      /* a report may be so old, and some more be lost around a pause */
+    AWAY_BEATS = 3,      /* a longer gap between two ticks: this process was paused */
+    NODE_AWAY_BEATS = 3, /* a pod that is not heard for longer is away */
+    PAUSE_BEATS = 15     /* of a pause so much may have been a rank's own */
 };
 
 /* What a phase allows. */
@@ -32,6 +34,7 @@ struct rank {
     bool is_known;
     bool is_heard, has_changed; /* since the last tick */
     int64_t still_ms;           /* heard all the time, and the report is the same */
+    int64_t before_ms;          /* likewise, before a pause since when still_ms counts */
     int64_t silent_ms;          /* not heard, while another of its pod is */
     int64_t away_ms;            /* not heard, whoever else is */
 };
@@ -100,14 +103,15 @@ int64_t hang_detector_bound_ms(const struct hang_detector *d, enum rank_phase ph
     if (d->longest_ms[phase] * a->times > allowed_ms)
         allowed_ms = d->longest_ms[phase] * a->times;
     int64_t beyond_ms = (int64_t)(3 * d->median_ms);
-    return allowed_ms + (beyond_ms > 2000 ? beyond_ms : 2000);
+    return allowed_ms + (beyond_ms > 2000 ? beyond_ms : 2000) + LATE_BEATS * d->beat_ms;
 }
 
 /* The rank has made progress again. */
 static void learn(struct hang_detector *d, const struct rank *r)
 {
-    if (!rank_report_is_in_collective(&r->report) && r->still_ms > d->longest_ms[r->report.phase])
-        d->longest_ms[r->report.phase] = r->still_ms;
+    int64_t still_ms = r->before_ms + r->still_ms;
+    if (!rank_report_is_in_collective(&r->report) && still_ms > d->longest_ms[r->report.phase])
+        d->longest_ms[r->report.phase] = still_ms;
 }
 
 /* The durations of the steps of the rank that is furthest: all others are about there. */
@@ -143,11 +147,19 @@ void hang_detector_hear(struct hang_detector *d, int rank, const struct rank_rep
     if (!r->is_known || !is_same(&r->report, report)) {
         learn(d, r);
         r->has_changed = true;
-        r->still_ms = 0;
+        r->still_ms = r->before_ms = 0;
     }
     r->is_known = r->is_heard = true;
     r->report = *report;
     d->passed |= report->passed;
+}
+
+void hang_detector_drop(struct hang_detector *d, int rank)
+{
+    assert(rank >= 0 && rank < d->ranks);
+    d->rank[rank] = (struct rank){.is_known = false};
+    if (d->hung == rank)
+        d->hung = -1;
 }
 
 static bool hears_node(const struct hang_detector *d, int node)
@@ -156,6 +168,13 @@ static bool hears_node(const struct hang_detector *d, int node)
         if (d->rank[i].is_heard && d->rank[i].report.node == node)
             return true;
     return false;
+}
+
+/* A pause of so long: what was counted before says nothing of what comes. */
+static void begin_anew(struct rank *r, int64_t paused_ms)
+{
+    r->before_ms += r->still_ms + paused_ms;
+    r->still_ms = r->silent_ms = 0;
 }
 
 static void count(struct hang_detector *d, struct rank *r, int64_t passed_ms)
@@ -167,7 +186,7 @@ static void count(struct hang_detector *d, struct rank *r, int64_t passed_ms)
         r->silent_ms += passed_ms;
         r->away_ms = 0;
     } else if ((r->away_ms += passed_ms) > NODE_AWAY_BEATS * d->beat_ms) {
-        r->still_ms = r->silent_ms = 0; /* what its ranks do begins anew when it comes back */
+        begin_anew(r, passed_ms); /* what its ranks do, when it comes back */
     }
 }
 
@@ -223,13 +242,6 @@ static void describe(const struct hang_detector *d, int rank, struct hang_verdic
     }
 }
 
-/* What a report says that came before this process was paused is old: all begins anew. */
-static void forget(struct hang_detector *d)
-{
-    for (int i = 0; i < d->ranks; i++)
-        d->rank[i].still_ms = d->rank[i].silent_ms = d->rank[i].away_ms = 0;
-}
-
 enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
                                   struct hang_verdict *ret_verdict)
 {
@@ -245,8 +257,8 @@ enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
         count(d, &d->rank[i], passed_ms);
     for (int i = 0; i < d->ranks; i++)
         d->rank[i].is_heard = d->rank[i].has_changed = false;
-    if (was_away)
-        forget(d);
+    for (int i = 0; i < d->ranks && was_away; i++)
+        begin_anew(&d->rank[i], PAUSE_BEATS * d->beat_ms);
     if (goes_on) {
         describe(d, d->hung, ret_verdict);
         d->hung = -1;

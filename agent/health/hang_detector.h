@@ -36,6 +36,9 @@ void hang_detector_close(struct hang_detector *detector); /* NULL-safe */
 /* A report has come. */
 void hang_detector_hear(struct hang_detector *detector, int rank, const struct rank_report *report);
 
+/* The rank has left: it is not heard any more, and that is as it should be. */
+void hang_detector_drop(struct hang_detector *detector, int rank);
+
 enum hang_news { HANG_NONE, HANG_FOUND, HANG_OVER };
 /* Once a beat. HANG_FOUND: *ret_verdict is a rank that hangs. It is told once; until it goes on
  * (HANG_OVER, likewise once) no other is. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ struct report {
     struct report_setting setting;
     bool own_lines; /* the tutorial's; false: telemetry prints its own */
     struct progress *progress;
-    struct telemetry *telemetry; /* NULL before the run has begun */
+    struct telemetry *telemetry;  /* NULL before the run has begun */
+    pthread_mutex_t health_mutex; /* guards the next */
+    struct telemetry *health_to;  /* the telemetry, while it is open */
     bool predicts_tokens, on_gpu;
     int64_t begin_us; /* when the trainer was about to be opened */
     int64_t loop_begin_us, progress_us;
@@ -66,6 +69,22 @@ static void print_data(const struct report *r, const struct trainer_facts *f)
     print(r, &line);
 }
 
+/* Health comes from another thread. */
+static void set_health_to(struct report *r, struct telemetry *telemetry)
+{
+    pthread_mutex_lock(&r->health_mutex);
+    r->health_to = telemetry;
+    pthread_mutex_unlock(&r->health_mutex);
+}
+
+void report_health(struct report *r, const struct telemetry_health *health)
+{
+    pthread_mutex_lock(&r->health_mutex);
+    if (r->health_to)
+        telemetry_health(r->health_to, health);
+    pthread_mutex_unlock(&r->health_mutex);
+}
+
 static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
 {
     struct report *r = ctx;
@@ -76,7 +95,9 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     r->on_gpu = strcmp(f->device, "cpu") != 0;
     r->step_end_us = r->setting.steady_us();
     print_data(r, f);
-    return telemetry_open(&r->telemetry, &setting, err);
+    int result = telemetry_open(&r->telemetry, &setting, err);
+    set_health_to(r, r->telemetry);
+    return result;
 }
 
 static void on_event(void *ctx, enum run_event event, const char *path, int64_t epoch)
@@ -344,6 +365,7 @@ struct report *report_open(const struct report_setting *setting)
     r->own_lines = setting->config->value.logging.style == STYLE_NONE;
     r->progress = progress_open(setting->progress_socket);
     r->begin_us = setting->steady_us();
+    pthread_mutex_init(&r->health_mutex, NULL);
     return r;
 }
 
@@ -357,7 +379,9 @@ void report_close(struct report *r)
 {
     if (!r)
         return;
+    set_health_to(r, NULL);
     telemetry_close(r->telemetry);
+    pthread_mutex_destroy(&r->health_mutex);
     progress_close(r->progress);
     free(r);
 }

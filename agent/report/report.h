@@ -6,6 +6,7 @@
 
 #include "agent/config/config.h"
 #include "agent/nn/module.h"
+#include "agent/telemetry/telemetry.h"
 #include "agent/telemetry/trainjob_status.h"
 #include "agent/trainer/trainer.h"
 
@@ -33,6 +34,9 @@ void report_close(struct report *report); /* NULL-safe */
 
 /* For trainer_open; stop_requested is the caller's to fill in. */
 struct trainer_listener report_listener(struct report *report);
+
+/* What rank 0 knows of all ranks, for telemetry. From any thread, until report_close(). */
+void report_health(struct report *report, const struct telemetry_health *health);
 
 /* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak
  * memory. */

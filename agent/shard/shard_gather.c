@@ -73,6 +73,12 @@ static void bind_values(const struct shard *shard, struct unit *u)
     }
 }
 
+void shard_name_unit(struct comm *comm, const struct unit *u)
+{
+    if (comm)
+        comm->unit = u ? module_label(u->view.module) : NULL;
+}
+
 void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
                          int64_t count)
 {
@@ -109,8 +115,10 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     shard_order(shard, shard->transfer, shard->compute);
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});
+    shard_name_unit(shard->group, u);
     shard_gather_slices(shard, shard->config.param_dtype, u->unsharded, u->compute_shard,
                         u->layout->shard_count);
+    shard_name_unit(shard->group, NULL);
     stream_range_end(shard->transfer);
     event_record(u->gathered, shard->transfer);
     bind_values(shard, u);

@@ -77,6 +77,9 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
 
 /* ---- shard_gather.c ---- */
 
+/* What is queued next on the communicator moves the unit's tensors; NULL: no unit's. comm NULL:
+ * there is none. */
+void shard_name_unit(struct comm *comm, const struct unit *u);
 /* Queues a gather of `count` elements of each rank's slice into `all`, on compute's device. */
 void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const void *slice,
                          int64_t count);

@@ -183,10 +183,14 @@ void shard_reduce(struct shard *shard, struct unit *u)
     u->pending = false;
     shard_order(shard, shard->reduces, shard->compute);
     begin_range(shard, u);
+    shard_name_unit(shard->reducer, u);
+    shard_name_unit(shard->replicas, u);
     if (shard->packed)
         reduce_packed(shard, u);
     else
         reduce_whole(shard, u);
+    shard_name_unit(shard->reducer, NULL);
+    shard_name_unit(shard->replicas, NULL);
     stream_range_end(shard->reduces);
     u->accumulated = true;
     event_record(u->reduced, shard->reduces);

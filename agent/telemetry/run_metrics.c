@@ -225,3 +225,19 @@ void run_metrics_print(const struct run_state *s, int64_t resident_bytes, struct
     add_families(s, out);
     add_process(s, resident_bytes, out);
 }
+
+static void add_job_gauge(const struct run_facts *f, const char *name, const char *help, int value,
+                          struct str *out)
+{
+    exposition_head(name, help, "gauge", out);
+    add_sample(f, OF_JOB, name, "", value, out);
+}
+
+void run_metrics_print_health(const struct run_facts *f, int hung, int straggling, struct str *out)
+{
+    add_job_gauge(f, "fsdp_hung_ranks", "Ranks that make no progress while others wait for them.",
+                  hung, out);
+    add_job_gauge(f, "fsdp_straggling_ranks",
+                  "Ranks whose forward and backward take more than 1.3 times the median rank's.",
+                  straggling, out);
+}

@@ -17,10 +17,11 @@ enum { PAGE_MAX_BYTES = 1 << 20 };
 
 struct run_server {
     struct httpd *httpd;
-    struct str text;          /* of the page or message that is being written */
-    pthread_mutex_t lock;     /* of the two below */
-    struct str run_metrics;   /* as published last */
-    struct str other_metrics; /* of others, behind them */
+    struct str text;                            /* of the page or message that is being written */
+    pthread_mutex_t lock;                       /* of those below */
+    struct str run_metrics;                     /* as published last */
+    struct str other_metrics[RUN_SERVER_PARTS]; /* of others, behind them */
+    struct str status, ranks; /* the run's object, and what others tell of all ranks; "": nothing */
 };
 
 static void publish(struct run_server *s, const char *path, const char *type)
@@ -39,20 +40,45 @@ static void set_metrics(struct run_server *s, struct str *part, const char *text
     str_clear(part);
     str_add_bytes(part, text, bytes);
     str_add_bytes(&page, str_text(&s->run_metrics), s->run_metrics.length);
-    str_add_bytes(&page, str_text(&s->other_metrics), s->other_metrics.length);
+    for (int i = 0; i < RUN_SERVER_PARTS; i++)
+        str_add_bytes(&page, str_text(&s->other_metrics[i]), s->other_metrics[i].length);
     httpd_publish(s->httpd, "/metrics", 200, EXPOSITION_CONTENT_TYPE, str_text(&page), page.length);
     pthread_mutex_unlock(&s->lock);
 }
 
-void run_server_add_metrics(struct run_server *s, const char *text, size_t bytes)
+void run_server_add_metrics(struct run_server *s, enum run_server_part part, const char *text,
+                            size_t bytes)
 {
-    set_metrics(s, &s->other_metrics, text, bytes);
+    set_metrics(s, &s->other_metrics[part], text, bytes);
+}
+
+/* The same of the page of the status. */
+static void set_status(struct run_server *s, struct str *part, const char *text)
+{
+    auto_str struct str page;
+    str_init(&page, 2 * PAGE_MAX_BYTES);
+    pthread_mutex_lock(&s->lock);
+    str_clear(part);
+    str_add(part, text);
+    str_add(&page, str_text(&s->status));
+    if (s->ranks.length > 0 && page.length > 2) {
+        page.length -= 2; /* "}\n": the ranks are one more member of the object */
+        str_printf(&page, ",\"ranks\":%s}\n", str_text(&s->ranks));
+    }
+    httpd_publish(s->httpd, "/status", 200, "application/json", str_text(&page), page.length);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void run_server_add_ranks(struct run_server *s, const char *json)
+{
+    set_status(s, &s->ranks, json);
 }
 
 void run_server_publish(struct run_server *s, const struct run_state *state)
 {
     status_json(state, &s->text);
-    publish(s, "/status", "application/json");
+    set_status(s, &s->status, str_text(&s->text));
+    str_clear(&s->text);
     run_metrics_print(state, resident_bytes(), &s->text);
     set_metrics(s, &s->run_metrics, str_text(&s->text), s->text.length);
     str_clear(&s->text);
@@ -71,7 +97,10 @@ int run_server_open(struct run_server **ret_server, const char *host, int port,
     pthread_mutex_init(&s->lock, NULL);
     str_init(&s->text, PAGE_MAX_BYTES);
     str_init(&s->run_metrics, PAGE_MAX_BYTES);
-    str_init(&s->other_metrics, PAGE_MAX_BYTES);
+    for (int i = 0; i < RUN_SERVER_PARTS; i++)
+        str_init(&s->other_metrics[i], PAGE_MAX_BYTES);
+    str_init(&s->status, PAGE_MAX_BYTES);
+    str_init(&s->ranks, PAGE_MAX_BYTES);
     httpd_local_names_only(httpd);
     httpd_stream(httpd, STEPS_PATH);
     run_server_publish(s, state);
@@ -90,7 +119,10 @@ void run_server_close(struct run_server *s)
     pthread_mutex_destroy(&s->lock);
     str_free(&s->text);
     str_free(&s->run_metrics);
-    str_free(&s->other_metrics);
+    for (int i = 0; i < RUN_SERVER_PARTS; i++)
+        str_free(&s->other_metrics[i]);
+    str_free(&s->status);
+    str_free(&s->ranks);
     free(s);
 }
 

@@ -20,8 +20,13 @@ int run_server_port(const struct run_server *server);
 
 /* Renews the pages. */
 void run_server_publish(struct run_server *server, const struct run_state *state);
-/* What /metrics has behind the run's own, from now on. Copies; from any thread. */
-void run_server_add_metrics(struct run_server *server, const char *text, size_t bytes);
+/* What /metrics has behind the run's own, from now on: of each part what came last. Copies; from
+ * any thread. */
+enum run_server_part { RUN_SERVER_GPUS, RUN_SERVER_HEALTH, RUN_SERVER_PARTS };
+void run_server_add_metrics(struct run_server *server, enum run_server_part part, const char *text,
+                            size_t bytes);
+/* What /status tells of all ranks, from now on; also when the loop stands still. Likewise. */
+void run_server_add_ranks(struct run_server *server, const char *json);
 /* Sends the event's object to whoever listens. */
 void run_server_push(struct run_server *server, enum field_event event,
                      const struct run_state *state);

@@ -4,6 +4,7 @@
 #include "agent/telemetry/csv.h"
 #include "agent/telemetry/gpu_poller.h"
 #include "agent/telemetry/json_row.h"
+#include "agent/telemetry/run_metrics.h"
 #include "agent/telemetry/run_server.h"
 #include "agent/telemetry/tensorboard.h"
 #include "agent/telemetry/wandb.h"
@@ -140,7 +141,7 @@ static int open_files(struct telemetry *t, struct error *err)
 static void add_gpu_page(void *ctx, const char *text, size_t bytes)
 {
     struct telemetry *t = ctx;
-    run_server_add_metrics(t->server, text, bytes);
+    run_server_add_metrics(t->server, RUN_SERVER_GPUS, text, bytes);
 }
 
 /* Of all GPUs that the pod sees. Without them the run is served all the same. */
@@ -265,6 +266,17 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
         telemetry_event(t, &done);
     write_rows(t, FIELD_SAVE, save->failed ? NULL : save->path);
     serve(t, FIELD_SAVE);
+}
+
+void telemetry_health(struct telemetry *t, const struct telemetry_health *health)
+{
+    auto_str struct str metrics;
+    str_init(&metrics, TEXT_MAX_BYTES);
+    if (!t->server)
+        return;
+    run_metrics_print_health(&t->setting.facts, health->hung, health->straggling, &metrics);
+    run_server_add_metrics(t->server, RUN_SERVER_HEALTH, str_text(&metrics), metrics.length);
+    run_server_add_ranks(t->server, health->ranks_json);
 }
 
 /* ---- life cycle ---- */

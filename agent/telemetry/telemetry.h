@@ -63,6 +63,13 @@ void telemetry_step(struct telemetry *telemetry, const struct run_numbers *numbe
 void telemetry_eval(struct telemetry *telemetry, const struct run_eval *eval);
 void telemetry_checkpoint(struct telemetry *telemetry, const struct run_save *save);
 
+/* What rank 0 knows of all ranks. Copies. From any thread, also while the loop stands still. */
+struct telemetry_health {
+    const char *ranks_json; /* an array, an object for each */
+    int hung, straggling;   /* so many ranks */
+};
+void telemetry_health(struct telemetry *telemetry, const struct telemetry_health *health);
+
 /* The port it serves at; 0: none. */
 int telemetry_port(const struct telemetry *telemetry);
 #endif

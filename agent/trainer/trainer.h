@@ -7,6 +7,7 @@
 
 #include "agent/comm/comm.h"
 #include "agent/config/config.h"
+#include "agent/health/activity.h"
 #include "agent/models/model.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
@@ -93,9 +94,11 @@ struct rank_env {
     void (*stuck)(void); /* see struct watchdog_options, as all three; NULL: none */
     void (*alive)(void *ctx, int64_t wait_ms);
     void *alive_ctx;
-    int local_rank;           /* on this node: which of its GPUs */
-    int local_size;           /* ranks on this node: HYBRID's default group */
-    int threads;              /* CPU threads per op */
+    struct activity *activity;            /* where to note what the rank does; NULL: nowhere */
+    struct collective_progress *progress; /* likewise, for NCCL's collectives */
+    int local_rank;                       /* on this node: which of its GPUs */
+    int local_size;                       /* ranks on this node: HYBRID's default group */
+    int threads;                          /* CPU threads per op */
     int memory_fd;            /* memory that outlives this rank (rank_memory.h); 0: none */
     int64_t (*now_us)(void);  /* measures what checkpoints in memory cost; NULL without memory_fd */
     bool restarted;           /* this rank is known to have been started before (auto_resume) */

@@ -50,6 +50,7 @@ static int mean_loss(struct trainer *t, const double own[3], const double total[
 int trainer_evaluate(struct trainer *t, struct error *err)
 {
     double epoch_sums[3], total[3], own[MODEL_MAX_SUMS];
+    enum rank_phase before = activity_enter(t->env.activity, RANK_EVALUATION);
     t->listener->test_begins(t->listener->ctx);
     profiler_phase(t->profiler, "evaluation");
     /* The epoch's sums so far are set aside: evaluation uses the same memory, and gives them
@@ -77,5 +78,6 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     step_totals_set_share(&t->totals, epoch_sums);
     t->listener->test(t->listener->ctx, &score);
     t->evaluated_step = t->cursor.position.step;
+    activity_enter(t->env.activity, before);
     return 0;
 }

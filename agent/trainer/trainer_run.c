@@ -22,6 +22,22 @@ static bool is_eval_step(const struct trainer *t, int64_t samples)
            t->cursor.position.epoch_samples < t->cursor.train->samples;
 }
 
+static int save(struct trainer *t, enum save_when when, struct error *err)
+{
+    enum rank_phase before = activity_enter(t->env.activity, RANK_SAVE);
+    int result = checkpointer_save(&t->checkpointer, when, err);
+    activity_enter(t->env.activity, before);
+    return result;
+}
+
+static int end_save(struct trainer *t, struct error *err)
+{
+    enum rank_phase before = activity_enter(t->env.activity, RANK_SAVE);
+    int result = checkpointer_end_save(&t->checkpointer, err);
+    activity_enter(t->env.activity, before);
+    return result;
+}
+
 /* Whether any rank wants to stop; and the end of a save that has ended on all of them. */
 static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *err)
 {
@@ -39,7 +55,7 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
         if (step_totals_sum(&t->totals, &ended, err))
             return -1;
     }
-    return ended >= t->world->size ? checkpointer_end_save(&t->checkpointer, err) : 0;
+    return ended >= t->world->size ? end_save(t, err) : 0;
 }
 
 /* samples: of the epoch, before the step. */
@@ -57,11 +73,11 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
     bool is_due = every > 0 && t->cursor.position.step % every == 0;
     t->save_is_due = is_due && data_cursor_epoch_done(&t->cursor) &&
                      !stop; /* it is the epoch's end: run_epochs */
-    if (is_due && !t->save_is_due && checkpointer_save(&t->checkpointer, SAVE_BESIDE, err))
+    if (is_due && !t->save_is_due && save(t, SAVE_BESIDE, err))
         return -1;
     if (!stop)
         return 0;
-    if (t->config->checkpoint.save_on_signal && checkpointer_save(&t->checkpointer, SAVE_LAST, err))
+    if (t->config->checkpoint.save_on_signal && save(t, SAVE_LAST, err))
         return -1;
     error_set(err, ERR_CANCELLED, "stopped at step %lld as asked",
               (long long)t->cursor.position.step);
@@ -77,6 +93,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     struct memory_use memory;
     device_memory_use(t->device, &memory);
     int64_t begin_bytes = memory.current_total_bytes;
+    activity_enter(t->env.activity, RANK_DATA);
     if (data_cursor_begin_epoch(&t->cursor, err))
         return -1;
     t->totals.host->totals[TOTAL_TARGETS] = (double)NAN; /* what was fetched is forgotten */
@@ -89,8 +106,10 @@ static int run_epoch(struct trainer *t, struct error *err)
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)
             profiler_phase(t->profiler, "data");
+        activity_enter(t->env.activity, RANK_DATA);
         if (batch_source_next(source, group, &fetched, err))
             return -1;
+        activity_enter(t->env.activity, RANK_STEP);
         if (fetched.notice)
             t->listener->notice(t->listener->ctx, fetched.notice);
         int64_t samples = t->cursor.position.epoch_samples;
@@ -139,7 +158,7 @@ static int run_epochs(struct trainer *t, struct error *err)
         /* max_steps or a part came first: the position stays within the epoch, and so
          * do its sums. */
         bool over = data_cursor_epoch_done(&t->cursor);
-        if (!over && checkpointer_save(&t->checkpointer, SAVE_NOW, err))
+        if (!over && save(t, SAVE_NOW, err))
             return -1;
         bool scores = t->cursor.test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH) &&
                       t->evaluated_step != t->cursor.position.step;
@@ -151,10 +170,10 @@ static int run_epochs(struct trainer *t, struct error *err)
         step_totals_set(&t->totals, 0, 0, 0);
         bool saves = t->config->checkpoint.save_steps == 0 || t->save_is_due;
         t->save_is_due = false;
-        if (saves && checkpointer_save(&t->checkpointer, SAVE_BESIDE, err))
+        if (saves && save(t, SAVE_BESIDE, err))
             return -1;
     }
-    return checkpointer_save(&t->checkpointer, SAVE_LAST, err);
+    return save(t, SAVE_LAST, err);
 }
 
 int trainer_run(struct trainer *t, struct error *err)

@@ -181,6 +181,8 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
     shard_add_traffic(t->shard, &numbers.traffic);
     count_micro_batches(t, &numbers);
     phases_take(t->phases, numbers.phase_s);
+    activity_step(t->env.activity, numbers.step,
+                  numbers.phase_s[PHASE_FORWARD] + numbers.phase_s[PHASE_BACKWARD]);
     t->listener->step(t->listener->ctx, &numbers);
     trainer_log_memory(t);
 }
@@ -193,7 +195,9 @@ static void fetch_ahead(struct trainer *t)
         t->listener->stop_requested(t->listener->ctx))
         return;
     profiler_phase(t->profiler, "data");
+    activity_enter(t->env.activity, RANK_DATA);
     batch_source_fetch_ahead(t->cursor.train, t->config->optimizer.gradient_accumulation_steps);
+    activity_enter(t->env.activity, RANK_STEP);
 }
 
 int trainer_step(struct trainer *t, const struct step_batches *fetched, struct error *err)

@@ -96,7 +96,7 @@ static void inject(struct job *j)
 {
     j->is_due = false;
     j->victim = one_of(j, j->ranks);
-    j->hang_s = j->begin_s;
+    j->hang_s = j->t;
     j->busy_until[j->victim] = 1e300;
     if (j->kind == HANG_SILENT)
         j->silent_until[j->victim] = 1e300;

@@ -1,0 +1,10 @@
+/* What is done about a rank that hangs (runtime.hang_action). */
+#ifndef SHOAL_AGENT_HEALTH_HANG_ACTION_H
+#define SHOAL_AGENT_HEALTH_HANG_ACTION_H
+
+enum hang_action {
+    HANG_REPORT,  /* it is named, and writes its stacks */
+    HANG_RESTART, /* then it is killed, so that all ranks start again */
+    HANG_IGNORE,  /* nobody looks for one */
+};
+#endif

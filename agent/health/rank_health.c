@@ -1,0 +1,300 @@
+#include "agent/health/rank_health.h"
+
+#include "agent/health/hang_detector.h"
+#include "agent/health/rank_table.h"
+#include "agent/health/straggler.h"
+#include "agent/launch/thread_stacks.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 4096, STACKS_BYTES = 64 * 1024 };
+
+struct rank_health {
+    struct rank_health_setting setting;
+    struct activity activity;
+    struct collective_progress progress;
+    /* Rank 0's, of the rendezvous's server thread; else NULL: */
+    struct hang_detector *detector;
+    struct stragglers *stragglers;
+    struct rank_row *rows;              /* [ranks] */
+    const struct rank_report **reports; /* [ranks] */
+    struct str json;
+    pthread_mutex_t show_mutex; /* guards the two below */
+    void (*show)(void *ctx, const struct rank_health_view *view);
+    void *show_ctx;
+};
+
+/* ---- in every rank ---- */
+
+static void tell(void *ctx, char place[STORE_KEY_MAX], char text[STORE_VALUE_MAX])
+{
+    struct rank_health *h = ctx;
+    struct rank_report report;
+    struct collective_place at = collective_progress_read(&h->progress);
+    activity_read(&h->activity, &report);
+    report.entered = at.entered;
+    report.ended = at.ended;
+    report.node = h->setting.node;
+    report.pid = (int)getpid();
+    snprintf(report.op, sizeof report.op, "%s", at.op);
+    snprintf(report.unit, sizeof report.unit, "%s", at.unit);
+    rank_report_write(&report, text, STORE_VALUE_MAX);
+    rank_place_write(h->setting.host, h->setting.pod, place, STORE_KEY_MAX);
+}
+
+static void look_from_outside(const struct rendezvous_inspection *i)
+{
+    auto_str struct str text;
+    str_init(&text, STACKS_BYTES);
+    thread_stacks_describe(i->pid, &text);
+    /* Not through the log, whose lines are shorter. */
+    dprintf(STDERR_FILENO, "shoal-agent: rank %d, process %d, as the kernel shows it:\n%s", i->rank,
+            i->pid, text.length > 0 ? str_text(&text) : "  it is not there\n");
+}
+
+static void inspect(void *ctx, const struct rendezvous_inspection *i)
+{
+    const struct rank_health *h = ctx;
+    bool is_self = i->rank == h->setting.rank;
+    if (is_self)
+        thread_stacks_print(i->rank);
+    else
+        look_from_outside(i);
+    if (!i->ends)
+        return;
+    log_error("rank %d is killed, so that all ranks start again (runtime.hang_action=restart): %s",
+              i->rank, i->why);
+    /* What hangs does not end by itself; SIGKILL also ends what is stopped. */
+    kill(is_self ? getpid() : (pid_t)i->pid, SIGKILL);
+}
+
+/* ---- on rank 0 ---- */
+
+static void hear(void *ctx, int rank, const char *place, const char *text)
+{
+    struct rank_health *h = ctx;
+    struct rank_report report;
+    struct error ignored; /* a rank that has nothing to tell yet */
+    if (rank_report_read(text, &report, &ignored))
+        return;
+    rank_place_read(place, &h->rows[rank].place);
+    hang_detector_hear(h->detector, rank, &report);
+}
+
+static void leave(void *ctx, int rank)
+{
+    struct rank_health *h = ctx;
+    hang_detector_drop(h->detector, rank);
+}
+
+static void add_rank(const struct rank_health *h, int rank, struct str *out)
+{
+    const struct rank_report *r = hang_detector_report(h->detector, rank);
+    const struct rank_place *at = &h->rows[rank].place;
+    str_printf(out, "rank %d (", rank);
+    if (at->pod[0])
+        str_printf(out, "pod %s, ", at->pod);
+    if (at->host[0])
+        str_printf(out, "host %s, ", at->host);
+    str_printf(out, "process %d)", r->pid);
+}
+
+static void add_collective(const struct rank_report *r, struct str *out)
+{
+    if (r->entered == 0) {
+        str_add(out, "none");
+        return;
+    }
+    str_printf(out, "%" PRIu64 ", %s", r->entered, r->op);
+    if (r->unit[0])
+        str_printf(out, " of %s", r->unit);
+}
+
+/* "hangs in phase data at step 12: no progress for 34 s, where 32 s are allowed; ..." */
+static void describe_hang(const struct rank_health *h, const struct hang_verdict *v,
+                          struct str *out)
+{
+    const struct rank_report *r = hang_detector_report(h->detector, v->rank);
+    str_printf(out,
+               "hangs in phase %s at step %" PRId64 ": %s for %.0f s, where %.0f s are allowed",
+               rank_phase_name(r->phase), r->step, v->is_silent ? "no sign of life" : "no progress",
+               (double)v->still_ms / 1000, (double)v->bound_ms / 1000);
+    str_add(out, "; its last collective: ");
+    add_collective(r, out);
+    if (v->waiting == 0)
+        return;
+    str_printf(out, "; %d rank%s in collective ", v->waiting,
+               v->waiting == 1 ? " waits" : "s wait");
+    add_collective(hang_detector_report(h->detector, v->waiting_first), out);
+}
+
+/* A rank of the same pod that is well. */
+static int find_witness(const struct rank_health *h, const struct hang_verdict *v)
+{
+    int node = hang_detector_report(h->detector, v->rank)->node;
+    for (int i = 0; v->is_silent && i < h->setting.ranks; i++) {
+        const struct rank_report *r = hang_detector_report(h->detector, i);
+        if (i != v->rank && r && r->node == node && hang_detector_still_ms(h->detector, i) == 0)
+            return i;
+    }
+    for (int i = 0; v->is_silent && i < h->setting.ranks; i++) {
+        const struct rank_report *r = hang_detector_report(h->detector, i);
+        if (i != v->rank && r && r->node == node)
+            return i;
+    }
+    return -1;
+}
+
+static void tell_hang(const struct rank_health *h, const struct hang_verdict *v,
+                      struct rendezvous_inspection *ret)
+{
+    auto_str struct str who, how;
+    str_init(&who, LINE_BYTES);
+    str_init(&how, LINE_BYTES);
+    add_rank(h, v->rank, &who);
+    describe_hang(h, v, &how);
+    log_warning("%s %s", str_text(&who), str_text(&how));
+    *ret = (struct rendezvous_inspection){
+        .rank = v->rank,
+        .witness = find_witness(h, v),
+        .pid = hang_detector_report(h->detector, v->rank)->pid,
+        .ends = h->setting.hang_action == HANG_RESTART,
+    };
+    snprintf(ret->why, sizeof ret->why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
+}
+
+static void tell_end(const struct rank_health *h, const struct hang_verdict *v)
+{
+    auto_str struct str who;
+    str_init(&who, LINE_BYTES);
+    if (!hang_detector_report(h->detector, v->rank))
+        return;
+    add_rank(h, v->rank, &who);
+    log_info("%s goes on", str_text(&who));
+}
+
+static void tell_stragglers(struct rank_health *h, int64_t now_ms)
+{
+    for (int i = 0; i < h->setting.ranks; i++)
+        h->reports[i] = hang_detector_report(h->detector, i);
+    if (!stragglers_tick(h->stragglers, h->reports, now_ms))
+        return;
+    for (int i = 0; i < h->setting.ranks; i++) {
+        auto_str struct str who;
+        str_init(&who, LINE_BYTES);
+        if (!straggler_is_news(h->stragglers, i))
+            continue;
+        add_rank(h, i, &who);
+        log_warning("%s is a straggler: its own forward and backward take %.2f times the median "
+                    "rank's, in %d windows of %d s running; all ranks wait for it",
+                    str_text(&who), straggler_ratio(h->stragglers, i), STRAGGLER_WINDOWS,
+                    STRAGGLER_WINDOW_MS / 1000);
+    }
+}
+
+static void show(struct rank_health *h)
+{
+    int hung = hang_detector_hung(h->detector);
+    struct rank_health_view view = {.hung = hung >= 0};
+    for (int i = 0; i < h->setting.ranks; i++) {
+        struct rank_row *row = &h->rows[i];
+        bool is_slow = straggler_is_slow(h->stragglers, i);
+        row->report = hang_detector_report(h->detector, i);
+        row->still_s = (double)hang_detector_still_ms(h->detector, i) / 1000;
+        row->compute_ratio = straggler_ratio(h->stragglers, i);
+        row->state = i == hung ? RANK_IS_HUNG : is_slow ? RANK_IS_STRAGGLING : RANK_IS_WELL;
+        view.straggling += is_slow;
+    }
+    pthread_mutex_lock(&h->show_mutex);
+    if (h->show) {
+        str_clear(&h->json);
+        rank_table_json(h->rows, h->setting.ranks, &h->json);
+        view.ranks_json = str_text(&h->json);
+        h->show(h->show_ctx, &view);
+    }
+    pthread_mutex_unlock(&h->show_mutex);
+}
+
+static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)
+{
+    struct rank_health *h = ctx;
+    int64_t now_ms = h->setting.steady_ms();
+    struct hang_verdict verdict;
+    enum hang_news news = hang_detector_tick(h->detector, now_ms, &verdict);
+    if (news == HANG_FOUND)
+        tell_hang(h, &verdict, ret_inspection);
+    if (news == HANG_OVER)
+        tell_end(h, &verdict);
+    tell_stragglers(h, now_ms);
+    show(h);
+    return news == HANG_FOUND;
+}
+
+/* ---- life cycle ---- */
+
+struct rank_health *rank_health_open(const struct rank_health_setting *setting)
+{
+    struct rank_health *h = xcalloc(1, sizeof *h);
+    h->setting = *setting;
+    activity_init(&h->activity);
+    collective_progress_init(&h->progress);
+    pthread_mutex_init(&h->show_mutex, NULL);
+    if (setting->rank != 0 || setting->hang_action == HANG_IGNORE)
+        return h;
+    h->detector = hang_detector_open(setting->ranks, setting->beat_ms);
+    h->stragglers = stragglers_open(setting->ranks);
+    h->rows = xcalloc((size_t)setting->ranks, sizeof *h->rows);
+    h->reports = xcalloc((size_t)setting->ranks, sizeof *h->reports);
+    str_init(&h->json, RANK_TABLE_BYTES);
+    return h;
+}
+
+void rank_health_close(struct rank_health *h)
+{
+    if (!h)
+        return;
+    activity_destroy(&h->activity);
+    collective_progress_destroy(&h->progress);
+    pthread_mutex_destroy(&h->show_mutex);
+    if (h->detector)
+        str_free(&h->json);
+    hang_detector_close(h->detector);
+    stragglers_close(h->stragglers);
+    free(h->rows);
+    free(h->reports);
+    free(h);
+}
+
+struct activity *rank_health_activity(struct rank_health *h)
+{
+    return &h->activity;
+}
+
+struct collective_progress *rank_health_progress(struct rank_health *h)
+{
+    return &h->progress;
+}
+
+struct rendezvous_health rank_health_rendezvous(struct rank_health *h)
+{
+    struct rendezvous_health functions = {.ctx = h, .tell = tell, .inspect = inspect};
+    if (h->detector)
+        functions.hear = hear, functions.leave = leave, functions.tick = tick;
+    return functions;
+}
+
+void rank_health_show_to(struct rank_health *h,
+                         void (*show_fn)(void *ctx, const struct rank_health_view *view), void *ctx)
+{
+    pthread_mutex_lock(&h->show_mutex);
+    h->show = show_fn;
+    h->show_ctx = ctx;
+    pthread_mutex_unlock(&h->show_mutex);
+}

@@ -1,0 +1,44 @@
+/* The health of a run's ranks. Every rank tells rank 0 each second what it does, in the heartbeats
+ * of the rendezvous. Rank 0 names the rank that hangs and those that are slow: in the log, once
+ * each, and to whoever shows the run's state. The rank that hangs is asked for its stacks, and
+ * ended if that is wanted. */
+#ifndef SHOAL_AGENT_HEALTH_RANK_HEALTH_H
+#define SHOAL_AGENT_HEALTH_RANK_HEALTH_H
+
+#include "agent/comm/collective_progress.h"
+#include "agent/comm/rendezvous_health.h"
+#include "agent/health/activity.h"
+#include "agent/health/hang_action.h"
+
+struct rank_health_setting {
+    int rank, ranks;
+    int node;                     /* the pod's number */
+    const char *host, *pod;       /* "": not known; outlive it */
+    enum hang_action hang_action; /* rank 0's counts */
+    int64_t beat_ms;
+    int64_t (*steady_ms)(void);
+};
+
+/* What rank 0 knows of all ranks. */
+struct rank_health_view {
+    const char *ranks_json; /* an array, an object for each rank that was heard */
+    int hung, straggling;   /* so many ranks */
+};
+
+struct rank_health;
+
+struct rank_health *rank_health_open(const struct rank_health_setting *setting);
+void rank_health_close(struct rank_health *health); /* NULL-safe; the rendezvous is closed */
+
+/* For the training loop and for what carries out collectives, to write. */
+struct activity *rank_health_activity(struct rank_health *health);
+struct collective_progress *rank_health_progress(struct rank_health *health);
+
+/* For rendezvous_open(). */
+struct rendezvous_health rank_health_rendezvous(struct rank_health *health);
+
+/* Rank 0's: `show` is called once a beat from now on, by a thread of the rendezvous; NULL: no more
+ * once this returns. */
+void rank_health_show_to(struct rank_health *health,
+                         void (*show)(void *ctx, const struct rank_health_view *view), void *ctx);
+#endif

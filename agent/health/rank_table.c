@@ -1,0 +1,61 @@
+#include "agent/health/rank_table.h"
+
+#include "base/json_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void rank_place_write(const char *host, const char *pod, char *text, int bytes)
+{
+    enum { MOST = RANK_PLACE_BYTES - 2 };
+    snprintf(text, (size_t)bytes, "%.*s/%.*s", MOST, host, MOST, pod);
+}
+
+void rank_place_read(const char *text, struct rank_place *ret)
+{
+    int host = (int)strcspn(text, "/");
+    const char *pod = text[host] ? text + host + 1 : "";
+    snprintf(ret->host, sizeof ret->host, "%.*s", host < RANK_PLACE_BYTES ? host : 0, text);
+    snprintf(ret->pod, sizeof ret->pod, "%.*s", RANK_PLACE_BYTES - 1, pod);
+}
+
+static void add_text(const char *name, const char *text, struct str *out)
+{
+    str_printf(out, ",\"%s\":", name);
+    json_text(text, out);
+}
+
+static void add_row(const struct rank_row *row, int rank, struct str *out)
+{
+    static const char *const states[] = {"running", "straggling", "hung"};
+    const struct rank_report *r = row->report;
+    str_printf(out, "{\"rank\":%d", rank);
+    add_text("host", row->place.host, out);
+    add_text("pod", row->place.pod, out);
+    add_text("state", states[row->state], out);
+    add_text("phase", rank_phase_name(r->phase), out);
+    str_printf(out, ",\"step\":%" PRId64 ",\"collective\":%" PRIu64, r->step, r->entered);
+    add_text("op", r->op, out);
+    add_text("unit", r->unit, out);
+    str_printf(out, ",\"waits\":%s,\"still_seconds\":%.1f",
+               rank_report_is_in_collective(r) ? "true" : "false", row->still_s);
+    if (row->compute_ratio > 0)
+        str_printf(out, ",\"compute_ratio\":%.2f", row->compute_ratio);
+    str_add(out, "}");
+}
+
+void rank_table_json(const struct rank_row rows[], int count, struct str *out)
+{
+    bool is_first = true;
+    str_add(out, "[");
+    for (int i = 0; i < count && i < RANK_TABLE_ROWS; i++) {
+        if (!rows[i].report)
+            continue;
+        if (!is_first)
+            str_add(out, ",");
+        is_first = false;
+        add_row(&rows[i], i, out);
+    }
+    str_add(out, "]");
+}

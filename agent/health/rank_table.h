@@ -1,0 +1,31 @@
+/* All ranks as they are shown: where each runs, what it does, whether it is well. Pure. */
+#ifndef SHOAL_AGENT_HEALTH_RANK_TABLE_H
+#define SHOAL_AGENT_HEALTH_RANK_TABLE_H
+
+#include "agent/health/rank_report.h"
+#include "base/str.h"
+
+enum { RANK_PLACE_BYTES = 48, RANK_TABLE_BYTES = 768 * 1024, RANK_TABLE_ROWS = 1024 };
+
+/* Where a rank runs; "": not known. Cut off at the end. */
+struct rank_place {
+    char host[RANK_PLACE_BYTES], pod[RANK_PLACE_BYTES];
+};
+
+/* As one text without blanks in the names. */
+void rank_place_write(const char *host, const char *pod, char *text, int bytes);
+void rank_place_read(const char *text, struct rank_place *ret_place);
+
+enum rank_state { RANK_IS_WELL, RANK_IS_STRAGGLING, RANK_IS_HUNG };
+
+struct rank_row {
+    struct rank_place place;
+    const struct rank_report *report; /* NULL: not heard */
+    double still_s;                   /* without progress so far */
+    double compute_ratio;             /* straggler_ratio() */
+    enum rank_state state;
+};
+
+/* An array with an object for each rank that was heard, of the first RANK_TABLE_ROWS. */
+void rank_table_json(const struct rank_row rows[], int count, struct str *out);
+#endif

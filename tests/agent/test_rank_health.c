@@ -1,0 +1,232 @@
+/* What ranks tell of themselves, and what rank 0 makes of it: texts, the table, slow ranks. */
+#include "agent/comm/collective_progress.h"
+#include "agent/health/activity.h"
+#include "agent/health/rank_table.h"
+#include "agent/health/straggler.h"
+#include "tests/support.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static void test_a_report_arrives_as_it_was_sent(void **state)
+{
+    (void)state;
+    const struct rank_report reports[] = {
+        {.phase = RANK_START},
+        {.step = 7000000000,
+         .phase = RANK_EVALUATION,
+         .passed = 0x1f,
+         .entered = 12,
+         .ended = 11,
+         .compute_us = 5000000000,
+         .steps = 3,
+         .node = 2,
+         .pid = 4194304,
+         .op = "reduce_scatter",
+         .unit = "a unit of two words"},
+        {.step = 1, .phase = RANK_END, .op = "barrier"},
+    };
+    for (size_t i = 0; i < array_length(reports); i++) {
+        char text[192], again[192];
+        struct rank_report back;
+        struct error err;
+        rank_report_write(&reports[i], text, sizeof text);
+        assert_ok(rank_report_read(text, &back, &err), &err);
+        rank_report_write(&back, again, sizeof again);
+        assert_string_equal(text, again);
+        assert_int_equal(back.step, reports[i].step);
+        assert_int_equal(back.phase, reports[i].phase);
+        assert_string_equal(back.op, reports[i].op);
+        assert_string_equal(back.unit, reports[i].unit);
+    }
+}
+
+static void test_what_is_no_report_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "hello",
+        "1 2 3",
+        "1 9 0 1 1 0 1 0 5 -",  /* there is no phase 9 */
+        "-1 2 0 1 1 0 1 0 5 -", /* nor a step before the first */
+        "1 2 0 1 1 0 1 -7 5 -", /* nor such a pod */
+    };
+    for (size_t i = 0; i < array_length(texts); i++) {
+        struct rank_report report;
+        struct error err;
+        assert_fails(rank_report_read(texts[i], &report, &err), &err, ERR_INPUT, "a rank's report");
+    }
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *pod, *host_back, *pod_back;
+    } rows[] = {
+        {"node-7", "llama-worker-0", "node-7", "llama-worker-0"},
+        {"", "", "", ""},
+        {"a", "", "a", ""},
+        {"a-name-that-is-longer-than-what-there-is-room-for-here", "pod",
+         "a-name-that-is-longer-than-what-there-is-room", "pod"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char text[96];
+        struct rank_place place;
+        rank_place_write(rows[i].host, rows[i].pod, text, sizeof text);
+        rank_place_read(text, &place);
+        assert_int_equal(strncmp(place.host, rows[i].host_back, strlen(rows[i].host_back)), 0);
+        assert_string_equal(place.pod, rows[i].pod_back);
+    }
+}
+
+static void test_the_table_is_json(void **state)
+{
+    (void)state;
+    const struct rank_report one = {.step = 5, .phase = RANK_DATA, .entered = 9, .ended = 9};
+    const struct rank_row rows[] = {
+        {.place = {"node \"a\"", "pod-0"}, .report = &one, .still_s = 31, .state = RANK_IS_HUNG},
+        {.report = NULL}, /* not heard yet */
+        {.report = &one, .compute_ratio = 1.5, .state = RANK_IS_STRAGGLING},
+    };
+    auto_str struct str text;
+    str_init(&text, RANK_TABLE_BYTES);
+    rank_table_json(rows, (int)array_length(rows), &text);
+    assert_string_equal(
+        str_text(&text),
+        "[{\"rank\":0,\"host\":\"node \\\"a\\\"\",\"pod\":\"pod-0\",\"state\":\"hung\",\"phase\":\"data\","
+        "\"step\":5,\"collective\":9,\"op\":\"\",\"unit\":\"\",\"waits\":false,\"still_seconds\":31.0},"
+        "{\"rank\":2,\"host\":\"\",\"pod\":\"\",\"state\":\"straggling\",\"phase\":\"data\",\"step\":5,"
+        "\"collective\":9,\"op\":\"\",\"unit\":\"\",\"waits\":false,\"still_seconds\":0.0,"
+        "\"compute_ratio\":1.50}]");
+}
+
+static void test_phases_of_a_rank(void **state)
+{
+    (void)state;
+    struct activity a;
+    struct rank_report r;
+    activity_init(&a);
+    assert_int_equal(activity_enter(&a, RANK_STEP), RANK_START);
+    activity_read(&a, &r);
+    assert_int_equal(r.phase, RANK_FIRST_STEP);
+    activity_step(&a, 101, 0.5);
+    assert_int_equal(activity_enter(&a, RANK_SAVE), RANK_FIRST_STEP);
+    assert_int_equal(activity_enter(&a, RANK_STEP), RANK_SAVE);
+    activity_step(&a, 102, 0.25);
+    activity_read(&a, &r);
+    assert_int_equal(r.phase, RANK_STEP);
+    assert_int_equal(r.passed, 1 << RANK_START | 1 << RANK_FIRST_STEP | 1 << RANK_SAVE);
+    assert_int_equal(r.step, 102);
+    assert_int_equal(r.steps, 2);
+    assert_int_equal(r.compute_us, 750000);
+    activity_destroy(&a);
+    activity_enter(NULL, RANK_DATA); /* nobody reads it */
+    activity_step(NULL, 1, 1);
+}
+
+static void test_collectives_of_a_rank(void **state)
+{
+    (void)state;
+    struct collective_progress p;
+    collective_progress_init(&p);
+    collective_progress_enter(&p, "all_gather", "layers.3");
+    collective_progress_end(&p, 1);
+    collective_progress_enter(&p, "all_reduce", NULL);
+    struct collective_place at = collective_progress_read(&p);
+    assert_int_equal(at.entered, 2);
+    assert_int_equal(at.ended, 1);
+    assert_string_equal(at.op, "all_reduce");
+    assert_string_equal(at.unit, "");
+    collective_progress_destroy(&p);
+    collective_progress_enter(NULL, "all_gather", NULL);
+    collective_progress_end(NULL, 1);
+}
+
+/* ---- stragglers ---- */
+
+enum { RANKS = 4 };
+
+/* Windows of one pace each: milliseconds of a step's compute on each rank. */
+struct pace_row {
+    const char *label;
+    int step_ms[RANKS];
+    int windows;
+    int slow; /* -1: none */
+    double ratio;
+};
+
+static void test_slow_ranks(void **state)
+{
+    (void)state;
+    static const struct pace_row rows[] = {
+        {"all alike", {100, 101, 99, 100}, 8, -1, 0},
+        {"one is slow", {100, 100, 150, 100}, 5, 2, 1.5},
+        {"... but not for long enough", {100, 100, 150, 100}, 4, -1, 0},
+        {"... or not by enough", {100, 100, 129, 100}, 8, -1, 0},
+        {"a fast one makes the others none", {50, 100, 100, 100}, 8, -1, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct stragglers *s = stragglers_open(RANKS);
+        struct rank_report reports[RANKS] = {0};
+        const struct rank_report *heard[RANKS];
+        int news = 0;
+        for (int w = 0; w <= rows[i].windows; w++) {
+            for (int r = 0; r < RANKS; r++) {
+                heard[r] = &reports[r];
+                reports[r].steps += w > 0 ? 50 : 0;
+                reports[r].compute_us += w > 0 ? 50 * 1000 * rows[i].step_ms[r] : 0;
+            }
+            bool is_over = stragglers_tick(s, heard, w * STRAGGLER_WINDOW_MS);
+            for (int r = 0; r < RANKS && is_over; r++)
+                news += straggler_is_news(s, r);
+        }
+        for (int r = 0; r < RANKS; r++)
+            if (straggler_is_slow(s, r) != (r == rows[i].slow))
+                fail_msg("%s: rank %d", rows[i].label, r);
+        assert_int_equal(news, rows[i].slow >= 0);
+        if (rows[i].slow >= 0)
+            assert_float_equal(straggler_ratio(s, rows[i].slow), rows[i].ratio, 1e-9);
+        stragglers_close(s);
+    }
+}
+
+static void test_a_window_needs_all_ranks_and_steps(void **state)
+{
+    (void)state;
+    struct stragglers *s = stragglers_open(2);
+    struct rank_report reports[2] = {{.pid = 1}, {.pid = 2}};
+    const struct rank_report *both[] = {&reports[0], &reports[1]};
+    const struct rank_report *one[] = {&reports[0], NULL};
+    const int64_t later_ms = 2 * STRAGGLER_WINDOW_MS;
+    assert_false(stragglers_tick(s, one, 0));
+    assert_false(stragglers_tick(s, both, 0));
+    reports[0].steps = reports[1].steps = STRAGGLER_WINDOW_STEPS - 1;
+    assert_false(stragglers_tick(s, both, later_ms)); /* long enough, but too few steps */
+    reports[0].steps = reports[1].steps = STRAGGLER_WINDOW_STEPS;
+    assert_false(stragglers_tick(s, one, later_ms)); /* a window with a gap is none */
+    assert_false(stragglers_tick(s, both, later_ms));
+    reports[0].steps = reports[1].steps = 2 * STRAGGLER_WINDOW_STEPS;
+    assert_false(stragglers_tick(s, both, later_ms + STRAGGLER_WINDOW_MS - 1));
+    assert_true(stragglers_tick(s, both, later_ms + STRAGGLER_WINDOW_MS));
+    reports[1].pid = 3; /* a new process */
+    assert_false(stragglers_tick(s, both, later_ms + 2 * STRAGGLER_WINDOW_MS));
+    stragglers_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_report_arrives_as_it_was_sent),
+        cmocka_unit_test(test_what_is_no_report_is_refused),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_the_table_is_json),
+        cmocka_unit_test(test_phases_of_a_rank),
+        cmocka_unit_test(test_collectives_of_a_rank),
+        cmocka_unit_test(test_slow_ranks),
+        cmocka_unit_test(test_a_window_needs_all_ranks_and_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
