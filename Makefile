@@ -359,6 +359,13 @@ $(addprefix bench-,$(BENCH_MODELS)): bench-%: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_models.sh $* $(WITH)
 
+#> make simulate-hangs  what finds ranks that hang, on HOURS=100000 simulated ones: no false alarm, and each hang found
+HOURS := 100000
+.PHONY: simulate-hangs
+simulate-hangs: deps
+	@$(MAKE) --no-print-directory V=release build/release/tests/agent/test_hang_detector
+	@build/release/tests/agent/test_hang_detector $(HOURS)
+
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release programs

@@ -235,7 +235,7 @@ static void every_key_has_needs_or_acts_always(void **state)
         "runtime.num_processes runtime.nnodes runtime.node_rank runtime.master_addr "
         "runtime.master_port runtime.rdzv_backend runtime.rdzv_endpoint runtime.rdzv_id "
         "runtime.standalone runtime.max_restarts runtime.redirects runtime.tee runtime.timeout "
-        "runtime.join_timeout runtime.nan_policy runtime.strict runtime.script runtime.dry_run";
+        "runtime.hang_action runtime.join_timeout runtime.nan_policy runtime.strict runtime.script runtime.dry_run";
     auto_str struct str keys;
     str_init(&keys, 8192);
     for (int i = 0; i < config_key_count(); i++)

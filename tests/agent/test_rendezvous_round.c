@@ -24,7 +24,7 @@ static void test_messages_that_are_refused(void **state)
         {WIRE_FROM_SERVER, WIRE_MAGIC, WIRE_REPLY, ERR_DIVERGED, NULL},
         {WIRE_FROM_RANK, 0x20544547, WIRE_JOIN, 2, "no shoal-agent of this version"}, /* "GET " */
         {WIRE_FROM_RANK, WIRE_MAGIC, -1, 0, "unexpected message of type -1"},
-        {WIRE_FROM_RANK, WIRE_MAGIC, WIRE_GOODBYE + 1, 0, "unexpected message of type 12"},
+        {WIRE_FROM_RANK, WIRE_MAGIC, WIRE_GOODBYE + 1, 0, "unexpected message of type 13"},
         {WIRE_FROM_RANK, WIRE_MAGIC, INT32_MIN, 0, "unexpected message of type"},
         {WIRE_FROM_RANK, WIRE_MAGIC, WIRE_WELCOME, 0, "unexpected message of type 2"},
         {WIRE_FROM_SERVER, WIRE_MAGIC, WIRE_SET, 0, "unexpected message of type 5"},

@@ -48,6 +48,7 @@ static void print_run(struct str *page)
     run_state_eval(&state, &eval, 3);
     run_state_save(&state, &save, 4);
     run_metrics_print(&state, 1, page);
+    run_metrics_print_health(&state.facts, 0, 0, page);
 }
 
 static void print_gpu(struct str *page)

@@ -14,11 +14,10 @@ begin() { # NAME ARG...: a run in the background, $run; its log is $work/NAME.lo
     shoal-agent "${network[@]}" "$@" 2>"$work/$name.log" >"$work/$name.out" &
     run=$!
 }
-end() { # STATUS: that of the run, which is asked to end
-    local got=0
+end() { # asks the run to end; sets $code
+    code=0
     kill -TERM "$run"
-    wait "$run" || got=$?
-    [ "$got" -eq "$1" ] || { echo "exit code $got"; return 1; }
+    wait "$run" || code=$?
 }
 get() { curl -sf --max-time 10 "$at$1"; }
 has_stepped() { get /status | grep -qE '"last_step":\{"step":([3-9]|[1-9][0-9])'; }
@@ -52,16 +51,41 @@ kill -CONT "$victim"
 check "a rank that goes on hangs no more" wait_for 120 is_hung 0
 check "... and the log says so" grep -qE "info rank 2 \(.*\) goes on" "$work/stopped.log"
 check "it was told once" test "$(grep -c hangs "$work/stopped.log")" = 1
-check "the run ends as ever" end 143
+end
+check "the run ends as ever" test "$code" = 143
 
-# ---- a rank that is heard, and makes no progress: nobody reads what rank 0 prints, and the pipe is full ----
-mkfifo "$work/out"
-exec 3<>"$work/out"
+# ---- a rank that is heard, and makes no progress: nobody reads what rank 0 prints, and the pipe is soon full ----
+mkfifo "$work/blocked.out"
+exec 3<>"$work/blocked.out"
+head -c 61000 /dev/zero >&3
 begin blocked --logging_steps=1 --style=plain
-blocked_run=$run
-end_blocked() {
-    kill -KILL "$blocked_run"
-    wait "$blocked_run"
-    return 0
-}
+check "a rank that waits for a pipe is counted" wait_for 120 is_hung 1
+check "it is named" grep -qE "warning rank 0 \(.*\) hangs in phase (first )?step at step [0-9]+: no progress for .*; 3 ranks wait in collective " \
+    "$work/blocked.log"
+wrote() { grep -A9 "rank 0: thread $(rank 0) (main), called from:" "$work/blocked.log" | grep -q write; }
+check "it writes its stacks: where it waits" wait_for 60 wrote
+cat <&3 >/dev/null &
+reader=$!
+check "it goes on when the pipe is read" wait_for 120 is_hung 0
+end
+check "that run ends as ever" test "$code" = 143
+kill "$reader"
+exec 3>&-
+
+# ---- runtime.hang_action ----
+begin restarted --hang_action=restart --max_restarts=1 --dir="$work/ckpt" --save_steps=2 --resume=latest
+has_saved() { get /metrics | grep -q '^fsdp_checkpoint_last_step [1-9]'; }
+check "a run saves" wait_for 120 has_saved
+kill -STOP "$(rank 1)"
+resumed() { grep -q "Resumed at step" "$work/restarted.out"; }
+check "a rank that hangs is replaced" wait_for 120 resumed
+check "the log says why" grep -qE 'error rank 1 is killed, .*\(runtime.hang_action=restart\): hangs in phase' "$work/restarted.log"
+check "the run goes on" wait_for 120 has_stepped
+end
+check "and ends as ever" test "$code" = 143
+begin ignored --hang_action=none
+check "a run without a watch makes steps" wait_for 120 has_stepped
+check "it has no word of ranks" answers_no grep -q '"ranks"' <(get /status)
+end
+check "that one ends as ever, too" test "$code" = 143
 tap_done
