@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAMES_MAX = 48, THREADS_MAX = 64, ANSWER_S = 1, TEXT_BYTES = 4096 };
+enum { FRAMES_MAX = 48, THREADS_MAX = 64, ANSWER_S = 1, SILENT_MAX = 3, TEXT_BYTES = 4096 };
 
 static sem_t written;
 
@@ -137,7 +137,21 @@ void thread_stacks_describe(int pid, struct str *out)
         describe_thread(pid, tids[i], out);
 }
 
-/* A thread that waits in a driver may never answer, and then no later one is asked. */
+/* Libraries have threads that take no signals: asking them would cost ANSWER_S each. */
+static bool takes_signal(int tid)
+{
+    char path[64], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "SigBlk: %llx", &blocked) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return !(blocked >> (stack_signal() - 1) & 1);
+}
+
 static bool answers(int tid)
 {
     struct timespec until;
@@ -154,7 +168,7 @@ static bool answers(int tid)
 void thread_stacks_print(int rank)
 {
     int tids[THREADS_MAX], count = list_threads(getpid(), tids), self = (int)syscall(SYS_gettid);
-    bool all_answer = true;
+    int silent = 0; /* threads that wait in a driver may never answer: not all are waited for */
     for (int i = 0; i < count; i++) {
         char name[TEXT_BYTES];
         if (tids[i] == self) /* it prints, and is not what hangs */
@@ -162,9 +176,9 @@ void thread_stacks_print(int rank)
         read_line(getpid(), tids[i], "comm", name);
         dprintf(STDERR_FILENO, "shoal-agent: rank %d: thread %d (%.16s), called from:\n", rank,
                 tids[i], tids[i] == getpid() ? "main" : name);
-        all_answer = all_answer && answers(tids[i]);
-        if (all_answer)
+        if (silent < SILENT_MAX && takes_signal(tids[i]) && answers(tids[i]))
             continue;
+        silent += takes_signal(tids[i]);
         auto_str struct str text;
         str_init(&text, 64 * 1024);
         describe_thread(getpid(), tids[i], &text);
