@@ -109,7 +109,7 @@ static bool is_slice(const struct gpu_facts *gpu)
 /* Whether some rank gets it. */
 static bool is_taken(const struct doctor_facts *f, int i)
 {
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "cuda:%d", i);
     return !is_asked(f, "cuda:") || strcmp(f->asked, name) == 0;
 }

@@ -53,7 +53,7 @@ static void examine_gpus(struct doctor_facts *f)
     if (gpu_survey(&f->survey, &f->no_backend) < 0)
         return;
     for (int i = 0; i < f->survey.gpus && !f->survey.library[0].why.code; i++) {
-        char name[16];
+        char name[24];
         struct device *device = NULL;
         snprintf(name, sizeof name, "cuda:%d", i);
         if (device_open(name, 1, &device, &f->refused[i]) == 0)
