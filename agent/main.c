@@ -8,6 +8,7 @@
 #include "agent/doctor/doctor.h"
 #include "agent/dry_run.h"
 #include "agent/launch/crash.h"
+#include "agent/launch/last_words.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/stop.h"
 #include "agent/launch/thread_stacks.h"
@@ -197,6 +198,7 @@ int main(int argc, char **argv)
     thread_stacks_install();
     if (rank_run(&config, &topology, start_us, &err) == 0)
         return EXIT_DONE;
+    last_words_send(&err, false); /* unless rank_run() has sent them after the meeting */
     if (err.shared && topology.local_rank != 0)
         stop_await_first_rank();
     else

@@ -6,6 +6,7 @@
 #include "agent/health/rank_health.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
+#include "agent/launch/last_words.h"
 #include "agent/launch/numa.h"
 #include "agent/launch/rank_memory.h"
 #include "agent/launch/stop.h"
@@ -139,11 +140,14 @@ static int init_process_group(const struct agent_config *c, const struct topolog
                           err);
 }
 
-/* Tells the other ranks of this rank's failure. They leave at once, and their launcher may then end
- * this pod's ranks: from here on SIGTERM only sets a flag (stop_install_handlers), so that this
- * rank still logs its error and closes. An error that all ranks share needs no report. */
+/* Tells the launcher and the other ranks of this rank's failure. They leave at once, and their
+ * launcher may then end this pod's ranks: from here on SIGTERM only sets a flag
+ * (stop_install_handlers), so that this rank still logs its error and closes. An error that all
+ * ranks share needs no report. */
 static int report_failure(const struct process_group *m, int result, const struct error *err)
 {
+    if (result)
+        last_words_send(err, true);
     if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
         stop_install_handlers();
         rendezvous_fail(m->rendezvous, err->msg);
@@ -265,6 +269,8 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
         print_banner(config, t);
     struct process_group group = {0};
     int result = init_process_group(&config->value, t, &group, err);
+    if (result)
+        last_words_send(err, group.rendezvous != NULL);
     if (result == 0 && group.rendezvous)
         result = report_failure(&group, check_config(config, t, &group, err), err);
     if (result == 0) {

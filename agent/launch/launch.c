@@ -1,7 +1,9 @@
 #include "agent/launch/launch.h"
 
 #include "agent/launch/heartbeat.h"
+#include "agent/launch/launch_environment.h"
 #include "agent/launch/rank_memory.h"
+#include "agent/launch/root_cause.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -9,12 +11,12 @@
 #include "kernels/device.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -22,24 +24,15 @@
 #include <unistd.h>
 
 struct local_rank {
-    pid_t pid;   /* 0: ended */
-    pid_t ended; /* its pid, from its exit to find_root_cause(); else 0 */
-    int status;  /* of its exit, as waitpid() has it */
+    pid_t pid; /* 0: ended */
     struct heartbeat_listener heartbeat;
-    bool is_stuck; /* its heartbeats stopped, so it was killed */
-};
-
-/* What a rank's exit says about the cause of the round's end; more is closer to it. */
-enum exit_severity {
-    CONSEQUENCE, /* it lost a peer or was asked to end: another rank failed first */
-    REPORTED,    /* it failed, and has logged why */
-    UNREPORTED,  /* a signal killed it before it could log anything */
+    int words;             /* pipe of its last words; -1: none */
+    struct rank_exit exit; /* pid: its own, from its exit to find_root_cause(); else 0 */
 };
 
 struct round {
     const struct launch_options *options;
-    char run_id[sizeof((struct topology *)NULL)->run_id]; /* "": not known */
-    char secret[TOPOLOGY_SECRET_BYTES];                   /* "": none */
+    struct launch_identity identity;
     int attempt;
     int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
@@ -47,75 +40,28 @@ struct round {
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
     int count, alive;
-    int exit_code;               /* of the root cause; 0: no rank has failed yet */
-    enum exit_severity severity; /* of the root cause */
-    int64_t deadline_ms; /* when the ranks that are left are killed; 0: no rank has failed yet */
-    bool is_killed;      /* and they were */
-    bool is_stopped;     /* a signal asked for the end */
+    int exit_code;          /* of the root cause; 0: no rank has failed yet */
+    struct rank_exit cause; /* if exit_code is not 0 */
+    int64_t cause_ms;       /* when it failed; wall clock */
+    int64_t deadline_ms;    /* when the ranks that are left are killed; 0: no rank has failed yet */
+    bool is_killed;         /* and they were */
+    bool is_stopped;        /* a signal asked for the end */
 };
-
-static void set_env_number(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
-/* The run's id is the topology's, or a new random one. A run that began before this process and has
- * no id gets none: other launchers of the run would draw other numbers. */
-static void choose_run_id(struct round *round)
-{
-    const struct topology *t = round->options->topology;
-    uint64_t number = 0;
-    snprintf(round->run_id, sizeof round->run_id, "%s", t->run_id);
-    if (!t->run_id[0] && t->restart_count == 0 &&
-        getrandom(&number, sizeof number, 0) == sizeof number)
-        snprintf(round->run_id, sizeof round->run_id, "%016" PRIx64, number);
-}
-
-/* On one node the launcher draws a secret that nobody else can know. With several nodes the secret
- * must be the one in the topology: ranks of other nodes do not know what this launcher draws. */
-static void choose_secret(struct round *round)
-{
-    const struct topology *t = round->options->topology;
-    uint64_t number[2];
-    snprintf(round->secret, sizeof round->secret, "%s", t->secret);
-    if (t->nodes == 1 && !t->is_secret_set && getrandom(number, sizeof number, 0) == sizeof number)
-        snprintf(round->secret, sizeof round->secret, "%016" PRIx64 "%016" PRIx64, number[0],
-                 number[1]);
-}
-
-static void set_environment(const struct round *round, int local_rank)
-{
-    const struct topology *t = round->options->topology;
-    set_env_number(ENV_LOCAL_RANK, local_rank);
-    set_env_number(ENV_LOCAL_WORLD_SIZE, t->local_size);
-    set_env_number(ENV_RANK, t->rank + local_rank);
-    set_env_number(ENV_WORLD_SIZE, t->world_size);
-    set_env_number(ENV_RESTART_COUNT, t->restart_count + round->attempt);
-    setenv(ENV_RUN_ID, round->run_id, 1);
-    setenv(ENV_RUN_SECRET, round->secret, 1);
-    setenv(ENV_MASTER_ADDR, t->host, 1);
-    set_env_number(ENV_MASTER_PORT, round->port);
-    /* torchrun's workers have these, too. */
-    set_env_number("GROUP_RANK", t->node_rank);
-    set_env_number("GROUP_WORLD_SIZE", t->nodes);
-    set_env_number("ROLE_RANK", t->rank + local_rank);
-    set_env_number("ROLE_WORLD_SIZE", t->world_size);
-    set_env_number("TORCHELASTIC_RESTART_COUNT", round->attempt);
-    set_env_number("TORCHELASTIC_MAX_RESTARTS", round->options->max_restarts);
-    setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
-}
 
 /* Runs in the child and does not return. */
 static void exec_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
-                      const sigset_t *mask, pid_t parent)
+                      int words, const sigset_t *mask, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before the line above */
         _exit(EXIT_RETRYABLE);
-    set_environment(round, local_rank);
+    const struct launch_position position = {.local_rank = local_rank,
+                                             .port = round->port,
+                                             .attempt = round->attempt,
+                                             .max_restarts = round->options->max_restarts};
+    launch_environment_set(round->options->topology, &round->identity, &position);
     heartbeat_set_inheritable(heartbeat);
+    last_words_set_inheritable(words);
     rank_memory_set_inheritable(round->memory[local_rank]);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
@@ -137,16 +83,18 @@ static void signal_all(const struct round *round, int number)
 static int start_rank(struct round *round, int i, const sigset_t *mask, struct error *err)
 {
     int fds[2] = {-1, -1};
-    auto_close int heartbeat = -1;
+    auto_close int heartbeat = -1, words = -1;
     pid_t parent = getpid(), pid = -1;
     int result = launch_output_open(&round->options->output, round->attempt, i,
                                     &round->streams[2 * i], fds, err);
     if (result == 0)
         result = heartbeat_open(&round->ranks[i].heartbeat, &heartbeat, err);
+    if (result == 0)
+        result = last_words_open(&round->ranks[i].words, &words, err);
     if (result == 0) {
         pid = fork();
         if (pid == 0)
-            exec_rank(round, i, fds, heartbeat, mask, parent);
+            exec_rank(round, i, fds, heartbeat, words, mask, parent);
         if (pid < 0)
             result = error_errno(err, errno, "start local rank %d", i);
     }
@@ -162,55 +110,18 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
 
 /* ---- exits of ranks ---- */
 
-static void report(const struct round *round, int local_rank, pid_t pid, int status)
-{
-    char host[256] = "", when[40], how[32];
-    gethostname(host, sizeof host - 1);
-    clock_format_rfc3339(clock_now_ms(), when, sizeof when);
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
-    else
-        snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
-    fprintf(stderr, "shoal-agent: rank %d (local rank %d, pid %d) on %s failed at %s: %s\n",
-            round->options->topology->rank + local_rank, local_rank, (int)pid, host, when, how);
-}
-
-static int rank_exit_code(const struct local_rank *rank)
-{
-    return rank->is_stuck              ? EXIT_RETRYABLE
-           : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
-                                       : WEXITSTATUS(rank->status);
-}
-
-/* A rank that exits by itself has logged why. A rank that a signal killed could not. */
-static bool is_unreported(const struct local_rank *rank)
-{
-    return WIFSIGNALED(rank->status) && !rank->is_stuck;
-}
-
-static enum exit_severity severity_of(const struct round *round, const struct local_rank *rank)
-{
-    int code = rank_exit_code(rank);
-    if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
-        (code == 128 + SIGKILL && round->is_killed))
-        return CONSEQUENCE;
-    return is_unreported(rank) ? UNREPORTED : REPORTED;
-}
-
 /* The rank's exit becomes the round's, unless the round has a root cause already. A rank that only
  * lost a peer may exit first, while the root cause is still closing its files: so a consequence
  * gives way to a later exit with a reason of its own. The first failure ends the other ranks. */
-static void report_root_cause(struct round *round, int local_rank)
+static void take_root_cause(struct round *round, const struct rank_exit *rank)
 {
-    const struct local_rank *rank = &round->ranks[local_rank];
-    enum exit_severity severity = severity_of(round, rank);
     bool is_first = round->exit_code == 0;
-    if (!is_first && (round->severity != CONSEQUENCE || severity == CONSEQUENCE))
+    if (!is_first && (rank_exit_severity(&round->cause) != CONSEQUENCE ||
+                      rank_exit_severity(rank) == CONSEQUENCE))
         return;
     round->exit_code = rank_exit_code(rank);
-    round->severity = severity;
-    if ((round->options->is_verbose || is_unreported(rank)) && !round->is_stopped)
-        report(round, local_rank, rank->ended, rank->status);
+    round->cause = *rank;
+    round->cause_ms = clock_now_ms();
     if (!is_first)
         return;
     round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
@@ -221,17 +132,17 @@ static void report_root_cause(struct round *round, int local_rank)
  * one that a signal killed takes its peers with it within milliseconds. */
 static void find_root_cause(struct round *round)
 {
-    int worst = -1;
+    const struct rank_exit *worst = NULL;
     for (int i = 0; i < round->count; i++) {
-        const struct local_rank *rank = &round->ranks[i];
-        if (rank->ended && rank_exit_code(rank) != 0 &&
-            (worst < 0 || severity_of(round, rank) > severity_of(round, &round->ranks[worst])))
-            worst = i;
+        const struct rank_exit *rank = &round->ranks[i].exit;
+        if (rank->pid && rank_exit_code(rank) != 0 &&
+            (!worst || rank_exit_severity(rank) > rank_exit_severity(worst)))
+            worst = rank;
     }
-    if (worst >= 0)
-        report_root_cause(round, worst);
+    if (worst)
+        take_root_cause(round, worst);
     for (int i = 0; i < round->count; i++)
-        round->ranks[i].ended = 0;
+        round->ranks[i].exit.pid = 0;
 }
 
 static void record_exit(struct round *round, pid_t pid, int status)
@@ -241,8 +152,11 @@ static void record_exit(struct round *round, pid_t pid, int status)
         if (rank->pid != pid)
             continue;
         rank->pid = 0;
-        rank->ended = pid;
-        rank->status = status;
+        rank->exit.pid = pid;
+        rank->exit.status = status;
+        rank->exit.is_too_slow = round->is_killed;
+        last_words_take(rank->words, &rank->exit.words);
+        rank->words = -1;
         round->alive--;
     }
 }
@@ -261,17 +175,17 @@ static int64_t kill_stuck(struct round *round, int64_t now_ms)
     int64_t next_ms = INT64_MAX;
     for (int i = 0; i < round->count; i++) {
         struct local_rank *rank = &round->ranks[i];
-        if (rank->pid > 0 && !rank->is_stuck && now_ms >= rank->heartbeat.due_ms) {
+        if (rank->pid > 0 && !rank->exit.is_stuck && now_ms >= rank->heartbeat.due_ms) {
             fprintf(
                 stderr,
                 "shoal-agent: rank %d (local rank %d, pid %d) is stuck: it gave no sign of life "
                 "for %g s, and is killed\n",
                 round->options->topology->rank + i, i, (int)rank->pid,
                 (double)rank->heartbeat.wait_ms / 1000);
-            rank->is_stuck = true;
+            rank->exit.is_stuck = true;
             kill(rank->pid, SIGKILL);
         }
-        if (rank->pid > 0 && !rank->is_stuck && rank->heartbeat.due_ms < next_ms)
+        if (rank->pid > 0 && !rank->exit.is_stuck && rank->heartbeat.due_ms < next_ms)
             next_ms = rank->heartbeat.due_ms;
     }
     return next_ms;
@@ -370,7 +284,9 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     if (round->options->names_endpoint)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
-        round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX}};
+        round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX},
+                                              .words = -1,
+                                              .exit = {.rank = t->rank + i, .local_rank = i}};
         for (int s = 0; s < 2; s++)
             round->streams[2 * i + s] = (struct launch_stream){.pipe = -1, .file = -1};
     }
@@ -382,21 +298,77 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     return result;
 }
 
-/* Whether another round follows this one. Waits restart_delay_s before it says so. */
-static bool should_restart(struct round *round, int signals)
+/* ---- the end of a round ---- */
+
+static bool should_restart(const struct round *round)
+{
+    return round->exit_code != 0 && round->exit_code != EXIT_CONFIG && !round->is_stopped &&
+           round->attempt < round->options->max_restarts && !rank_exit_met_nobody(&round->cause);
+}
+
+/* The host, which in a pod has the pod's name; and what the pod's variables say beyond that. */
+static void name_place(struct str *out)
+{
+    char host[256] = "";
+    const char *pod = getenv("POD_NAME"), *node = getenv("NODE_NAME");
+    gethostname(host, sizeof host - 1);
+    str_add(out, host);
+    if (pod && pod[0] && strcmp(pod, host) != 0)
+        str_printf(out, " (pod %s)", pod);
+    if (node && node[0] && strcmp(node, host) != 0)
+        str_printf(out, " (node %s)", node);
+}
+
+static void print_failure(const struct round *round)
+{
+    char when[40];
+    auto_str struct str place, line;
+    str_init(&place, 1024);
+    str_init(&line, 4096);
+    name_place(&place);
+    clock_format_rfc3339(round->cause_ms, when, sizeof when);
+    rank_exit_describe(&round->cause, str_text(&place), when, &line);
+    fprintf(stderr, "shoal-agent: %s\n", str_text(&line));
+}
+
+/* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */
+static void print_end(const struct round *round, bool restarts)
 {
     const struct launch_options *options = round->options;
-    if (round->exit_code == 0 || round->exit_code == EXIT_CONFIG || round->is_stopped ||
-        round->attempt >= options->max_restarts)
-        return false;
-    round->attempt++;
-    if (options->is_verbose)
-        fprintf(stderr, "shoal-agent: all local ranks start again, %d of %d times\n",
-                round->attempt, options->max_restarts);
-    int64_t until_ms = clock_monotonic_ms() + (int64_t)(options->restart_delay_s * 1000);
+    enum exit_severity severity = rank_exit_severity(&round->cause);
+    if (round->exit_code == 0 || round->is_stopped)
+        return;
+    auto_str struct str loss;
+    str_init(&loss, 4096);
+    if (severity == CONSEQUENCE && restarts)
+        rank_exit_describe_loss(&round->cause, &loss);
+    else if (options->is_verbose || severity == UNREPORTED)
+        print_failure(round);
+    if (restarts)
+        fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
+                str_text(&loss), loss.length ? ": " : "", round->attempt + 1,
+                options->max_restarts);
+    else if (options->max_restarts > 0 && round->attempt == options->max_restarts)
+        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
+                options->max_restarts, round->exit_code);
+}
+
+/* Waits restart_delay_s. Whether to go on then: a signal may ask for the end meanwhile. */
+static bool pause_before_restart(struct round *round, int signals)
+{
+    int64_t until_ms = clock_monotonic_ms() + (int64_t)(round->options->restart_delay_s * 1000);
     while (!round->is_stopped && clock_monotonic_ms() < until_ms)
         wait_event(round, signals, until_ms);
     return !round->is_stopped;
+}
+
+/* Whether another round follows this one. */
+static bool begin_restart(struct round *round, int signals)
+{
+    bool restarts = should_restart(round);
+    print_end(round, restarts);
+    round->attempt += restarts;
+    return restarts && pause_before_restart(round, signals);
 }
 
 /* Only a launcher that starts ranks again has use for what they leave behind. */
@@ -457,11 +429,10 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
                           .streams = streams,
                           .fds = fds,
                           .count = (int)count};
-    choose_run_id(&round);
-    choose_secret(&round);
+    launch_identity_choose(options->topology, &round.identity);
     int result = open_memory(&round, err);
     while (result == 0 && (result = run_round(&round, signals, &before, err)) == 0 &&
-           should_restart(&round, signals))
+           begin_restart(&round, signals))
         ;
     close_memory(&round);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -3,12 +3,14 @@
 #include "tests/support.h"
 
 #include "agent/launch/heartbeat.h"
+#include "agent/launch/last_words.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/rank_memory.h"
 #include "base/contract.h"
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +76,23 @@ static int remember(int rank, const char *file)
     return pause_until_signal() == SIGTERM ? 8 : 9;
 }
 
+/* All ranks say why they end; only the first ends by itself. */
+static int follow_peer(const char *how, const char *file, int rank)
+{
+    bool has_met = strcmp(how, "peer missing") != 0;
+    struct error err;
+    leave_word(file, ".");
+    wait_for_words(file, RANKS * (1 + atoi(getenv("TORCHELASTIC_RESTART_COUNT"))));
+    error_set(&err, has_met ? ERR_PEER : ERR_TIMEOUT, "rank 1 is lost (connection closed)");
+    last_words_send(&err, has_met);
+    error_set(&err, ERR_IO, "not the cause");
+    last_words_send(&err, true);
+    if (rank == 6)
+        return EXIT_RETRYABLE;
+    pause_until_signal();
+    return EXIT_TERMINATED;
+}
+
 static int rank_main(const char *how, const char *file)
 {
     int rank = atoi(getenv("RANK"));
@@ -114,6 +133,8 @@ static int rank_main(const char *how, const char *file)
         leave_word(file, ".");
         return strcmp(how, "wrong") == 0 ? 2 : attempt == 2 ? 0 : 5;
     }
+    if (strncmp(how, "peer", 4) == 0)
+        return follow_peer(how, file, rank);
     leave_word(file, ".");
     wait_for_words(file, RANKS);
     if (strcmp(how, "lost") == 0 || strcmp(how, "lost for good") == 0) {
@@ -173,8 +194,11 @@ static int launch_with(const char *how, const char *file, int max_restarts,
                          .secret = "told"};
     char *argv[] = {(char *)"test_launch", (char *)"rank", (char *)how, (char *)file, NULL};
     struct error err;
-    const struct launch_options options = {
-        .topology = &t, .argv = argv, .max_restarts = max_restarts, .output = output};
+    const struct launch_options options = {.topology = &t,
+                                           .argv = argv,
+                                           .max_restarts = max_restarts,
+                                           .is_verbose = max_restarts > 0,
+                                           .output = output};
     int exit_code = -1;
     assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
     return exit_code;
@@ -260,7 +284,9 @@ static void test_all_start_again_as_often_as_they_may(void **state)
                 {"again", 1, 5, 2},
                 {"again", 0, 5, 1},
                 {"wrong", 5, 2, 1},
-                {"lost for good", 5, 2, RANKS}}; /* a round in which each leaves a word */
+                {"lost for good", 5, 2, RANKS}, /* a round in which each leaves a word */
+                {"peer missing", 5, EXIT_RETRYABLE, RANKS}, /* nobody came: nor would they again */
+                {"peer lost", 1, EXIT_RETRYABLE, 2 * RANKS}};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct place place = place_open();
         assert_int_equal(launch_with(rows[i].how, place.file, rows[i].max_restarts,
@@ -319,7 +345,7 @@ static void assert_lines(const char *path, const char *expected)
 }
 
 /* Launches in a process of its own, whose output goes to `out` and `err` in the directory. */
-static int launch_speakers(const struct place *place, const char *how,
+static int launch_speakers(const struct place *place, const char *how, int max_restarts,
                            struct launch_output_spec output)
 {
     auto_free char *out = xasprintf("%s/out", place->directory);
@@ -329,7 +355,7 @@ static int launch_speakers(const struct place *place, const char *how,
     if (pid == 0) {
         dup2(open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 1);
         dup2(open(err, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 2);
-        _exit(launch_with(how, place->file, 0, output));
+        _exit(launch_with(how, place->file, max_restarts, output));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
@@ -347,7 +373,7 @@ static void test_output_goes_where_it_is_sent(void **state)
     auto_free char *third = xasprintf("%s/logs/blue/attempt_0/2/stdout.log", place.directory);
     auto_free char *logs = xasprintf("%s/logs", place.directory);
     assert_int_equal(
-        launch_speakers(&place, "speak",
+        launch_speakers(&place, "speak", 0,
                         (struct launch_output_spec){
                             .log_dir = logs, .run = "blue", .redirects = "3", .tee = "1:3"}),
         0);
@@ -364,7 +390,8 @@ static void test_output_can_be_told_without_files(void **state)
     (void)state;
     struct place place = place_open();
     auto_free char *err = xasprintf("%s/err", place.directory);
-    assert_int_equal(launch_speakers(&place, "speak", (struct launch_output_spec){.tee = "2"}), 0);
+    assert_int_equal(launch_speakers(&place, "speak", 0, (struct launch_output_spec){.tee = "2"}),
+                     0);
     assert_lines(err, "[default0]:err of 6\n[default1]:err of 7\n[default2]:err of 8\n");
     place_close(&place);
 }
@@ -375,7 +402,7 @@ static void test_a_death_by_a_signal_is_told(void **state)
     struct place place = place_open();
     auto_free char *path = xasprintf("%s/err", place.directory);
     char text[1000] = "";
-    assert_int_equal(launch_speakers(&place, "killed", (struct launch_output_spec){0}),
+    assert_int_equal(launch_speakers(&place, "killed", 0, (struct launch_output_spec){0}),
                      128 + SIGKILL);
     auto_fclose FILE *file = fopen(path, "re");
     assert_non_null(file);
@@ -383,6 +410,48 @@ static void test_a_death_by_a_signal_is_told(void **state)
     assert_non_null(strstr(text, "shoal-agent: rank 6 (local rank 0, pid "));
     assert_non_null(strstr(text, ": signal 9\n"));
     place_close(&place);
+}
+
+/* Each line once, and of those that follow another's failure only what it was. */
+static void test_the_cause_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int max_restarts;
+        const char *expected; /* in which ... stands for anything */
+    } rows[] = {
+        {"peer lost", 1,
+         "shoal-agent: a peer was lost (rank 1 is lost (connection closed)): all local ranks start "
+         "again, 1 of 1 times\n"
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 138: rank 1 is lost (connection "
+         "closed)\n"
+         "shoal-agent: no restart is left of 1: ends with exit code 138\n"},
+        {"peer missing", 1,
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 138: rank 1 is lost (connection "
+         "closed)\n"},
+        {"fail", 1,
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 5\n"
+         "shoal-agent: all local ranks start again, 1 of 1 times\n"
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 5\n"
+         "shoal-agent: no restart is left of 1: ends with exit code 5\n"},
+        {"wrong", 1, "shoal-agent: rank 6 (local rank 0, pid ...: exit code 2\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct place place = place_open();
+        auto_free char *path = xasprintf("%s/err", place.directory);
+        char text[2000] = "";
+        launch_speakers(&place, rows[i].how, rows[i].max_restarts, (struct launch_output_spec){0});
+        auto_fclose FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        auto_free char *pattern = xstrdup(rows[i].expected);
+        for (char *at = pattern; (at = strstr(at, "..."));)
+            memcpy(at, "*", 1), memmove(at + 1, at + 3, strlen(at + 3) + 1);
+        if (fnmatch(pattern, text, 0))
+            fail_msg("not as expected:\n%s", text);
+        place_close(&place);
+    }
 }
 
 static void test_wrong_outputs_are_refused(void **state)
@@ -477,6 +546,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_output_goes_where_it_is_sent),
         cmocka_unit_test(test_output_can_be_told_without_files),
         cmocka_unit_test(test_a_death_by_a_signal_is_told),
+        cmocka_unit_test(test_the_cause_is_told),
         cmocka_unit_test(test_wrong_outputs_are_refused),
         cmocka_unit_test(test_ranks_die_with_the_launcher),
         cmocka_unit_test(test_ranks_of_one_launcher_have_a_secret_of_their_own),

@@ -1,0 +1,51 @@
+#include "agent/launch/root_cause.h"
+
+#include "base/contract.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+int rank_exit_code(const struct rank_exit *rank)
+{
+    return rank->is_stuck              ? EXIT_RETRYABLE
+           : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
+                                       : WEXITSTATUS(rank->status);
+}
+
+/* A rank that exits by itself has logged why. A rank that a signal killed could not. */
+enum exit_severity rank_exit_severity(const struct rank_exit *rank)
+{
+    int code = rank_exit_code(rank);
+    if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
+        (code == 128 + SIGKILL && rank->is_too_slow))
+        return CONSEQUENCE;
+    return WIFSIGNALED(rank->status) && !rank->is_stuck ? UNREPORTED : REPORTED;
+}
+
+bool rank_exit_met_nobody(const struct rank_exit *rank)
+{
+    return rank->words.code == ERR_TIMEOUT && !rank->words.has_met;
+}
+
+void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,
+                        struct str *out)
+{
+    str_printf(out, "rank %d (local rank %d, pid %d) on %s failed at %s: ", rank->rank,
+               rank->local_rank, (int)rank->pid, place, when);
+    if (rank->is_stuck)
+        str_add(out, "it gave no sign of life, and was killed");
+    else if (WIFSIGNALED(rank->status))
+        str_printf(out, "signal %d", WTERMSIG(rank->status));
+    else
+        str_printf(out, "exit code %d", WEXITSTATUS(rank->status));
+    if (rank->words.code != ERR_NONE)
+        str_printf(out, ": %s", rank->words.text);
+}
+
+void rank_exit_describe_loss(const struct rank_exit *rank, struct str *out)
+{
+    str_add(out, rank_exit_code(rank) == EXIT_TERMINATED ? "a peer was asked to stop"
+                                                         : "a peer was lost");
+    if (rank->words.code != ERR_NONE)
+        str_printf(out, " (%s)", rank->words.text);
+}

@@ -1,0 +1,39 @@
+/* Why a round of local ranks ended: how close a rank's exit is to the cause, and the words for it.
+ * Pure. */
+#ifndef SHOAL_AGENT_LAUNCH_ROOT_CAUSE_H
+#define SHOAL_AGENT_LAUNCH_ROOT_CAUSE_H
+
+#include "agent/launch/last_words.h"
+#include "base/str.h"
+
+#include <sys/types.h>
+
+/* How a local rank ended. */
+struct rank_exit {
+    int rank, local_rank;
+    pid_t pid;
+    int status;       /* as waitpid() has it */
+    bool is_stuck;    /* its heartbeats stopped, so the launcher killed it */
+    bool is_too_slow; /* it did not end within LAUNCH_GRACE_S, so the launcher killed it */
+    struct last_words words;
+};
+
+/* What an exit says about the cause of the round's end; more is closer to it. */
+enum exit_severity {
+    CONSEQUENCE, /* it lost a peer or was asked to end: another rank failed first */
+    REPORTED,    /* it failed, and has logged why */
+    UNREPORTED,  /* a signal killed it before it could log anything */
+};
+
+/* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck. */
+int rank_exit_code(const struct rank_exit *rank);
+enum exit_severity rank_exit_severity(const struct rank_exit *rank);
+/* Whether it waited in vain for the other ranks to join: another round would wait as long. */
+bool rank_exit_met_nobody(const struct rank_exit *rank);
+
+/* Adds "rank 2 (local rank 0, pid 7) on PLACE failed at WHEN: exit code 1: why". */
+void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,
+                        struct str *out);
+/* Of a consequence. Adds "a peer was lost (why)". */
+void rank_exit_describe_loss(const struct rank_exit *rank, struct str *out);
+#endif

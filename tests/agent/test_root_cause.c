@@ -1,0 +1,96 @@
+/* What a rank's exit says of the cause of a round's end. */
+#include "tests/support.h"
+
+#include "agent/launch/root_cause.h"
+#include "base/contract.h"
+#include "base/mem.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+enum { EXITED = 256 }; /* an exit code in a status, as waitpid() has it */
+
+static void exits_are_weighed_and_described(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rank_exit exit;
+        int code;
+        enum exit_severity severity;
+        const char *text, *loss;
+    } rows[] = {
+        {{.status = 1 * EXITED, .words = {ERR_IO, true, "read x: it is gone"}},
+         1,
+         REPORTED,
+         "exit code 1: read x: it is gone",
+         NULL},
+        {{.status = EXIT_CONFIG * EXITED}, EXIT_CONFIG, REPORTED, "exit code 2", NULL},
+        {{.status = SIGKILL}, 128 + SIGKILL, UNREPORTED, "signal 9", NULL},
+        {{.status = SIGSEGV}, 128 + SIGSEGV, UNREPORTED, "signal 11", NULL},
+        {{.status = SIGKILL, .is_stuck = true},
+         EXIT_RETRYABLE,
+         REPORTED,
+         "it gave no sign of life, and was killed",
+         NULL},
+        {{.status = SIGKILL, .is_too_slow = true},
+         128 + SIGKILL,
+         CONSEQUENCE,
+         "signal 9",
+         "a peer was lost"},
+        {{.status = EXIT_RETRYABLE * EXITED, .words = {ERR_PEER, true, "rank 3 is lost"}},
+         EXIT_RETRYABLE,
+         CONSEQUENCE,
+         "exit code 138: rank 3 is lost",
+         "a peer was lost (rank 3 is lost)"},
+        {{.status = EXIT_TERMINATED * EXITED, .words = {ERR_CANCELLED, true, "stopped at step 4"}},
+         EXIT_TERMINATED,
+         CONSEQUENCE,
+         "exit code 143: stopped at step 4",
+         "a peer was asked to stop (stopped at step 4)"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct rank_exit exit = rows[i].exit;
+        char expected[200];
+        auto_str struct str text, loss;
+        str_init(&text, 1000);
+        str_init(&loss, 1000);
+        exit.rank = 6, exit.local_rank = 2, exit.pid = 7;
+        assert_int_equal(rank_exit_code(&exit), rows[i].code);
+        assert_int_equal(rank_exit_severity(&exit), rows[i].severity);
+        snprintf(expected, sizeof expected,
+                 "rank 6 (local rank 2, pid 7) on j-worker-1 (node n) failed at T: %s",
+                 rows[i].text);
+        rank_exit_describe(&exit, "j-worker-1 (node n)", "T", &text);
+        assert_string_equal(str_text(&text), expected);
+        rank_exit_describe_loss(&exit, &loss);
+        if (rows[i].loss)
+            assert_string_equal(str_text(&loss), rows[i].loss);
+    }
+}
+
+static void only_who_never_met_the_others_met_nobody(void **state)
+{
+    (void)state;
+    static const struct {
+        struct last_words words;
+        bool expected;
+    } rows[] = {
+        {{ERR_TIMEOUT, false, "1 of 2 ranks are here"}, true},
+        {{ERR_TIMEOUT, true, "all_gather 4 took more than 1800 s"}, false},
+        {{ERR_PEER, false, "rank 0 is lost"}, false},
+        {{ERR_NONE, false, ""}, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(rank_exit_met_nobody(&(struct rank_exit){.status = EXIT_RETRYABLE * EXITED,
+                                                                  .words = rows[i].words}),
+                         rows[i].expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exits_are_weighed_and_described),
+        cmocka_unit_test(only_who_never_met_the_others_met_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
