@@ -9,89 +9,60 @@
 
 /* ---- programs, with what each says of itself ---- */
 
-/* FlashAttention-2's own figure of an H100, causal, 8192 tokens; backward from its forward and its
- * forward + backward. On an A100: its paper's. */
-#define FA2_H100                                                                                   \
-    {                                                                                              \
-        {295e12, 333e12},                                                                          \
-        {                                                                                          \
-            265e12, 299e12                                                                         \
-        }                                                                                          \
-    }
-#define FA2_A100                                                                                   \
-    {                                                                                              \
-        {180e12, 200e12},                                                                          \
-        {                                                                                          \
-            145e12, 165e12                                                                         \
-        }                                                                                          \
-    }
-/* cuDNN as time_model.c has it. */
-#define CUDNN_H100                                                                                 \
-    {                                                                                              \
-        {390e12, 644e12},                                                                          \
-        {                                                                                          \
-            335e12, 541e12                                                                         \
-        }                                                                                          \
-    }
-#define BOTH(rates) .forward_of = rates, .backward_of = rates
-#define CUDNN_B200                                                                                 \
-    {                                                                                              \
-        {1063e12, 1600e12},                                                                        \
-        {                                                                                          \
-            800e12, 1250e12                                                                        \
-        }                                                                                          \
-    }
 enum { WHOLE_BATCH = 1 << 30 };
 
-/* C++, its README and benchmarks/H100x1.md: bf16 weights, gradients and states, packed products,
- * CUDA graphs, norms with the residual, all logits at once (7B: two chunks). */
+/* clang-format off */
+#define BOTH(f64, f128, b64, b128)                                                                 \
+    .forward_of = {{f64, f128}, {b64, b128}}, .backward_of = {{f64, f128}, {b64, b128}}
+/* FlashAttention-2's own figures, causal, 8192 tokens: of an H100, backward from its forward and its
+ * forward + backward; of an A100, its paper's. */
+#define FA2_H100 BOTH(295e12, 333e12, 265e12, 299e12)
+#define FA2_A100 BOTH(180e12, 200e12, 145e12, 165e12)
+/* cuDNN's, as time_model.c has them. */
+#define CUDNN_H100 BOTH(390e12, 644e12, 335e12, 541e12)
+#define CUDNN_B200 BOTH(1063e12, 1600e12, 800e12, 1250e12)
+/* fp8: what the best products found by search gain (stas00/ml-engineering); operands of blocks'
+ * products are scanned, cast and transposed: 6 bytes an element, 0.9 as much as all our passes. */
+#define BF16 .products = 1, .passes = 1
+#define FP8  .products = 1403 / 794.5, .passes = 1.9
+/* C++, its README and benchmarks: bf16 weights, gradients and states, packed products, CUDA graphs,
+ * norms with the residual, all logits at once or as many chunks as a row's command says. */
 #define LLMQ                                                                                       \
-    .products = 1, .passes = 1, .packed = true, .fused_residual = true, .fused_clip = true,        \
-    .graphs = true, .gradient_bytes = 2, .update_bytes = 14, .clips = true, BOTH(CUDNN_H100)
+    .packed = true, .fused_residual = true, .fused_clip = true, .graphs = true,                    \
+    .gradient_bytes = 2, .update_bytes = 14, .clips = true, CUDNN_H100
 /* C++, llmc/ and train_gpt2.cu: bf16 gradients that are always added to, fp32 master weights,
  * padded vocabulary, residuals in the norms. GELU in forward's product if asked for (-ge 1). */
 #define LLMC                                                                                       \
-    .products = 1, .passes = 1, .packed = true, .fused_residual = true, .fused_clip = true,        \
-    .padded_vocabulary = true, .accumulates = true, .gradient_bytes = 2, .update_bytes = 28,       \
-    .clips = true, .chunk_rows = WHOLE_BATCH
-/* torch.compile and FSDP2: gathered bf16 is copied out, twice; gradients are copied in. */
-#define TITAN                                                                                      \
-    .products = 1, .passes = 1, .chunk_rows = WHOLE_BATCH, .collected_bytes = 14,                  \
-    .gradient_bytes = 2, .update_bytes = 28, .clips = true
-static const struct time_ways llmq = {LLMQ, .chunk_rows = WHOLE_BATCH};
-static const struct time_ways llmq_7b = {LLMQ, .chunk_rows = 2048};
-static const struct time_ways llmc_h100 = {LLMC, BOTH(CUDNN_H100)};
-static const struct time_ways llmc_h100_ge1 = {LLMC, .fused_activation = true, BOTH(CUDNN_H100)};
-static const struct time_ways llmc_a100 = {LLMC, BOTH(FA2_A100)};
-/* Selective checkpointing of single operations: every second product is made again. */
-static const struct time_ways titan_h100 = {TITAN, .recomputed_products = 0.5, BOTH(FA2_H100)};
-static const struct time_ways titan_a100 = {TITAN, .recomputed_products = 0.5, BOTH(FA2_A100)};
-/* fms-fsdp: the same with FSDP1, nothing made again, reduced in bf16. */
-static const struct time_ways fms_h100 = {TITAN, BOTH(FA2_H100)};
-static const struct time_ways fms_a100 = {TITAN, BOTH(FA2_A100)};
-/* fp8 of blocks' products: 1403 / 794.5 is what the best products found by search have
- * (stas00/ml-engineering); each operand is scanned, cast and transposed: 6 bytes an element, as
- * much again as our passes. Transformer Engine's packed products and fused norms; cuDNN's
- * attention. */
-static const struct time_ways megatron_h100 = {.products = 1403 / 794.5,
-                                               .passes = 1.9,
-                                               .packed = true,
-                                               .gradient_bytes = 4,
-                                               .chunk_rows = WHOLE_BATCH,
-                                               .update_bytes = 30,
-                                               .fused_clip = true,
-                                               .clips = true,
-                                               BOTH(CUDNN_H100)};
+    BF16, .packed = true, .fused_residual = true, .fused_clip = true, .padded_vocabulary = true,   \
+    .accumulates = true, .gradient_bytes = 2, .update_bytes = 28, .clips = true,                   \
+    .chunk_rows = WHOLE_BATCH
+/* torch.compile and FSDP: gathered bf16 is copied out, twice; gradients are copied in. */
+#define TORCH                                                                                      \
+    .chunk_rows = WHOLE_BATCH, .collected_bytes = 14, .gradient_bytes = 2, .update_bytes = 28,     \
+    .clips = true
+/* torchtitan's selective checkpointing of operations: every second product is made again. */
+#define TITAN TORCH, .recomputed_products = 0.5
+/* Transformer Engine's packed products, a fused optimizer. */
+#define MEGATRON                                                                                   \
+    FP8, .packed = true, .gradient_bytes = 4, .chunk_rows = WHOLE_BATCH, .update_bytes = 30,       \
+    .fused_clip = true, .clips = true
 
-static const struct time_ways megatron_b200 = {.products = 1403 / 794.5,
-                                               .passes = 1.9,
-                                               .packed = true,
-                                               .gradient_bytes = 4,
-                                               .chunk_rows = WHOLE_BATCH,
-                                               .update_bytes = 30,
-                                               .fused_clip = true,
-                                               .clips = true,
-                                               BOTH(CUDNN_B200)};
+static const struct time_ways llmq = {BF16, LLMQ, .chunk_rows = WHOLE_BATCH};
+static const struct time_ways llmq_8192_rows = {BF16, LLMQ, .chunk_rows = 8192};
+static const struct time_ways llmq_4096_rows = {BF16, LLMQ, .chunk_rows = 4096};
+static const struct time_ways llmq_2048_rows = {BF16, LLMQ, .chunk_rows = 2048};
+static const struct time_ways llmq_fp8 = {FP8, LLMQ, .chunk_rows = WHOLE_BATCH};
+static const struct time_ways llmc_h100 = {LLMC, CUDNN_H100};
+static const struct time_ways llmc_h100_ge1 = {LLMC, CUDNN_H100, .fused_activation = true};
+static const struct time_ways llmc_a100 = {LLMC, FA2_A100};
+static const struct time_ways titan_h100 = {BF16, TITAN, FA2_H100};
+static const struct time_ways titan_a100 = {BF16, TITAN, FA2_A100};
+static const struct time_ways titan_fp8 = {FP8, TITAN, FA2_H100};
+static const struct time_ways fms_h100 = {BF16, TORCH, FA2_H100}; /* nothing is made again */
+static const struct time_ways fms_a100 = {BF16, TORCH, FA2_A100};
+static const struct time_ways megatron_h100 = {MEGATRON, CUDNN_H100};
+static const struct time_ways megatron_b200 = {MEGATRON, CUDNN_B200};
+/* clang-format on */
 
 /* ---- devices that are no rows of the table ---- */
 
@@ -115,19 +86,41 @@ struct row {
 };
 
 /* Not within 15 %: fms-fsdp on the H100. PyTorch 2.2 of early 2024 had products and a loss outside
- * the compiled blocks of which no figure is known; its A100 row fits with the same choices. */
+ * the compiled blocks of which no figure is known; its A100 row is met with the same choices. */
 static const struct row published[] = {
 #define H100X1 "IST-DASLab/llmq:benchmarks/H100x1.md"
     {"llmq 0.5B", H100X1, "h100", false, &qwen_05b, 32, 1024, &llmq, NO_SHARD, 1, 16, 4, 149e3, 0},
     {"llmq 1.5B", H100X1, "h100", false, &qwen_15b, 32, 1024, &llmq, NO_SHARD, 1, 16, 4, 59.1e3, 0},
     {"llmq 3B", H100X1, "h100", false, &qwen_3b, 16, 1024, &llmq, NO_SHARD, 1, 32, 4, 30.9e3, 0},
-    {"llmq 7B", H100X1, "h100", false, &qwen_7b, 4, 1024, &llmq_7b, NO_SHARD, 1, 128, 4, 13.85e3,
+    {"llmq 7B", H100X1, "h100", false, &qwen_7b, 4, 1024, &llmq_2048_rows, NO_SHARD, 1, 128, 4,
+     13.85e3, 0},
+    {"llmq 0.5B fp8", H100X1, "h100", false, &qwen_05b, 32, 1024, &llmq_fp8, NO_SHARD, 1, 16, 4,
+     164e3, 0},
+    {"llmq 1.5B fp8", H100X1, "h100", false, &qwen_15b, 32, 1024, &llmq_fp8, NO_SHARD, 1, 16, 4,
+     73.0e3, 0},
+    {"llmq 3B fp8", H100X1, "h100", false, &qwen_3b, 16, 1024, &llmq_fp8, NO_SHARD, 1, 32, 4,
+     40.4e3, 0},
+#define H100X8 "IST-DASLab/llmq:benchmarks/H100x8.md"
+    {"llmq 0.5B, 8", H100X8, "h100", false, &qwen_05b, 32, 1024, &llmq, SHARD_GRAD_OP, 8, 2, 2,
+     147e3, 0},
+    {"llmq 1.5B, 8", H100X8, "h100", false, &qwen_15b, 32, 1024, &llmq_8192_rows, SHARD_GRAD_OP, 8,
+     2, 2, 57.1e3, 0},
+    {"llmq 3B, 8", H100X8, "h100", false, &qwen_3b, 16, 1024, &llmq, SHARD_GRAD_OP, 8, 4, 2, 30e3,
      0},
+    {"llmq 7B, 8", H100X8, "h100", false, &qwen_7b, 8, 1024, &llmq_4096_rows, SHARD_GRAD_OP, 8, 8,
+     2, 14e3, 0},
 #define TITAN_H100 "pytorch/torchtitan:benchmarks/llama3_h100_202412_torchtitan.md"
     {"torchtitan 8B, 8", TITAN_H100, "h100", true, &llama_8b, 2, 8192, &titan_h100, FULL_SHARD, 8,
      1, 4, 6667, 0},
     {"torchtitan 8B, 128", TITAN_H100, "h100", true, &llama_8b, 2, 8192, &titan_h100, FULL_SHARD,
      128, 1, 4, 6514, 0},
+    {"torchtitan 8B fp8, 8", TITAN_H100, "h100", true, &llama_8b, 2, 8192, &titan_fp8, FULL_SHARD,
+     8, 1, 4, 8532, 0},
+    {"torchtitan 8B fp8, 128", TITAN_H100, "h100", true, &llama_8b, 2, 8192, &titan_fp8, FULL_SHARD,
+     128, 1, 4, 8380, 0},
+    {"torchtitan 8B fp8, H200",
+     "pytorch/torchtitan:benchmarks/llama3-8b_h200_202506_trainy-whitefiber.md", "h200", false,
+     &llama_8b, 2, 8192, &titan_fp8, FULL_SHARD, 32, 1, 4, 10938, 0},
     {"torchtitan 8B, A100", "pytorch/torchtitan#929", "a100", false, &llama_8b, 1, 8192,
      &titan_a100, FULL_SHARD, 8, 1, 4, 2950, 0},
     {"fms-fsdp 7B", "pytorch.org/blog/maximizing-training-throughput", "h100", false, &llama2_7b, 2,
