@@ -33,7 +33,7 @@
     NEED(EVALUATION, "an eval.eval_strategy", c->eval.strategy != EVAL_NO)                         \
     NEED(CHECKPOINTS, "checkpoint.dir", c->checkpoint.dir[0])                                      \
     NEED(SOMETHING_KEPT, "checkpoint.dir or runtime.max_restarts",                                 \
-         c->checkpoint.dir[0] || c->runtime.max_restarts > 0)                                      \
+         c->checkpoint.dir[0] || c->runtime.max_restarts != 0)                                     \
     NEED(AUTO_RESUME, "checkpoint.auto_resume or checkpoint.resume_from_checkpoint",               \
          c->checkpoint.auto_resume || c->checkpoint.resume[0])                                     \
     NEED(PREFIX, "{prefix} in checkpoint.name_format",                                             \

@@ -66,6 +66,9 @@ static void what_has_no_use_is_told(void **state)
         {"--state_dict_type FULL_STATE_DICT",
          "checkpoint.state_dict_type is ignored: it needs checkpoint.dir"},
         {"--keep_last 2 --checkpoint_dir c --async", ""},
+        {"--auto_resume=false", ""}, /* there are restarts in a PyTorchJob's pod */
+        {"--auto_resume=false --max_restarts 0",
+         "checkpoint.auto_resume is ignored: it needs checkpoint.dir or runtime.max_restarts"},
         {"--checkpoint.prefix a", "checkpoint.prefix is ignored: it needs checkpoint.dir"},
         {"--checkpoint_dir c --checkpoint.prefix a --name_format {step}",
          "checkpoint.prefix is ignored: it needs {prefix} in checkpoint.name_format"},
