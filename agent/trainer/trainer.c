@@ -96,7 +96,10 @@ static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err
     *ret_may_share = choice.may_share;
     if (device_open(choice.name, t->env.threads, &t->device, err) == 0)
         return 0;
-    if (err->code != ERR_UNSUPPORTED || strcmp(t->config->runtime.device, "auto") != 0)
+    /* A GPU or library that is too old, missing or damaged; others are the GPU's own failures. */
+    bool cannot_use =
+        err->code == ERR_UNSUPPORTED || err->code == ERR_NOT_FOUND || err->code == ERR_INPUT;
+    if (!cannot_use || strcmp(t->config->runtime.device, "auto") != 0)
         return -1;
     const struct error refused = *err; /* nobody asked for this GPU */
     return error_set(err, refused.code, "%.400s; --device cpu trains without it", refused.msg);

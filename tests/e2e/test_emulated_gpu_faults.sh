@@ -21,6 +21,8 @@ check "a driver that is too old" fails 2 "the NVIDIA driver is too old: it knows
 check "a GPU that is too old" fails 2 "has compute capability 7.5: at least 8.0 is needed" with capability=75 shoal-agent --device cuda
 too_old() { SHOAL_EMULATION=capability=75 llama 1 too_old --device auto; }
 check "... and how to do without, if it was not asked for" fails 2 "at least 8.0 is needed; --device cpu trains without it" too_old
+no_cublaslt() { SHOAL_EMULATION=missing=libcublasLt llama 1 no_cublaslt --device auto; }
+check "... or if a library is missing" fails 2 "cuBLASLt: libcublasLt.so.13 is not emulated; --device cpu trains without it" no_cublaslt
 check "a GPU this build has no code for" fails 2 "this build has no code for GPU 0" with built_for=80 shoal-agent --device cuda
 nobody() { SHOAL_EMULATION=gpus=0 "$@"; }
 check "auto takes the CPU where there is no GPU" nobody llama 1 auto --device auto
