@@ -91,7 +91,7 @@ static void project_forward(struct time_walk *w, int64_t R)
         time_linear(w, TIME_LINEAR_FORWARD, R, kv, s->D, 2);
     }
     if (s->rope && !w->ways->fused_rope)
-        time_pass(w, (double)(R * (q + kv) * v * 2), 1, 2, 0.88);
+        time_pass(w, (double)(R * (q + kv) * v * 2), 1, 1, 0.88);
 }
 
 static void cross_forward(struct time_walk *w, const struct time_block *b)
@@ -147,7 +147,7 @@ static void project_backward(struct time_walk *w, int64_t R)
     const struct time_shape *s = w->shape;
     int64_t q = s->heads * s->hd, kv = s->kv_heads * s->hd;
     if (s->rope && !w->ways->fused_rope)
-        time_pass(w, (double)(R * (q + kv) * s->value_bytes * 2), 1, 2, 0.88);
+        time_pass(w, (double)(R * (q + kv) * s->value_bytes * 2), 1, 1, 0.88);
     if (w->ways->packed || s->packed_qkv) {
         linear_backward(w, R, q + 2 * kv, s->D, false);
         return;

@@ -301,9 +301,62 @@ static void test_audit(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* What single changes save of a step, by the same audit, in milliseconds. */
+static const struct {
+    const char *what;
+    const struct time_shape *shape;
+    int world;
+    struct time_ways change; /* what is set in it is changed */
+    double saved_ms;
+} changes[] = {
+    {"1B, 4096 rows", &llama_1b, 1, {.chunk_rows = 4096}, 5.3},
+    {"1B, 8192 rows", &llama_1b, 1, {.chunk_rows = 8192}, 5.8},
+    {"1B, clip in the update", &llama_1b, 1, {.fused_clip = true}, 3.8},
+    {"1B, copy in the update", &llama_1b, 1, {.fused_cast = true}, 2.0},
+    {"1B, packed products", &llama_1b, 1, {.packed = true}, 1.2},
+    {"1B, residuals", &llama_1b, 1, {.fused_residual = true}, 1.6},
+    {"1B, rope", &llama_1b, 1, {.fused_rope = true}, 1.2},
+    {"8B, 4096 rows", &llama_8b, 8, {.chunk_rows = 4096}, 10.2},
+    {"8B, the update", &llama_8b, 8, {.fused_clip = true, .fused_cast = true}, 4.9},
+    {"8B, packed products", &llama_8b, 8, {.packed = true}, 5.9},
+    {"8B, residuals", &llama_8b, 8, {.fused_residual = true}, 6.2},
+    {"8B, rope", &llama_8b, 8, {.fused_rope = true}, 4.5},
+};
+
+static void test_changes(void **state)
+{
+    (void)state;
+    const struct time_device d = time_device_of("h100");
+    int wrong = 0;
+    for (size_t i = 0; i < array_length(changes); i++) {
+        const struct time_ways *change = &changes[i].change;
+        struct time_shape shape = *changes[i].shape;
+        shape.rows = 1;
+        shape.T = 8192;
+        const struct time_ranks ranks = time_ranks_of(&shape, FULL_SHARD, changes[i].world);
+        struct time_ways ways = as_audited(&d, false);
+        struct time_step before, after;
+        time_step_make(&d, &shape, &ways, &ranks, &before);
+        ways.chunk_rows = change->chunk_rows > 0 ? change->chunk_rows : ways.chunk_rows;
+        ways.fused_clip |= change->fused_clip;
+        ways.fused_cast |= change->fused_cast;
+        ways.packed |= change->packed;
+        ways.fused_residual |= change->fused_residual;
+        ways.fused_rope |= change->fused_rope;
+        time_step_make(&d, &shape, &ways, &ranks, &after);
+        double saved_ms = 1e3 * (before.total_s - after.total_s);
+        if (fabs(saved_ms - changes[i].saved_ms) <= 0.2)
+            continue;
+        print_error("%s: %.2f ms, not %.1f\n", changes[i].what, saved_ms, changes[i].saved_ms);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_published),
-                                       cmocka_unit_test(test_audit)};
+                                       cmocka_unit_test(test_audit),
+                                       cmocka_unit_test(test_changes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,34 +202,8 @@ check "a price that is none is refused" fails 2 "--price-per-gpu-hour free: must
     shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour free
 check "--help has every GPU" bash -c "shoal plan --help | tr -c 'a-z0-9' '\n' | grep -cxE 'h100|h200|a100|b200|l40s' | grep -qx 5"
 
-# The table of docs/gpu.md is what the commands of its rows print.
-per_gpu() { # GPU OPTION...
-    shoal plan "${@:2}" --device "$1" --json 2>/dev/null | sed 's/.*"time"//' | tr ',' '\n' | awk -F: '
-        /"fits":false/ { none = 1 }
-        /"tokens_per_second_per_gpu"/ { tokens = $2 }
-        /"samples_per_second"/ { samples = $2 }
-        END { print none ? "-" : sprintf("%.0f", tokens > 0 ? tokens : samples) }'
-}
-row_holds() { # GPU COLUMN FLAGS CELLS: of which COLUMN is the GPU's
-    local cell got
-    cell=$(cut -d'|' -f"$2" <<<"$4" | tr -d ', ')
-    # shellcheck disable=SC2086 # flags are words
-    got=$(per_gpu "$1" $3)
-    echo "docs/gpu.md has $cell, the model gives $got"
-    [ "$cell" = "$got" ]
-}
 # shellcheck disable=SC2016 # backticks are Markdown's
-grep -E '^\| `--preset' docs/gpu.md >"$work/rows"
-check "docs/gpu.md has rows" [ "$(wc -l <"$work/rows")" -ge 6 ]
-while IFS='`' read -r _ flags cells; do
-    check "docs/gpu.md, h100: $flags" row_holds h100 2 "$flags" "$cells"
-done <"$work/rows"
-IFS='`' read -r _ flags cells <"$work/rows"
-column=2
-for gpu in h200 a100 b200 l40s; do
-    column=$((column + 1))
-    check "docs/gpu.md, $gpu" row_holds "$gpu" "$column" "$flags" "$cells"
-done
+check "docs/gpu.md has what the commands of its rows print" diff <(grep -E '^\| `--preset' docs/gpu.md) <(tests/cli/predicted_rows.sh)
 
 sizes=(--model_type=llama_v3 --num_layers=2 --hidden_width=64 --num_heads=4)
 shoal plan "${sizes[@]}" --tokenizer=nobody/nothing >"$work/plan" 2>"$work/note"
