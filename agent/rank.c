@@ -18,6 +18,7 @@
 #include "base/contract.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "kernels/device.h"
 
 #include <limits.h>
@@ -100,6 +101,17 @@ int rank_find_interface(const struct topology *t, char ret_name[NET_INTERFACE_BY
     return ret_name[0] ? net_interface_host(ret_name, ret_address, STORE_HOST_MAX, err) : 0;
 }
 
+/* A rank is killed only where somebody starts it again. What the launcher, or torchrun, grants is
+ * in the environment. */
+static enum hang_action hang_action(const struct agent_config *c)
+{
+    const char *restarts = getenv(ENV_TORCHELASTIC_MAX_RESTARTS);
+    int64_t most = 0;
+    bool is_granted = restarts && str_to_i64(restarts, 0, INT_MAX, &most) && most > 0;
+    enum hang_action action = (enum hang_action)c->runtime.hang_action;
+    return action == HANG_RESTART && !is_granted ? HANG_REPORT : action;
+}
+
 static int init_process_group(const struct agent_config *c, const struct topology *t,
                               struct process_group *m, struct error *err)
 {
@@ -111,7 +123,7 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .node = t->node_rank,
         .host = node_name(),
         .pod = pod_name(),
-        .hang_action = (enum hang_action)c->runtime.hang_action,
+        .hang_action = hang_action(c),
         .beat_ms = RENDEZVOUS_BEAT_MS,
         .steady_ms = clock_monotonic_ms,
     };

@@ -45,6 +45,8 @@
 #define ENV_PET_RDZV_CONF      "PET_RDZV_CONF"
 #define ENV_PET_MAX_RESTARTS   "PET_MAX_RESTARTS"
 #define ENV_PET_STANDALONE     "PET_STANDALONE"
+/* How often ranks are started again, for them to read; from torchrun and from our launcher. */
+#define ENV_TORCHELASTIC_MAX_RESTARTS "TORCHELASTIC_MAX_RESTARTS"
 /* Ours: how often this replica was started before (0 at first), so that an agent
  * knows a restart. */
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"

@@ -70,7 +70,7 @@ agent/launch/topology.*:base/.*|agent/launch/topology.*
 agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*
 agent/launch/rank_memory.[ch]:base/(error|str).h|agent/launch/rank_memory.h
 agent/launch/thread_stacks.[ch]:base/(mem|str).h|agent/launch/thread_stacks.h
-agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|rendezvous_health|store).h|agent/launch/thread_stacks.h
+agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|rendezvous_health|store).h|agent/launch/(last_words|thread_stacks).h
 agent/health/(hang_detector|straggler|rank_report|rank_table).[ch]:base/(error|json_text|mem|str).h|agent/health/(hang_detector|straggler|rank_report|rank_table).h
 agent/health/activity.[ch]:agent/health/(activity|rank_report).h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h

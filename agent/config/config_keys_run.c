@@ -195,10 +195,9 @@ static const struct config_key keys[] = {
     KEY_DURATION("runtime", "timeout", runtime.timeout_s, "1800", 0.1, 1e6, "ddp_timeout",
                  "seconds a collective may take", .environment = "NCCL_TIMEOUT"),
     KEY_CHOICE(
-        "runtime", "hang_action", runtime.hang_action, "report",
-        CHOICES({"report", HANG_REPORT}, {"restart", HANG_RESTART}, {"none", HANG_IGNORE}), NULL,
-        "a rank that makes no progress while the others wait for it: report: the log names it "
-        "and its call stacks; restart: then it is killed, and all ranks start again as after any failure; none: nobody looks for one"),
+        "runtime", "hang_action", runtime.hang_action, "restart",
+        CHOICES({"restart", HANG_RESTART}, {"report", HANG_REPORT}, {"none", HANG_IGNORE}), NULL,
+        "a rank that makes no progress while the others wait for it: report: the log names it, and it writes its call stacks; restart: where ranks are started again (max_restarts), it is also killed 10 s later; none: nobody looks for one"),
     KEY_CHOICE("runtime", "debug", runtime.debug, "off",
                CHOICES({"off=info", DEBUG_OFF}, {"detail", DEBUG_DETAIL}), NULL,
                "detail: log each collective between GPUs as it is queued",

@@ -4,7 +4,7 @@
 
 enum hang_action {
     HANG_REPORT,  /* it is named, and writes its stacks */
-    HANG_RESTART, /* then it is killed, so that all ranks start again */
+    HANG_RESTART, /* if it hangs on, it is also killed, so that all ranks start again */
     HANG_IGNORE,  /* nobody looks for one */
 };
 #endif

@@ -3,6 +3,7 @@
 #include "agent/health/hang_detector.h"
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
+#include "agent/launch/last_words.h"
 #include "agent/launch/thread_stacks.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,7 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, STACKS_BYTES = 64 * 1024 };
+enum {
+    LINE_BYTES = 4096,
+    STACKS_BYTES = 64 * 1024,
+    /* From the name to the kill: a disk or a driver that was only slow has its rank go on. Of a
+     * silent rank the rendezvous says after 15 s that it is lost. */
+    PATIENCE_MS = 10 * 1000,
+    SILENT_PATIENCE_MS = 4 * 1000,
+};
 
 struct rank_health {
     struct rank_health_setting setting;
@@ -26,7 +34,9 @@ struct rank_health {
     struct rank_row *rows;              /* [ranks] */
     const struct rank_report **reports; /* [ranks] */
     struct str json;
-    pthread_mutex_t show_mutex; /* guards the two below */
+    struct rendezvous_inspection hang; /* of the rank that hangs; rank -1: none, or it is ended */
+    int64_t ends_at_ms;                /* without progress for so long */
+    pthread_mutex_t show_mutex;        /* guards the two below */
     void (*show)(void *ctx, const struct rank_health_view *view);
     void *show_ctx;
 };
@@ -71,6 +81,11 @@ static void inspect(void *ctx, const struct rendezvous_inspection *i)
         return;
     log_error("rank %d is killed, so that all ranks start again (runtime.hang_action=restart): %s",
               i->rank, i->why);
+    if (is_self) {
+        struct error words;
+        error_set(&words, ERR_TIMEOUT, "it %s", i->why);
+        last_words_send(&words, true);
+    }
     /* What hangs does not end by itself; SIGKILL also ends what is stopped. */
     kill(is_self ? getpid() : (pid_t)i->pid, SIGKILL);
 }
@@ -152,8 +167,7 @@ static int find_witness(const struct rank_health *h, const struct hang_verdict *
     return -1;
 }
 
-static void tell_hang(const struct rank_health *h, const struct hang_verdict *v,
-                      struct rendezvous_inspection *ret)
+static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
 {
     auto_str struct str who, how;
     str_init(&who, LINE_BYTES);
@@ -161,13 +175,13 @@ static void tell_hang(const struct rank_health *h, const struct hang_verdict *v,
     add_rank(h, v->rank, &who);
     describe_hang(h, v, &how);
     log_warning("%s %s", str_text(&who), str_text(&how));
-    *ret = (struct rendezvous_inspection){
+    h->hang = (struct rendezvous_inspection){
         .rank = v->rank,
         .witness = find_witness(h, v),
         .pid = hang_detector_report(h->detector, v->rank)->pid,
-        .ends = h->setting.hang_action == HANG_RESTART,
     };
-    snprintf(ret->why, sizeof ret->why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
+    snprintf(h->hang.why, sizeof h->hang.why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
+    h->ends_at_ms = v->bound_ms + (v->is_silent ? SILENT_PATIENCE_MS : PATIENCE_MS);
 }
 
 static void tell_end(const struct rank_health *h, const struct hang_verdict *v)
@@ -222,6 +236,14 @@ static void show(struct rank_health *h)
     pthread_mutex_unlock(&h->show_mutex);
 }
 
+/* Whether the rank that hangs has had its time. */
+static bool must_end(const struct rank_health *h)
+{
+    int rank = hang_detector_hung(h->detector);
+    return h->setting.hang_action == HANG_RESTART && rank >= 0 && rank == h->hang.rank &&
+           hang_detector_still_ms(h->detector, rank) >= h->ends_at_ms;
+}
+
 static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)
 {
     struct rank_health *h = ctx;
@@ -229,12 +251,17 @@ static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)
     struct hang_verdict verdict;
     enum hang_news news = hang_detector_tick(h->detector, now_ms, &verdict);
     if (news == HANG_FOUND)
-        tell_hang(h, &verdict, ret_inspection);
+        tell_hang(h, &verdict);
     if (news == HANG_OVER)
         tell_end(h, &verdict);
+    bool ends = must_end(h);
+    *ret_inspection = h->hang;
+    ret_inspection->ends = ends;
+    if (ends)
+        h->hang.rank = -1;
     tell_stragglers(h, now_ms);
     show(h);
-    return news == HANG_FOUND;
+    return news == HANG_FOUND || ends;
 }
 
 /* ---- life cycle ---- */
@@ -248,6 +275,7 @@ struct rank_health *rank_health_open(const struct rank_health_setting *setting)
     pthread_mutex_init(&h->show_mutex, NULL);
     if (setting->rank != 0 || setting->hang_action == HANG_IGNORE)
         return h;
+    h->hang.rank = -1;
     h->detector = hang_detector_open(setting->ranks, setting->beat_ms);
     h->stragglers = stragglers_open(setting->ranks);
     h->rows = xcalloc((size_t)setting->ranks, sizeof *h->rows);

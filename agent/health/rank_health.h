@@ -14,7 +14,7 @@ struct rank_health_setting {
     int rank, ranks;
     int node;                     /* the pod's number */
     const char *host, *pod;       /* "": not known; outlive it */
-    enum hang_action hang_action; /* rank 0's counts */
+    enum hang_action hang_action; /* rank 0's counts. HANG_RESTART: somebody starts ranks again */
     int64_t beat_ms;
     int64_t (*steady_ms)(void);
 };

@@ -46,6 +46,6 @@ void launch_environment_set(const struct topology *t, const struct launch_identi
     set_number("ROLE_RANK", t->rank + local_rank);
     set_number("ROLE_WORLD_SIZE", t->world_size);
     set_number("TORCHELASTIC_RESTART_COUNT", position->attempt);
-    set_number("TORCHELASTIC_MAX_RESTARTS", position->max_restarts);
+    set_number(ENV_TORCHELASTIC_MAX_RESTARTS, position->max_restarts);
     setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
 }

@@ -55,34 +55,57 @@ end
 check "the run ends as ever" test "$code" = 143
 
 # ---- a rank that is heard, and makes no progress: nobody reads what rank 0 prints, and the pipe is soon full ----
-mkfifo "$work/blocked.out"
-exec 3<>"$work/blocked.out"
-head -c 61000 /dev/zero >&3
-begin blocked --logging_steps=1 --style=plain
+wrote() { grep -A9 "rank 0: thread [0-9]* (main), called from:" "$work/$1.log" | grep -q write; }
+goes_on() { is_hung 0 && has_stepped; }
+fill_pipe() { # NAME: what NAME prints
+    mkfifo "$work/$1.out"
+    exec 3<>"$work/$1.out"
+    head -c 61000 /dev/zero >&3
+}
+drain_pipe() {
+    cat <&3 >/dev/null &
+    reader=$!
+}
+end_pipe() {
+    kill "$reader"
+    exec 3>&-
+}
+fill_pipe blocked
+begin blocked --logging_steps=1 --style=plain # nobody would start a rank again: none is killed
 check "a rank that waits for a pipe is counted" wait_for 120 is_hung 1
 check "it is named" grep -qE "warning rank 0 \(.*\) hangs in phase (first )?step at step [0-9]+: no progress for .*; 3 ranks wait in collective " \
     "$work/blocked.log"
-wrote() { grep -A9 "rank 0: thread $(rank 0) (main), called from:" "$work/blocked.log" | grep -q write; }
-check "it writes its stacks: where it waits" wait_for 60 wrote
-cat <&3 >/dev/null &
-reader=$!
-check "it goes on when the pipe is read" wait_for 120 is_hung 0
+check "it writes its stacks: where it waits" wait_for 60 wrote blocked
+drain_pipe
+check "it goes on when the pipe is read" wait_for 120 goes_on
 end
 check "that run ends as ever" test "$code" = 143
-kill "$reader"
-exec 3>&-
+check "nobody was killed" answers_no grep -q "is killed" "$work/blocked.log"
+end_pipe
 
 # ---- runtime.hang_action ----
-begin restarted --hang_action=restart --max_restarts=1 --dir="$work/ckpt" --save_steps=2 --resume=latest
+killed() { grep -qE "error rank $1 is killed, .*\(runtime.hang_action=restart\): hangs in phase" "$work/$2.log"; }
+begin stopped_again --max_restarts=1 --dir="$work/ckpt" --save_steps=2 --resume=latest
 has_saved() { get /metrics | grep -q '^fsdp_checkpoint_last_step [1-9]'; }
 check "a run saves" wait_for 120 has_saved
 kill -STOP "$(rank 1)"
-resumed() { grep -q "Resumed at step" "$work/restarted.out"; }
-check "a rank that hangs is replaced" wait_for 120 resumed
-check "the log says why" grep -qE 'error rank 1 is killed, .*\(runtime.hang_action=restart\): hangs in phase' "$work/restarted.log"
-check "the run goes on" wait_for 120 has_stepped
+resumed() { grep -q "Resumed at step" "$work/stopped_again.out"; }
+check "a stopped rank is replaced" wait_for 120 resumed
+check "the log says why" killed 1 stopped_again
+check "the run goes on" wait_for 120 goes_on
 end
 check "and ends as ever" test "$code" = 143
+fill_pipe blocked_on
+begin blocked_on --max_restarts=1 --logging_steps=1 --style=plain
+check "a rank that waits on is killed" wait_for 240 killed 0 blocked_on
+drain_pipe
+check "its stacks are there" wrote blocked_on
+told() { grep -qE "rank 0 .*signal 9.*it hangs in phase" "$work/blocked_on.log"; }
+check "its launcher knows why" wait_for 60 told
+check "that run goes on, too" wait_for 120 goes_on
+end
+check "... and ends as ever" test "$code" = 143
+end_pipe
 begin ignored --hang_action=none
 check "a run without a watch makes steps" wait_for 120 has_stepped
 check "it has no word of ranks" answers_no grep -q '"ranks"' <(get /status)
