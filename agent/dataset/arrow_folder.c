@@ -16,23 +16,23 @@ enum { IDS, LABELS, MASK, COLUMNS };
 static const struct arrow_request wanted[COLUMNS] = {
     [IDS] = {"input_ids", false}, [LABELS] = {"labels", false}, [MASK] = {"attention_mask", true}};
 
-struct part {
+struct data_file {
     const char *path;
     const uint8_t *bytes;
     size_t size;
-    int64_t first; /* rows of the parts before it */
+    int64_t first; /* rows of the files before it */
 };
 
 struct batch {
     const struct arrow_batch *arrow;
-    const struct part *part;
-    int64_t first; /* rows before it, of all parts */
+    const struct data_file *file;
+    int64_t first; /* rows before it, of all files */
 };
 
 struct arrow_folder {
     struct arena *arena;
-    struct part *parts; /* [part_count] */
-    int part_count;
+    struct data_file *files; /* [file_count] */
+    int file_count;
     struct batch *batches; /* [batch_count], those with rows */
     int64_t batch_count, rows;
 };
@@ -109,11 +109,11 @@ static int64_t length(const void *ctx, int64_t document)
     return row_length(&b->arrow->lists[IDS], document - b->first);
 }
 
-static const char *place(const void *ctx, int64_t document, int64_t *ret_number)
+static const char *locate(const void *ctx, int64_t document, int64_t *ret_number)
 {
     const struct batch *b = find_batch(ctx, document);
-    *ret_number = document - b->part->first;
-    return b->part->path;
+    *ret_number = document - b->file->first;
+    return b->file->path;
 }
 
 static void copy(const struct arrow_list *list, int64_t row, int64_t first, int64_t count,
@@ -138,7 +138,7 @@ static int apply_mask(const struct batch *b, int64_t document, int64_t first, in
                 return error_set(err, ERR_UNSUPPORTED,
                                  "%s: row %lld: the attention_mask is 0 before it is 1 (at %lld): "
                                  "pad on the right",
-                                 b->part->path, (long long)(document - b->part->first),
+                                 b->file->path, (long long)(document - b->file->first),
                                  (long long)(first + done + i));
             ended = mask[i] == 0;
             if (ended)
@@ -161,8 +161,8 @@ static int read_row(const void *ctx, int64_t document, int64_t first, int64_t co
 
 /* ---- opening ---- */
 
-static int check_lengths(const struct part *part, const struct arrow_batch *batch, int64_t first,
-                         struct error *err)
+static int check_lengths(const struct data_file *file, const struct arrow_batch *batch,
+                         int64_t first, struct error *err)
 {
     for (int c = LABELS; c < COLUMNS; c++) {
         if (!batch->lists[c].offsets)
@@ -172,28 +172,28 @@ static int check_lengths(const struct part *part, const struct arrow_batch *batc
             int64_t others = row_length(&batch->lists[c], row);
             if (ids != others)
                 return error_set(err, ERR_INPUT, "%s: row %lld has %lld input_ids but %lld %s",
-                                 part->path, (long long)(first - part->first + row), (long long)ids,
+                                 file->path, (long long)(first - file->first + row), (long long)ids,
                                  (long long)others, wanted[c].column);
         }
     }
     return 0;
 }
 
-static int add_part(struct arrow_folder *f, struct part *part, struct error *err)
+static int add_file(struct arrow_folder *f, struct data_file *file, struct error *err)
 {
     struct arrow_stream stream;
-    part->first = f->rows;
-    if (file_map(part->path, &part->bytes, &part->size, err) < 0 ||
-        arrow_stream_parse(f->arena, part->path, part->bytes, part->size, wanted, COLUMNS, &stream,
+    file->first = f->rows;
+    if (file_map(file->path, &file->bytes, &file->size, err) < 0 ||
+        arrow_stream_parse(f->arena, file->path, file->bytes, file->size, wanted, COLUMNS, &stream,
                            err) < 0)
         return -1;
     f->batches = xrealloc(f->batches, (size_t)(f->batch_count + stream.count) * sizeof *f->batches);
     for (int64_t i = 0; i < stream.count; i++) {
         const struct arrow_batch *batch = &stream.batches[i];
-        if (check_lengths(part, batch, f->rows, err) < 0)
+        if (check_lengths(file, batch, f->rows, err) < 0)
             return -1;
         if (batch->rows > 0)
-            f->batches[f->batch_count++] = (struct batch){batch, part, f->rows};
+            f->batches[f->batch_count++] = (struct batch){batch, file, f->rows};
         f->rows += batch->rows;
     }
     return 0;
@@ -202,8 +202,8 @@ static int add_part(struct arrow_folder *f, struct part *part, struct error *err
 static void close_folder(void *ctx)
 {
     struct arrow_folder *f = ctx;
-    for (int i = 0; i < f->part_count; i++)
-        file_unmap(f->parts[i].bytes, f->parts[i].size);
+    for (int i = 0; i < f->file_count; i++)
+        file_unmap(f->files[i].bytes, f->files[i].size);
     free(f->batches);
     arena_close(f->arena);
     free(f);
@@ -214,11 +214,11 @@ int arrow_folder_open(const char *const *paths, int count, struct id_documents *
 {
     struct arrow_folder *f = xcalloc(1, sizeof *f);
     f->arena = arena_open();
-    f->parts = arena_array(f->arena, struct part, count);
-    f->part_count = count;
+    f->files = arena_array(f->arena, struct data_file, count);
+    f->file_count = count;
     for (int i = 0; i < count; i++) {
-        f->parts[i].path = paths[i];
-        if (add_part(f, &f->parts[i], err) < 0) {
+        f->files[i].path = paths[i];
+        if (add_file(f, &f->files[i], err) < 0) {
             close_folder(f);
             return -1;
         }
@@ -230,7 +230,7 @@ int arrow_folder_open(const char *const *paths, int count, struct id_documents *
                                            .has_labels = true,
                                            .length = length,
                                            .read = read_row,
-                                           .place = place,
+                                           .locate = locate,
                                            .close = close_folder};
     return 0;
 }

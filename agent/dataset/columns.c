@@ -69,7 +69,7 @@ static int parse_fields(const struct columns *columns, const char *record, size_
     for (size_t at = 0; at <= bytes; field++) {
         size_t end = find_end(columns->format == TOKENS_CSV, record, bytes, at);
         for (size_t i = 0; i < columns->count; i++) {
-            if (columns->places[i] != field)
+            if (columns->fields[i] != field)
                 continue;
             if (take_field(columns, i, record + at, end - at, row, err) < 0)
                 return -1;
@@ -114,7 +114,7 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
                 return error_set(err, ERR_INPUT,
                                  "two columns \"%s\": which of them is meant? Rename one",
                                  str_text(&name));
-            columns->places[i] = field;
+            columns->fields[i] = field;
             found[i] = true;
         }
         at = end + 1;

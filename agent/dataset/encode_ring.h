@@ -23,7 +23,7 @@ struct encode_job {
     const char *path; /* where it is from: the owner must keep it */
     int64_t line;
     bool too_long;
-    struct token_position place;
+    struct token_position position;
     struct tokens ids; /* the result, */
     bool bad;          /* or err says why the text is left out, */
     bool failed;       /* or why the reading ends */

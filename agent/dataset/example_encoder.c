@@ -138,8 +138,8 @@ static int encode_beginning(const struct example_encoder *e, const char *text, s
     enum { BYTES_PER_ID = 8, MARGIN = 8 };
     const struct token_encoder *t = &e->options->data.encoder;
     size_t before = ids->count;
-    for (size_t part = BYTES_PER_ID * (most + MARGIN);; part *= 4) {
-        size_t end = part < bytes ? word_end(text, bytes, part) : bytes;
+    for (size_t prefix = BYTES_PER_ID * (most + MARGIN);; prefix *= 4) {
+        size_t end = prefix < bytes ? word_end(text, bytes, prefix) : bytes;
         ids->count = before;
         if (t->encode(t->ctx, text, end, ids, err) < 0)
             return -1;

@@ -68,17 +68,17 @@ static int add_to_stream(struct build *b, const int32_t *ids, size_t count, stru
 }
 
 /* A document within bos and eos, cut into parts within bos and eos. */
-static int add_parts(struct build *b, const int32_t *ids, size_t count, struct error *err)
+static int add_cut(struct build *b, const int32_t *ids, size_t count, struct error *err)
 {
     size_t room = (size_t)b->options->max_tokens - 2;
-    auto_tokens struct tokens part = {0};
+    auto_tokens struct tokens sample = {0};
     for (size_t at = 1; at + 1 < count; at += room) {
         size_t length = count - 1 - at < room ? count - 1 - at : room;
-        tokens_clear(&part);
-        tokens_add(&part, ids[0]);
-        tokens_add_many(&part, ids + at, length);
-        tokens_add(&part, ids[count - 1]);
-        if (add_item(b, part.ids, part.count, 0, 0, err) < 0)
+        tokens_clear(&sample);
+        tokens_add(&sample, ids[0]);
+        tokens_add_many(&sample, ids + at, length);
+        tokens_add(&sample, ids[count - 1]);
+        if (add_item(b, sample.ids, sample.count, 0, 0, err) < 0)
             return -1;
     }
     return 0;
@@ -109,7 +109,7 @@ static int add_record(struct build *b, const struct tokens *record, struct error
     if (o->kind == EXAMPLES_MASKED && o->data.source.packing == TOKENS_CONCAT)
         return add_to_stream(b, ids, first, err);
     if (o->kind == EXAMPLES_MASKED && o->data.source.packing == TOKENS_PER_DOCUMENT)
-        return add_parts(b, ids, first, err);
+        return add_cut(b, ids, first, err);
     return add_item(b, ids, first, second, record->ids[EXAMPLE_LABEL], err);
 }
 

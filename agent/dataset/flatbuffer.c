@@ -53,7 +53,7 @@ bool flat_root(const uint8_t *bytes, size_t size, struct flat_table *ret_table)
 }
 
 /* Where a field is; 0 if it is not there, which no field ever is at. */
-static bool field_place(const struct flat_table *t, int field, size_t *ret_at)
+static bool find_field(const struct flat_table *t, int field, size_t *ret_at)
 {
     /* Writers cut off a vtable's end if no field there is set, so a short one is no error. */
     size_t slot = 4 + 2 * (size_t)field;
@@ -72,7 +72,7 @@ bool flat_number(const struct flat_table *table, int field, int bytes, int64_t a
                  int64_t *ret_number)
 {
     size_t at;
-    if (!field_place(table, field, &at))
+    if (!find_field(table, field, &at))
         return false;
     if (at != 0)
         return read_number(table->bytes, table->size, at, bytes, ret_number);
@@ -84,7 +84,7 @@ bool flat_table(const struct flat_table *table, int field, struct flat_table *re
 {
     size_t at;
     *ret_table = (struct flat_table){0};
-    if (!field_place(table, field, &at))
+    if (!find_field(table, field, &at))
         return false;
     return at == 0 || (follow(table->bytes, table->size, at, &at) &&
                        open_table(table->bytes, table->size, at, ret_table));
@@ -96,7 +96,7 @@ bool flat_vector(const struct flat_table *table, int field, size_t item_bytes,
     size_t at;
     int64_t count;
     *ret_vector = (struct flat_vector){0};
-    if (!field_place(table, field, &at))
+    if (!find_field(table, field, &at))
         return false;
     if (at == 0)
         return true;

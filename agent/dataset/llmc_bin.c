@@ -81,7 +81,7 @@ static int read_ids(const void *ctx, int64_t document, int64_t first, int64_t co
     return 0;
 }
 
-static const char *place(const void *ctx, int64_t document, int64_t *ret_number)
+static const char *locate(const void *ctx, int64_t document, int64_t *ret_number)
 {
     const struct llmc_bin *b = ctx;
     *ret_number = document;
@@ -119,7 +119,7 @@ int llmc_bin_open(const char *const *paths, int count, struct id_documents *ret_
                                            .rows_are_windows = true,
                                            .length = length,
                                            .read = read_ids,
-                                           .place = place,
+                                           .locate = locate,
                                            .close = close_shards};
     return 0;
 }

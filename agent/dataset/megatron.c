@@ -145,7 +145,7 @@ static int read_ids(const void *ctx, int64_t document, int64_t first, int64_t co
     return 0;
 }
 
-static const char *place(const void *ctx, int64_t document, int64_t *ret_number)
+static const char *locate(const void *ctx, int64_t document, int64_t *ret_number)
 {
     const struct pair *p = find_pair(ctx, document);
     *ret_number = document - p->first;
@@ -197,7 +197,7 @@ int megatron_open(const char *const *paths, int count, struct id_documents *ret_
                                            .unit = "sequence",
                                            .length = length,
                                            .read = read_ids,
-                                           .place = place,
+                                           .locate = locate,
                                            .close = close_pairs};
     return 0;
 }

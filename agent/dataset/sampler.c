@@ -12,16 +12,16 @@ int64_t sampler_count(const struct sampler *sampler)
     return (sampler->items - sampler->first + sampler->world_size - 1) / sampler->world_size;
 }
 
-static int64_t place_of(const struct sampler *sampler, int64_t i)
+static int64_t position_of(const struct sampler *sampler, int64_t i)
 {
-    /* As torch's DistributedSampler: ranks take turns, so that they are at the same place of the
+    /* As torch's DistributedSampler: ranks take turns, so that they are at the same position of the
      * order. */
     return sampler->first + i * sampler->world_size + sampler->rank;
 }
 
 bool sampler_repeats(const struct sampler *sampler, int64_t i)
 {
-    return place_of(sampler, i) >= sampler->items;
+    return position_of(sampler, i) >= sampler->items;
 }
 
 int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64_t i)
@@ -29,8 +29,8 @@ int64_t sampler_index(const struct sampler *sampler, const int64_t *order, int64
     assert(i >= 0 && i < sampler_count(sampler));
     /* As DistributedSampler without drop_last: the first samples fill the last step up, so that no
      * rank waits for others in vain. */
-    int64_t place = place_of(sampler, i) % sampler->items;
-    return order ? order[place] : place;
+    int64_t position = position_of(sampler, i) % sampler->items;
+    return order ? order[position] : position;
 }
 
 /* 48 random bits, so that the bias is below bound / 2^48. */

@@ -26,7 +26,7 @@ int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_
     if (!gz)
         return error_errno(err, errno, "%s", path);
     gzbuffer(gz, CHUNK_BYTES);
-    /* In a gzip file this unpacks everything before the place: a resumed run pays for it once. */
+    /* In a gzip file this unpacks everything before the offset: a resumed run pays for it once. */
     if (gzseek(gz, offset, SEEK_SET) != offset) {
         gzclose(gz);
         return error_set(err, ERR_INPUT, "%s: cannot go to offset %lld", path, (long long)offset);

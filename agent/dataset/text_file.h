@@ -1,4 +1,4 @@
-/* Lines of a text file, plain or gzipped (recognized by content), from any place on. */
+/* Lines of a text file, plain or gzipped (recognized by content), from any offset on. */
 #ifndef SHOAL_AGENT_DATASET_TEXT_FILE_H
 #define SHOAL_AGENT_DATASET_TEXT_FILE_H
 

@@ -23,9 +23,9 @@ struct search {
     const struct token_split *split;
     struct arena *arena;
     struct token_files files;
-    enum token_format format; /* what the place says; TOKENS_AUTO: look into a file */
+    enum token_format format; /* what the path says; TOKENS_AUTO: look into a file */
     int capacity;
-    struct str tried; /* places, for the error */
+    struct str tried; /* paths, for the error */
     bool saw_parquet; /* likewise */
 };
 
@@ -166,19 +166,19 @@ static int scan_directory(struct search *s, const char *directory, struct error 
     return scan_files(s, directory, false, err);
 }
 
-/* The directory, its part that the configuration names, and "data" below that. */
+/* The directory, its subdirectory that the configuration names, and "data" below that. */
 static int search_directory(struct search *s, const char *directory, struct error *err)
 {
     const char *config = s->source->dataset_config_name;
-    auto_free char *part = config && *config ? xasprintf("%s/%s", directory, config) : NULL;
-    if (part && !file_is_directory(part))
+    auto_free char *subdirectory = config && *config ? xasprintf("%s/%s", directory, config) : NULL;
+    if (subdirectory && !file_is_directory(subdirectory))
         return error_set(err, ERR_NOT_FOUND,
                          "%s has no subdirectory %s, which data.dataset_config_name asks for",
                          directory, config);
-    const char *place = part ? part : directory;
-    if (scan_directory(s, place, err) < 0)
+    const char *path = subdirectory ? subdirectory : directory;
+    if (scan_directory(s, path, err) < 0)
         return -1;
-    auto_free char *data = xasprintf("%s/data", place);
+    auto_free char *data = xasprintf("%s/data", path);
     if (s->files.count == 0 && file_is_directory(data))
         return scan_directory(s, data, err);
     return 0;
@@ -216,12 +216,12 @@ static int search_glob(struct search *s, const char *pattern, bool *ret_found, s
     return result;
 }
 
-static int search_place(struct search *s, const char *place, bool *ret_found, struct error *err)
+static int search_path(struct search *s, const char *path, bool *ret_found, struct error *err)
 {
-    if (strpbrk(place, "*?["))
-        return search_glob(s, place, ret_found, err);
-    *ret_found = file_is_directory(place);
-    return *ret_found ? search_directory(s, place, err) : search_file(s, place, ret_found, err);
+    if (strpbrk(path, "*?["))
+        return search_glob(s, path, ret_found, err);
+    *ret_found = file_is_directory(path);
+    return *ret_found ? search_directory(s, path, err) : search_file(s, path, ret_found, err);
 }
 
 /* As it is, below the root, and there without what is before its last slash. */
@@ -230,11 +230,11 @@ static int search_all(struct search *s, struct error *err)
     const char *dataset = s->source->dataset, *root = s->source->root;
     auto_free char *whole = xasprintf("%s/%s", root, dataset);
     auto_free char *last = xasprintf("%s/%s", root, str_after_last(dataset, '/'));
-    const char *const places[] = {dataset, whole, last};
-    size_t count = dataset[0] == '/' ? 1 : array_length(places);
+    const char *const candidates[] = {dataset, whole, last};
+    size_t count = dataset[0] == '/' ? 1 : array_length(candidates);
     bool found = false;
     for (size_t i = 0; i < count && !found; i++)
-        if (search_place(s, places[i], &found, err) < 0)
+        if (search_path(s, candidates[i], &found, err) < 0)
             return -1;
     const char *slash = strchr(dataset, '/');
     bool may_be_id = dataset[0] != '/' && dataset[0] != '.' && slash && !strchr(slash + 1, '/');

@@ -23,9 +23,9 @@ struct token_index {
     /* [document_count + 1] concat: ids before each document; else: windows before it */
     int64_t *before;
     int64_t first_window;
-    int64_t *order;              /* [samples] of the epoch; NULL: the identity */
-    int32_t *ids, *labels;       /* [T + 1] */
-    struct token_position place; /* epoch, sample, documents, tokens */
+    int64_t *order;                 /* [samples] of the epoch; NULL: the identity */
+    int32_t *ids, *labels;          /* [T + 1] */
+    struct token_position position; /* epoch, sample, documents, tokens */
 };
 
 static struct token_index *index_of(struct token_reader *reader)
@@ -50,7 +50,7 @@ static int too_long(const struct token_index *x, int64_t document, int64_t lengt
                     struct error *err)
 {
     int64_t number;
-    const char *file = x->documents.place(x->documents.ctx, document, &number);
+    const char *file = x->documents.locate(x->documents.ctx, document, &number);
     return error_set(err, ERR_INPUT,
                      "%s: %s %lld has %lld ids, a window %lld: set data.max_seq_length to %lld, or "
                      "data.packing to per_document (cut into several) or none (cut off)",
@@ -123,7 +123,7 @@ static int check_id(const struct token_index *x, int64_t document, int64_t token
     if ((id >= 0 && id < most) || (is_label && id == TOKENS_IGNORED))
         return 0;
     int64_t number;
-    const char *file = x->documents.place(x->documents.ctx, document, &number);
+    const char *file = x->documents.locate(x->documents.ctx, document, &number);
     return error_set(
         err, ERR_INPUT,
         "%s: %s %lld, place %lld: %s %d is not in the vocabulary of %lld: the data was "
@@ -174,11 +174,11 @@ static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, boo
                 struct error *err)
 {
     struct token_index *x = index_of(reader);
-    *ret_end = x->place.sample >= reader->samples;
+    *ret_end = x->position.sample >= reader->samples;
     if (*ret_end)
         return 0;
     if (ids) {
-        int64_t i = x->place.sample, count;
+        int64_t i = x->position.sample, count;
         if (read_window(x, x->first_window + (x->order ? x->order[i] : i), &count, err) < 0)
             return -1;
         const int32_t *labels = x->documents.has_labels ? x->labels : x->ids;
@@ -187,8 +187,8 @@ static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, boo
             targets[t] = t + 1 < count ? labels[t + 1] : TOKENS_IGNORED;
         }
     }
-    x->place.sample++;
-    x->place.tokens += x->window;
+    x->position.sample++;
+    x->position.tokens += x->window;
     return 0;
 }
 
@@ -196,10 +196,10 @@ static int skip(struct token_reader *reader, int64_t count, int64_t *ret_skipped
 {
     (void)err;
     struct token_index *x = index_of(reader);
-    int64_t left = reader->samples - x->place.sample;
+    int64_t left = reader->samples - x->position.sample;
     *ret_skipped = count < left ? count : left;
-    x->place.sample += *ret_skipped;
-    x->place.tokens += *ret_skipped * x->window;
+    x->position.sample += *ret_skipped;
+    x->position.tokens += *ret_skipped * x->window;
     return 0;
 }
 
@@ -207,19 +207,19 @@ static int set_epoch(struct token_reader *reader, int64_t epoch, struct error *e
 {
     (void)err;
     struct token_index *x = index_of(reader);
-    if (x->shuffle && (!x->order || x->place.epoch != epoch)) {
+    if (x->shuffle && (!x->order || x->position.epoch != epoch)) {
         if (!x->order)
             x->order = xcalloc((size_t)reader->samples, sizeof *x->order);
         sampler_permute(reader->samples, x->seed, (uint64_t)epoch, x->order);
     }
-    x->place.epoch = epoch;
-    x->place.sample = 0;
+    x->position.epoch = epoch;
+    x->position.sample = 0;
     return 0;
 }
 
 static void tell(const struct token_reader *reader, struct token_position *ret_position)
 {
-    *ret_position = ((const struct token_index *)reader)->place;
+    *ret_position = ((const struct token_index *)reader)->position;
 }
 
 static int seek(struct token_reader *reader, const struct token_position *position,
@@ -230,7 +230,7 @@ static int seek(struct token_reader *reader, const struct token_position *positi
         return error_set(err, ERR_INPUT, "the position is sample %lld of an epoch of %lld",
                          (long long)position->sample, (long long)reader->samples);
     set_epoch(reader, position->epoch, err);
-    x->place = *position;
+    x->position = *position;
     return 0;
 }
 

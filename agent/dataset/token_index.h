@@ -25,7 +25,7 @@ struct id_documents {
                 int32_t *labels, struct error *err);
     bool has_labels;
     /* The file that a document is in and its number there, for errors. */
-    const char *(*place)(const void *ctx, int64_t document, int64_t *ret_number);
+    const char *(*locate)(const void *ctx, int64_t document, int64_t *ret_number);
     void (*close)(void *ctx);
 };
 

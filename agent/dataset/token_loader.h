@@ -58,6 +58,6 @@ int token_loader_next(struct token_loader *loader, struct token_batch *ret_batch
                       struct error *err);
 void token_loader_release(struct token_loader *loader); /* all batches that are out */
 
-/* The place behind the batch handed out last, on all ranks the same. */
+/* The position behind the batch handed out last, on all ranks the same. */
 void token_loader_tell(const struct token_loader *loader, struct token_position *ret_position);
 #endif

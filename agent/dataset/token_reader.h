@@ -1,5 +1,5 @@
 /* What is behind a token_source: one of these per family of formats (token_index.h for files of
- * ids, token_stream.h for text). Tells and goes to places, knows nothing of names and splits. */
+ * ids, token_stream.h for text). Tells and seeks positions, knows nothing of names and splits. */
 #ifndef SHOAL_AGENT_DATASET_TOKEN_READER_H
 #define SHOAL_AGENT_DATASET_TOKEN_READER_H
 

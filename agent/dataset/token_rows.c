@@ -24,7 +24,7 @@ struct token_rows {
     int64_t epoch;
     struct token_position block; /* the one in memory */
     struct token_position next;  /* the one behind it */
-    struct text_file *file;      /* at next's place; NULL: not open */
+    struct text_file *file;      /* at next's position; NULL: not open */
     char *text;                  /* of the block's rows */
     size_t text_bytes, text_capacity;
     struct entry *entries; /* [entry_capacity] */
@@ -180,23 +180,24 @@ static int count_rows(struct token_rows *r, int64_t *ret_rows, struct error *err
     return 0;
 }
 
-int token_rows_seek(struct token_rows *rows, const struct token_position *place, struct error *err)
+int token_rows_seek(struct token_rows *rows, const struct token_position *position,
+                    struct error *err)
 {
     text_file_close(take(rows->file));
-    rows->epoch = place->epoch;
+    rows->epoch = position->epoch;
     for (int i = 0; i < rows->o.count; i++)
         rows->files[i] = i;
     if (rows->o.shuffle && token_split_is_whole(rows->o.split))
         sampler_permute(rows->o.count, random_key(rows->o.seed, 0, 0xf11e, 0),
-                        (uint64_t)place->epoch, rows->files);
-    rows->next = *place;
+                        (uint64_t)position->epoch, rows->files);
+    rows->next = *position;
     if (read_block(rows, err) < 0)
         return -1;
-    if (place->document > rows->entry_count)
+    if (position->document > rows->entry_count)
         return error_set(err, ERR_INPUT,
                          "the position is row %lld of a block of %lld: the files have changed",
-                         (long long)place->document, (long long)rows->entry_count);
-    rows->document = place->document;
+                         (long long)position->document, (long long)rows->entry_count);
+    rows->document = position->document;
     return 0;
 }
 
@@ -214,8 +215,8 @@ int token_rows_next(struct token_rows *rows, struct token_row *ret_row, bool *re
                                   .path = entry->path,
                                   .line = entry->line,
                                   .too_long = entry->too_long,
-                                  .place = rows->block};
-    ret_row->place.document = rows->document++;
+                                  .position = rows->block};
+    ret_row->position.document = rows->document++;
     return 0;
 }
 

@@ -35,7 +35,7 @@ struct token_row {
     const char *path;
     int64_t line; /* its first */
     bool too_long;
-    struct token_position place; /* of the row: block, file, offset, line, row, document */
+    struct token_position position; /* of the row: block, file, offset, line, row, document */
 };
 
 struct token_rows;
@@ -45,8 +45,9 @@ int token_rows_open(const struct token_rows_options *options, struct token_rows 
                     struct error *err);
 void token_rows_close(struct token_rows *rows); /* NULL-safe */
 
-/* Goes to the row at a place of an epoch (fields as in struct token_row); all zero: the first. */
-int token_rows_seek(struct token_rows *rows, const struct token_position *place, struct error *err);
+/* Seeks to the row at a position (fields as in struct token_row) of an epoch; all 0: the first. */
+int token_rows_seek(struct token_rows *rows, const struct token_position *position,
+                    struct error *err);
 
 /* *ret_end: the epoch has no row left. */
 int token_rows_next(struct token_rows *rows, struct token_row *ret_row, bool *ret_end,

@@ -31,7 +31,7 @@ struct token_stream {
     bool rows_failed; /* err says why; reported when what was read before is used up */
     struct error err;
     struct encode_job *current;       /* the document whose ids are being used; NULL: none */
-    struct token_position place;      /* of the next window's first id */
+    struct token_position position;   /* of the next window's first id */
     int64_t bad_before, lines_before; /* the epoch, or where reading began in it */
     struct activity activity;
 };
@@ -66,7 +66,7 @@ static void read_ahead(struct token_stream *s)
         job->path = row.path;
         job->line = row.line;
         job->too_long = row.too_long;
-        job->place = row.place;
+        job->position = row.position;
         encode_job_set_text(job, row.text, row.bytes);
         encode_ring_submit(s->ring);
     }
@@ -77,8 +77,8 @@ static void note_lines(struct token_stream *s, const char *why)
 {
     struct token_bad_lines *bad = &s->activity.bad;
     pthread_mutex_lock(&s->activity.lock);
-    bad->bad = s->place.bad_lines;
-    bad->lines = s->place.lines;
+    bad->bad = s->position.bad_lines;
+    bad->lines = s->position.lines;
     bool is_new = why && bad->kept < TOKENS_BAD_LINES_KEPT;
     for (int i = 0; is_new && i < bad->kept; i++) /* it was, in an epoch before */
         is_new = strcmp(bad->why[i], why) != 0;
@@ -90,7 +90,8 @@ static void note_lines(struct token_stream *s, const char *why)
 /* An epoch's share of bad lines decides: those of the next one are the same. */
 static int count_bad(struct token_stream *s, const struct error *why, struct error *err)
 {
-    int64_t bad = ++s->place.bad_lines - s->bad_before, lines = s->place.lines - s->lines_before;
+    int64_t bad = ++s->position.bad_lines - s->bad_before,
+            lines = s->position.lines - s->lines_before;
     if (s->o.strict) { /* it is not left out: it ends the run */
         *err = *why;
         return -1;
@@ -134,7 +135,7 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
             *err = job->err;
             return -1;
         }
-        s->place.lines++;
+        s->position.lines++;
         if (!job->bad) {
             s->current = job;
             break;
@@ -143,8 +144,8 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
             return -1;
         encode_ring_release(s->ring);
     }
-    struct token_position *p = &s->place;
-    const struct token_position *at = &s->current->place;
+    struct token_position *p = &s->position;
+    const struct token_position *at = &s->current->position;
     p->block = at->block;
     p->file = at->file;
     p->offset = at->offset;
@@ -160,7 +161,7 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
 
 static int64_t left(const struct token_stream *s)
 {
-    return s->current ? (int64_t)s->current->ids.count - s->place.token : 0;
+    return s->current ? (int64_t)s->current->ids.count - s->position.token : 0;
 }
 
 /* Documents behind one another. Targets are within the window, as ADT shifts them. */
@@ -179,8 +180,9 @@ static int fill_flowing(struct token_stream *s, int32_t *ids, int32_t *targets, 
         }
         int64_t count = left(s) < T - have ? left(s) : T - have;
         if (ids)
-            memcpy(ids + have, s->current->ids.ids + s->place.token, (size_t)count * sizeof *ids);
-        s->place.token += count;
+            memcpy(ids + have, s->current->ids.ids + s->position.token,
+                   (size_t)count * sizeof *ids);
+        s->position.token += count;
         have += count;
     }
     for (int64_t t = 0; targets && t < T; t++)
@@ -195,19 +197,19 @@ static int fill_apart(struct token_stream *s, int32_t *ids, int32_t *targets, bo
     int64_t T = s->o.window;
     bool only_first = s->o.source.packing == TOKENS_NONE;
     *ret_end = false;
-    while (left(s) < 2 || (only_first && s->place.token > 0)) {
+    while (left(s) < 2 || (only_first && s->position.token > 0)) {
         if (next_document(s, ret_end, err) < 0)
             return -1;
         if (*ret_end)
             return 0;
     }
-    const int32_t *from = s->current->ids.ids + s->place.token;
+    const int32_t *from = s->current->ids.ids + s->position.token;
     int64_t count = left(s);
     for (int64_t t = 0; ids && t < T; t++) {
         ids[t] = t < count ? from[t] : s->pad;
         targets[t] = t + 1 < count ? from[t + 1] : TOKENS_IGNORED;
     }
-    s->place.token += count < T ? count : T;
+    s->position.token += count < T ? count : T;
     return 0;
 }
 
@@ -219,14 +221,15 @@ static int next(struct token_reader *reader, int32_t *ids, int32_t *targets, boo
                                                       : fill_apart(s, ids, targets, ret_end, err);
     if (result < 0)
         return -1;
-    if (*ret_end && s->place.sample == 0)
+    if (*ret_end && s->position.sample == 0)
         return error_set(err, ERR_NOT_FOUND,
                          "%s: split %s has no window of %lld ids: %lld texts in %lld rows, %lld of "
                          "them bad; bring more text, or take a smaller data.max_seq_length",
-                         s->name, s->o.split, (long long)s->o.window, (long long)s->place.documents,
-                         (long long)s->place.lines, (long long)s->place.bad_lines);
-    s->place.sample += !*ret_end;
-    s->place.tokens += *ret_end ? 0 : s->o.window;
+                         s->name, s->o.split, (long long)s->o.window,
+                         (long long)s->position.documents, (long long)s->position.lines,
+                         (long long)s->position.bad_lines);
+    s->position.sample += !*ret_end;
+    s->position.tokens += *ret_end ? 0 : s->o.window;
     return 0;
 }
 
@@ -242,7 +245,7 @@ static int skip(struct token_reader *reader, int64_t count, int64_t *ret_skipped
     return 0;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static int go(struct token_stream *s, const struct token_position *position, struct error *err)
 {
@@ -250,7 +253,7 @@ static int go(struct token_stream *s, const struct token_position *position, str
         release_current(s);
     encode_ring_clear(s->ring);
     s->rows_ended = s->rows_failed = false;
-    s->place = *position;
+    s->position = *position;
     s->bad_before = position->bad_lines;
     s->lines_before = position->lines;
     return token_rows_seek(s->rows, position, err);
@@ -259,7 +262,7 @@ static int go(struct token_stream *s, const struct token_position *position, str
 static int set_epoch(struct token_reader *reader, int64_t epoch, struct error *err)
 {
     struct token_stream *s = stream_of(reader);
-    const struct token_position *p = &s->place;
+    const struct token_position *p = &s->position;
     const struct token_position begin = {.epoch = epoch,
                                          .documents = p->documents,
                                          .tokens = p->tokens,
@@ -280,18 +283,18 @@ static int seek(struct token_reader *reader, const struct token_position *positi
     if (next_document(s, &end, err) < 0)
         return -1;
     if (end || (int64_t)s->current->ids.count < position->token ||
-        s->place.block != position->block || s->place.document != position->document)
+        s->position.block != position->block || s->position.document != position->document)
         return error_set(err, ERR_INPUT,
                          "%s: at the saved position there is another text: the files or the "
                          "tokenizer have changed",
                          s->name);
-    s->place = *position; /* it was counted before */
+    s->position = *position; /* it was counted before */
     return 0;
 }
 
 static void tell(const struct token_reader *reader, struct token_position *ret_position)
 {
-    *ret_position = ((const struct token_stream *)reader)->place;
+    *ret_position = ((const struct token_stream *)reader)->position;
 }
 
 static void bad_lines(struct token_reader *reader, struct token_bad_lines *ret_lines)
