@@ -26,7 +26,7 @@ const char *checkpoint_text_name(enum checkpoint_text text)
 }
 
 /* Where in a checkpoint something lies. */
-enum place { TOP, PART, FULL };
+enum level { TOP, PART, FULL };
 
 static bool ends_with(const char *name, const char *end)
 {
@@ -35,11 +35,11 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* Is it the name of something that saving puts into a checkpoint? */
-static bool is_own_name(const char *name, enum place place, mode_t mode)
+static bool is_own_name(const char *name, enum level level, mode_t mode)
 {
-    if (place == PART)
+    if (level == PART)
         return S_ISREG(mode) && str_starts_with(name, "shard-") && ends_with(name, ".safetensors");
-    if (place == FULL)
+    if (level == FULL)
         return S_ISREG(mode) && (ends_with(name, ".safetensors") || ends_with(name, ".json") ||
                                  ends_with(name, ".model") || ends_with(name, ".txt"));
     if (strcmp(name, CHECKPOINT_FULL) == 0 || durable_is_temp(name, CHECKPOINT_FULL))
@@ -56,14 +56,14 @@ static bool is_own_name(const char *name, enum place place, mode_t mode)
            (strcmp(name, CHECKPOINT_MANIFEST) == 0 || strcmp(name, CHECKPOINT_STATE) == 0);
 }
 
-static enum place place_of(const char *name)
+static enum level level_of(const char *name)
 {
     return str_starts_with(name, CHECKPOINT_FULL) ? FULL : PART;
 }
 
 /* Asked before anything is removed or replaced: a directory in which somebody keeps other files is
  * not ours to delete. */
-static bool holds_only_own(const char *path, enum place place)
+static bool holds_only_own(const char *path, enum level level)
 {
     struct dirent **entries;
     int count = scandir(path, &entries, NULL, NULL);
@@ -73,8 +73,8 @@ static bool holds_only_own(const char *path, enum place place)
         auto_free char *child = xasprintf("%s/%s", path, name);
         struct stat st;
         if (own && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-            own = lstat(child, &st) == 0 && is_own_name(name, place, st.st_mode) &&
-                  (!S_ISDIR(st.st_mode) || holds_only_own(child, place_of(name)));
+            own = lstat(child, &st) == 0 && is_own_name(name, level, st.st_mode) &&
+                  (!S_ISDIR(st.st_mode) || holds_only_own(child, level_of(name)));
         free(entries[i]);
     }
     if (count >= 0)

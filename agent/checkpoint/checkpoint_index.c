@@ -116,7 +116,7 @@ int index_build(struct arena *arena, const char *path, const struct manifest *ma
     return 0;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_firsts(const void *a, const void *b)
 {
     const struct index_entry *x = a, *y = b;
     return (x->first > y->first) - (x->first < y->first);
@@ -194,7 +194,7 @@ int index_find(const struct checkpoint_index *index, const struct tensor_range *
     }
     /* In the tensor's order, so that the caller can fill its range from left to right and sees a
      * gap at once. */
-    qsort(entries, (size_t)count, sizeof *entries, compare_places);
+    qsort(entries, (size_t)count, sizeof *entries, compare_firsts);
     *ret_entries = entries;
     *ret_count = count;
     return 0;

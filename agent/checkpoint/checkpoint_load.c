@@ -1,5 +1,5 @@
-/* Loading looks every range up by name and place, whoever wrote it, and then reads file by file, so
- * that each file is opened and verified once. */
+/* Loading looks every range up by name and offset, whoever wrote it, and then reads file by file,
+ * so that each file is opened and verified once. */
 #include "agent/checkpoint/checkpoint_index.h"
 #include "agent/checkpoint/nonfinite.h"
 #include "agent/checkpoint/tensor_values.h"

@@ -224,9 +224,9 @@ static int make_locked(const struct checkpoint_save *save, struct notice *notice
 static int make_temp(const struct checkpoint_save *save, struct notice *notice, int *ret_lock,
                      struct error *err)
 {
-    auto_free char *place = xasprintf("%s/%s", save->dir, save->name);
+    auto_free char *target = xasprintf("%s/%s", save->dir, save->name);
     if (durable_make_dirs(save->files, save->dir, err) < 0 ||
-        checkpoint_clear_path(save->files, place, err) < 0 ||
+        checkpoint_clear_path(save->files, target, err) < 0 ||
         checkpoint_remove_temps(save->files, save->dir, err) < 0 ||
         make_locked(save, notice, ret_lock, err) < 0)
         return -1;

@@ -1,4 +1,4 @@
-/* A Hugging Face directory: built beside its place and put there by one rename. */
+/* A Hugging Face directory: built beside its target and put there by one rename. */
 #include "agent/checkpoint/export_internal.h"
 
 #include "agent/checkpoint/pretrained_index.h"
@@ -55,15 +55,15 @@ static const char *file_name(struct arena *arena, const struct plan *plan, int f
     return arena_printf(arena, "model-%05d-of-%05d.safetensors", file + 1, plan->file_count);
 }
 
-/* ---- the place ---- */
+/* ---- the target ---- */
 
 /* Whether an export writes files of this name. */
 static bool is_ours(const struct export_directory *what, const char *name)
 {
-    int part, parts, end = 0;
+    int number, count, end = 0;
     if (strcmp(name, PRETRAINED_FILE) == 0 || strcmp(name, PRETRAINED_INDEX) == 0)
         return true;
-    if (sscanf(name, "model-%5d-of-%5d.safetensors%n", &part, &parts, &end) == 2 && end > 0 &&
+    if (sscanf(name, "model-%5d-of-%5d.safetensors%n", &number, &count, &end) == 2 && end > 0 &&
         name[end] == '\0')
         return true;
     for (int i = 0; i < what->text_count; i++)
@@ -81,7 +81,7 @@ static bool is_mount(const char *path)
 }
 
 /* What is replaced must be an export. */
-static int check_place(const struct export_directory *what, struct error *err)
+static int check_target(const struct export_directory *what, struct error *err)
 {
     const char *path = what->model.path;
     struct stat st;
@@ -131,7 +131,7 @@ static int remove_left_over(const struct export_model *model, const char *parent
 /* "out/" is "out", since a temporary name with the slash would lie in the directory it is to
  * replace; and a link is what it names, if that is there: the directory is replaced,
  * not the link. */
-static const char *place_of(struct arena *arena, const char *path)
+static const char *resolve_target(struct arena *arena, const char *path)
 {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -148,21 +148,21 @@ int export_try_directory(const struct export_directory *what, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct export_directory plain = *what;
-    plain.model.path = place_of(arena, what->model.path);
+    plain.model.path = resolve_target(arena, what->model.path);
     char *copy = arena_strndup(arena, plain.model.path, strlen(plain.model.path));
-    if (check_place(&plain, err) < 0)
+    if (check_target(&plain, err) < 0)
         return -1;
     return durable_try_dir(what->model.files, dirname(copy), err); /* which writes into it */
 }
 
-static int open_place(const struct export_directory *what, struct plan *plan, struct error *err)
+static int open_temp(const struct export_directory *what, struct plan *plan, struct error *err)
 {
     const struct export_model *model = &what->model;
     auto_free char *copy = xstrdup(model->path); /* dirname and basename write into them */
     auto_free char *copy2 = xstrdup(model->path);
     auto_free char *temp = durable_temp_name(model->path);
     const char *parent = dirname(copy);
-    if (durable_make_dirs(model->files, parent, err) < 0 || check_place(what, err) < 0 ||
+    if (durable_make_dirs(model->files, parent, err) < 0 || check_target(what, err) < 0 ||
         remove_left_over(model, parent, basename(copy2), err) < 0 ||
         durable_make_dir(model->files, temp, err) < 0)
         return -1;
@@ -183,15 +183,15 @@ static int write_text(const struct export_directory *what, const struct plan *pl
 static int write_index(struct arena *arena, const struct export_directory *what,
                        const struct plan *plan, struct error *err)
 {
-    struct pretrained_entry *places =
+    struct pretrained_entry *entries =
         arena_array(arena, struct pretrained_entry, what->model.count);
     for (int f = 0; f < plan->file_count; f++)
         for (int i = plan->first[f]; i < plan->first[f + 1]; i++)
-            places[i] =
+            entries[i] =
                 (struct pretrained_entry){what->model.tensors[i].name, file_name(arena, plan, f)};
     auto_str struct str text;
     str_init(&text, PRETRAINED_INDEX_MAX_BYTES);
-    pretrained_index_print(places, what->model.count, plan->total_bytes, &text);
+    pretrained_index_print(entries, what->model.count, plan->total_bytes, &text);
     return write_text(what, plan, PRETRAINED_INDEX, str_text(&text), text.length, err);
 }
 
@@ -214,9 +214,9 @@ static int write_weights(struct arena *arena, const struct export_directory *wha
     return gathered;
 }
 
-/* The small files, and everything into its place. */
-static int finish_place(struct arena *arena, const struct export_directory *what,
-                        const struct plan *plan, struct error *err)
+/* The small files, and the rename. */
+static int publish(struct arena *arena, const struct export_directory *what,
+                   const struct plan *plan, struct error *err)
 {
     const struct file_ops *files = what->model.files;
     if (plan->file_count > 1 && write_index(arena, what, plan, err) < 0)
@@ -225,7 +225,7 @@ static int finish_place(struct arena *arena, const struct export_directory *what
         if (write_text(what, plan, what->texts[i].name, what->texts[i].data, what->texts[i].bytes,
                        err) < 0)
             return -1;
-    /* Others may watch the place: they see the old directory or the new one, and never files of
+    /* Others may watch the target: they see the old directory or the new one, and never files of
      * both. */
     if (durable_sync_dir(files, plan->temp, err) < 0 ||
         durable_rename(files, plan->temp, what->model.path, err) < 0)
@@ -241,12 +241,12 @@ static int build_directory(struct arena *arena, const struct export_directory *w
     bool is_writer = what->model.comm->rank == 0;
     make_plan(arena, what, &plan);
     if (is_writer)
-        writer.result = open_place(what, &plan, &writer.err);
+        writer.result = open_temp(what, &plan, &writer.err);
     int gathered = 0;
     for (int f = 0; f < plan.file_count && gathered == 0; f++)
         gathered = write_weights(arena, what, &plan, f, &writer, err);
     if (is_writer && gathered == 0 && writer.result == 0)
-        writer.result = finish_place(arena, what, &plan, &writer.err);
+        writer.result = publish(arena, what, &plan, &writer.err);
     if (plan.temp[0] && (gathered < 0 || writer.result < 0)) {
         struct error ignored;
         durable_remove_tree(what->model.files, plan.temp, &ignored);
@@ -258,6 +258,6 @@ int export_directory(const struct export_directory *what, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct export_directory plain = *what;
-    plain.model.path = place_of(arena, what->model.path);
+    plain.model.path = resolve_target(arena, what->model.path);
     return build_directory(arena, &plain, err);
 }

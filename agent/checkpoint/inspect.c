@@ -302,12 +302,12 @@ static int read_single(struct arena *arena, const char *path, struct inspection 
 /* Every tensor of the index is in some file. */
 static void check_index(const struct pretrained_index *index, struct inspection *in)
 {
-    for (int i = 0; i < index->place_count; i++) {
-        const struct inspect_tensor key = {.name = index->places[i].tensor};
+    for (int i = 0; i < index->entry_count; i++) {
+        const struct inspect_tensor key = {.name = index->entries[i].tensor};
         if (in->tensor_count == 0 ||
             !bsearch(&key, in->tensors, (size_t)in->tensor_count, sizeof key, compare_tensors))
             lines_add(&in->problems, "tensor %s is not in %s, though the index says so", key.name,
-                      index->places[i].file);
+                      index->entries[i].file);
     }
 }
 

@@ -71,8 +71,8 @@ bool nonfinite_find(enum safetensors_dtype dtype, const void *data, int64_t coun
     return true;
 }
 
-/* As PyTorch writes the element's place: "[3, 5]"; nothing for a scalar. */
-static void print_place(int dims, const int64_t *shape, int64_t element, char *text, size_t size)
+/* As PyTorch writes the element's index: "[3, 5]"; nothing for a scalar. */
+static void print_index(int dims, const int64_t *shape, int64_t element, char *text, size_t size)
 {
     int64_t stride = 1;
     size_t length = 0;
@@ -90,11 +90,11 @@ static void print_place(int dims, const int64_t *shape, int64_t element, char *t
 int nonfinite_error(enum error_code code, const char *name, int dims, const int64_t *shape,
                     const struct nonfinite *found, struct error *err)
 {
-    char place[SAFETENSORS_MAX_DIMS * 22];
-    print_place(dims, shape, found->element, place, sizeof place);
+    char index[SAFETENSORS_MAX_DIMS * 22];
+    print_index(dims, shape, found->element, index, sizeof index);
     return error_set(err, code,
                      "tensor %.150s%s is %s: neither saved nor loaded (--allow-nonfinite insists)",
-                     name, place, found->value);
+                     name, index, found->value);
 }
 
 int nonfinite_check(const struct tensor_ranges *ranges, struct error *err)

@@ -31,14 +31,14 @@ static int open_files(struct pretrained *p, const char **names, int count, struc
 static int check_index(const struct pretrained *p, const struct pretrained_index *index,
                        struct error *err)
 {
-    for (int i = 0; i < index->place_count; i++) {
-        const struct pretrained_entry *place = &index->places[i];
+    for (int i = 0; i < index->entry_count; i++) {
+        const struct pretrained_entry *entry = &index->entries[i];
         int f = 0;
-        while (strcmp(p->names[f], place->file) != 0)
+        while (strcmp(p->names[f], entry->file) != 0)
             f++;
-        if (!safetensors_find(safetensors_header(p->files[f]), place->tensor))
+        if (!safetensors_find(safetensors_header(p->files[f]), entry->tensor))
             return error_set(err, ERR_INPUT, "%s/%s: tensor %s is not in it, though %s says so",
-                             p->dir, place->file, place->tensor, PRETRAINED_INDEX);
+                             p->dir, entry->file, entry->tensor, PRETRAINED_INDEX);
     }
     return 0;
 }
@@ -47,14 +47,14 @@ static int check_index(const struct pretrained *p, const struct pretrained_index
 static int check_files(const struct pretrained *p, const struct pretrained_index *index,
                        struct error *err)
 {
-    for (int i = 0; i < index->place_count; i++) {
-        const struct pretrained_entry *place = &index->places[i];
-        auto_free char *path = xasprintf("%s/%s", p->dir, place->file);
+    for (int i = 0; i < index->entry_count; i++) {
+        const struct pretrained_entry *entry = &index->entries[i];
+        auto_free char *path = xasprintf("%s/%s", p->dir, entry->file);
         if (access(path, F_OK) < 0)
             return error_set(err, ERR_NOT_FOUND,
                              "%s is missing: " PRETRAINED_INDEX " says that tensor %s is in it; "
                              "fetch the whole model again",
-                             path, place->tensor);
+                             path, entry->tensor);
     }
     return 0;
 }
@@ -156,29 +156,29 @@ void pretrained_close(struct pretrained *pretrained)
 
 /* ---- finding ---- */
 
-struct pretrained_place pretrained_find(const struct pretrained *p, const char *name)
+struct pretrained_location pretrained_find(const struct pretrained *p, const char *name)
 {
     for (int f = 0; f < p->file_count; f++) {
         const struct safetensors_tensor *t =
             safetensors_find(safetensors_header(p->files[f]), name);
         if (t)
-            return (struct pretrained_place){f, t};
+            return (struct pretrained_location){f, t};
     }
-    return (struct pretrained_place){0, NULL};
+    return (struct pretrained_location){0, NULL};
 }
 
-struct pretrained_place pretrained_find_param(const struct pretrained *p, const char *name)
+struct pretrained_location pretrained_find_param(const struct pretrained *p, const char *name)
 {
     char text[256];
-    struct pretrained_place place = pretrained_find(p, name);
+    struct pretrained_location location = pretrained_find(p, name);
     /* transformers saves a model with its head ("model.", "transformer.", "bert.") or without: the
      * same tensor with or without the prefix. */
-    if (!place.tensor)
-        place = pretrained_find(p, pretrained_inner_name(name));
+    if (!location.tensor)
+        location = pretrained_find(p, pretrained_inner_name(name));
     const char *old = pretrained_old_name(name, text, sizeof text);
-    if (!place.tensor && old)
-        place = pretrained_find(p, old);
-    return place.tensor || !old ? place : pretrained_find(p, pretrained_inner_name(old));
+    if (!location.tensor && old)
+        location = pretrained_find(p, old);
+    return location.tensor || !old ? location : pretrained_find(p, pretrained_inner_name(old));
 }
 
 static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
@@ -193,11 +193,11 @@ static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
 
 static int check_param(const struct pretrained *p, const struct param *param, struct error *err)
 {
-    struct pretrained_place place = pretrained_find_param(p, param->name);
-    const struct safetensors_tensor *t = place.tensor;
+    struct pretrained_location location = pretrained_find_param(p, param->name);
+    const struct safetensors_tensor *t = location.tensor;
     if (!t)
         return error_set(err, ERR_INPUT, "%s: tensor %s is missing", p->dir, param->name);
-    const char *file = p->names[place.file];
+    const char *file = p->names[location.file];
     if (!tensor_has_values(t->dtype))
         return error_set(err, ERR_INPUT, "%s/%s: tensor %s is %s: F32, F16 and BF16 can be read",
                          p->dir, file, t->name, safetensors_dtype_name(t->dtype));

@@ -23,8 +23,8 @@ struct pretrained_entry {
 };
 
 struct pretrained_index {
-    struct pretrained_entry *places; /* ordered by tensor */
-    int place_count;
+    struct pretrained_entry *entries; /* ordered by tensor */
+    int entry_count;
     const char **files; /* each once */
     int file_count;
 };
@@ -34,6 +34,6 @@ struct pretrained_index {
 int pretrained_index_parse(struct arena *arena, const char *path, const char *text, size_t bytes,
                            struct pretrained_index *ret_index, struct error *err);
 /* total_bytes: of all tensors' data. */
-void pretrained_index_print(const struct pretrained_entry *places, int count, int64_t total_bytes,
+void pretrained_index_print(const struct pretrained_entry *entries, int count, int64_t total_bytes,
                             struct str *out);
 #endif

@@ -15,13 +15,13 @@ struct pretrained {
 };
 
 /* A tensor of a file. */
-struct pretrained_place {
+struct pretrained_location {
     int file;
     const struct safetensors_tensor *tensor; /* NULL: in none of the files */
 };
 
 /* By the name in the files. */
-struct pretrained_place pretrained_find(const struct pretrained *p, const char *name);
+struct pretrained_location pretrained_find(const struct pretrained *p, const char *name);
 /* By the parameter's name, with all that the files may call it. */
-struct pretrained_place pretrained_find_param(const struct pretrained *p, const char *name);
+struct pretrained_location pretrained_find_param(const struct pretrained *p, const char *name);
 #endif

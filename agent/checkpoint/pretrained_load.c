@@ -8,18 +8,19 @@
 
 enum { CHUNK_ELEMENTS = 1 << 20 }; /* read and converted at once */
 
-static int read_floats(const struct pretrained *p, struct pretrained_place place, int64_t first,
-                       int64_t count, void *raw, float *ret_values, struct error *err)
+static int read_floats(const struct pretrained *p, struct pretrained_location location,
+                       int64_t first, int64_t count, void *raw, float *ret_values,
+                       struct error *err)
 {
-    return tensor_read_values(p->files[place.file], place.tensor, first, count, raw, ret_values,
-                              err);
+    return tensor_read_values(p->files[location.file], location.tensor, first, count, raw,
+                              ret_values, err);
 }
 
 /* Tensors that differ do so early: more is not read. */
 int pretrained_tensors_differ(const struct pretrained *p, const char *name, const char *other,
                               bool *ret_differ, struct error *err)
 {
-    struct pretrained_place one = pretrained_find(p, name), two = pretrained_find(p, other);
+    struct pretrained_location one = pretrained_find(p, name), two = pretrained_find(p, other);
     *ret_differ = false;
     if (!one.tensor || !two.tensor || !tensor_has_values(one.tensor->dtype) ||
         !tensor_has_values(two.tensor->dtype))
@@ -54,15 +55,15 @@ static int compare_ties(struct loading *l, const struct param *param, int64_t fi
 {
     for (int i = 0; i < l->model->tie_count; i++) {
         const struct model_tie *tie = &l->model->ties[i];
-        struct pretrained_place place = pretrained_find(l->pretrained, tie->name);
-        if (tie->param != param || !place.tensor)
+        struct pretrained_location location = pretrained_find(l->pretrained, tie->name);
+        if (tie->param != param || !location.tensor)
             continue;
-        if (place.tensor->count != param->count)
+        if (location.tensor->count != param->count)
             return error_set(err, ERR_INPUT,
                              "%s: tensor %s has another shape than %s, which it is "
                              "tied to",
                              l->pretrained->dir, tie->name, param->name);
-        if (read_floats(l->pretrained, place, first, count, l->raw, l->others, err) < 0)
+        if (read_floats(l->pretrained, location, first, count, l->raw, l->others, err) < 0)
             return -1;
         /* One parameter stands for both, so different values would silently lose the head. */
         if (memcmp(l->values, l->others, (size_t)count * sizeof *l->values) != 0)
@@ -76,18 +77,18 @@ static int compare_ties(struct loading *l, const struct param *param, int64_t fi
 }
 
 /* By its name in the file, which may be another than the parameter's. */
-static int check_finite(const struct loading *l, struct pretrained_place place, int64_t first,
+static int check_finite(const struct loading *l, struct pretrained_location location, int64_t first,
                         int64_t count, struct error *err)
 {
     const struct pretrained *p = l->pretrained;
-    const struct safetensors_tensor *t = place.tensor;
+    const struct safetensors_tensor *t = location.tensor;
     enum safetensors_dtype dtype = tensor_dtype_of(shard_dtype(l->shard));
     struct nonfinite found;
     if (l->allow_nonfinite || !nonfinite_find(dtype, l->values, count, &found))
         return 0;
     found.element += first;
     nonfinite_error(ERR_INPUT, t->name, t->dims, t->shape, &found, err);
-    return error_wrap(err, "%s/%s", p->dir, p->names[place.file]);
+    return error_wrap(err, "%s/%s", p->dir, p->names[location.file]);
 }
 
 /* To the slice, whose dtype they have. */
@@ -102,17 +103,17 @@ static void put(struct loading *l, const struct param_range *range, int64_t done
 
 static int load_range(struct loading *l, const struct param_range *range, struct error *err)
 {
-    struct pretrained_place place = pretrained_find_param(l->pretrained, range->param->name);
-    if (!place.tensor) /* a head's */
+    struct pretrained_location location = pretrained_find_param(l->pretrained, range->param->name);
+    if (!location.tensor) /* a head's */
         return 0;
     for (int64_t done = 0; done < range->count; done += CHUNK_ELEMENTS) {
         int64_t count = range->count - done < CHUNK_ELEMENTS ? range->count - done : CHUNK_ELEMENTS;
         int64_t first = range->param_offset + done;
-        if (read_floats(l->pretrained, place, first, count, l->raw, l->values, err) < 0 ||
+        if (read_floats(l->pretrained, location, first, count, l->raw, l->values, err) < 0 ||
             compare_ties(l, range->param, first, count, err) < 0)
             return -1;
         dtype_narrow(shard_dtype(l->shard), l->values, count);
-        if (check_finite(l, place, first, count, err) < 0)
+        if (check_finite(l, location, first, count, err) < 0)
             return -1;
         put(l, range, done, count);
         /* `values` is read into again at once: the copy out of it must have ended. */

@@ -171,7 +171,7 @@ static int64_t data_end(const struct safetensors_tensor *t)
     return t->data_begin + t->count * dtypes[t->dtype].bytes;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a, *y = b;
     if (x->data_begin != y->data_begin)
@@ -186,10 +186,10 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* The ranges must tile the data: no gap, no overlap, nothing left over. Sorts by place. */
+/* The ranges must tile the data: no gap, no overlap, nothing left over. Sorts by offset. */
 static int check_tiling(struct check *c, struct safetensors_header *h, int64_t data_bytes)
 {
-    qsort(h->tensors, (size_t)h->tensor_count, sizeof *h->tensors, compare_places);
+    qsort(h->tensors, (size_t)h->tensor_count, sizeof *h->tensors, compare_offsets);
     int64_t end = 0;
     for (int i = 0; i < h->tensor_count; i++) {
         const struct safetensors_tensor *t = &h->tensors[i];

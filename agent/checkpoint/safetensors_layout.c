@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int64_t place(struct safetensors_tensor *t, int64_t begin)
+static int64_t set_offsets(struct safetensors_tensor *t, int64_t begin)
 {
     t->count = 1;
     for (int d = 0; d < t->dims; d++)
@@ -57,7 +57,7 @@ void safetensors_lay_out(struct arena *arena, struct safetensors_tensor *tensors
     json_set(root, "__metadata__", describe_metadata(metadata, metadata_count));
     int64_t end = 0;
     for (int i = 0; i < count; i++) {
-        end = place(order[i], end);
+        end = set_offsets(order[i], end);
         assert(!json_get(root, order[i]->name));
         json_set(root, order[i]->name, describe(order[i], end));
     }
