@@ -171,12 +171,13 @@ static int split(struct comm *head, int color, struct comm **ret_comm, struct er
 {
     struct comm_nccl *c = nccl_of(head);
     const struct comm_nccl_options *o = &c->shared->options;
-    struct comm_group part;
-    if (comm_group_split(&c->group, o->store, c->splits++, color, o->join_timeout_ms, &part, err))
+    struct comm_group subgroup;
+    if (comm_group_split(&c->group, o->store, c->splits++, color, o->join_timeout_ms, &subgroup,
+                         err))
         return -1;
-    int result = part.size == 1 ? comm_self_open(ret_comm, err)
-                                : open_group(c->shared, &part, ret_comm, err);
-    comm_group_free(&part);
+    int result = subgroup.size == 1 ? comm_self_open(ret_comm, err)
+                                    : open_group(c->shared, &subgroup, ret_comm, err);
+    comm_group_free(&subgroup);
     return result;
 }
 

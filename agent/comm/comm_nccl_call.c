@@ -87,14 +87,14 @@ static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
 }
 
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
-                                const void *all, const void *part, int64_t bytes, int *ret_result)
+                                const void *all, const void *share, int64_t bytes, int *ret_result)
 {
     int64_t whole = bytes * c->head.size;
     if (!comm_nccl_begin(c, s, op, bytes, whole))
         return false;
     *ret_result = use_memory(c, all, (size_t)whole);
     if (*ret_result == NCCL_SUCCESS)
-        *ret_result = use_memory(c, part, (size_t)bytes);
+        *ret_result = use_memory(c, share, (size_t)bytes);
     return *ret_result == NCCL_SUCCESS;
 }
 

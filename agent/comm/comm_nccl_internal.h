@@ -39,14 +39,14 @@ struct comm_nccl {
     struct watched_comm watched;
 };
 
-/* Called before a call into NCCL on stream s. bytes: this rank's part of whole_bytes. false: a
+/* Called before a call into NCCL on stream s. bytes: this rank's share of whole_bytes. false: a
  * failure was found, do not call NCCL. */
 bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
                      int64_t whole_bytes);
 /* The same; also registers the memory if options.registers. *ret_result: NCCL's result of that.
- * all: the buffer of all ranks' parts; part: this rank's, [bytes]. */
+ * all: the buffer of all ranks' shares; share: this rank's, [bytes]. */
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
-                                const void *all, const void *part, int64_t bytes, int *ret_result);
+                                const void *all, const void *share, int64_t bytes, int *ret_result);
 /* Called after either in every case. Waits until NCCL has taken the call; reports a refused call to
  * the watchdog. result: the call's, or *ret_result, or NCCL_SUCCESS. */
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result);

@@ -255,12 +255,12 @@ static int open_group(struct store *store, const struct comm_group *group,
 static int split(struct comm *head, int color, struct comm **ret_comm, struct error *err)
 {
     struct comm_ring *c = ring_of(head);
-    struct comm_group part;
-    if (comm_group_split(&c->group, c->store, c->splits++, color, c->options.join_timeout_ms, &part,
-                         err))
+    struct comm_group subgroup;
+    if (comm_group_split(&c->group, c->store, c->splits++, color, c->options.join_timeout_ms,
+                         &subgroup, err))
         return -1;
-    int result = open_group(c->store, &part, &c->options, ret_comm, err);
-    comm_group_free(&part);
+    int result = open_group(c->store, &subgroup, &c->options, ret_comm, err);
+    comm_group_free(&subgroup);
     return result;
 }
 

@@ -33,7 +33,7 @@ void comm_group_free(struct comm_group *group)
 
 /* Reads every rank's color and lists the ranks that have this one. */
 static int collect(const struct comm_group *group, struct store *store, int number, int color,
-                   int64_t deadline_ms, struct comm_group *part, struct error *err)
+                   int64_t deadline_ms, struct comm_group *subgroup, struct error *err)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     for (int r = 0; r < group->size; r++) {
@@ -46,33 +46,33 @@ static int collect(const struct comm_group *group, struct store *store, int numb
                              group->world_ranks[r], value);
         if (theirs != color)
             continue;
-        /* All ranks go through the colors in one order, so they number the part's ranks alike
+        /* All ranks go through the colors in one order, so they number the subgroup's ranks alike
          * without another exchange. */
         if (r == group->rank)
-            part->rank = part->size;
-        part->world_ranks[part->size++] = group->world_ranks[r];
+            subgroup->rank = subgroup->size;
+        subgroup->world_ranks[subgroup->size++] = group->world_ranks[r];
     }
     return 0;
 }
 
 int comm_group_split(const struct comm_group *group, struct store *store, int number, int color,
-                     int timeout_ms, struct comm_group *ret_part, struct error *err)
+                     int timeout_ms, struct comm_group *ret_group, struct error *err)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
-    struct comm_group part = {0};
-    if (snprintf(part.id, sizeof part.id, "%s.%d:%d", group->id, number, color) >=
-        (int)sizeof part.id)
+    struct comm_group subgroup = {0};
+    if (snprintf(subgroup.id, sizeof subgroup.id, "%s.%d:%d", group->id, number, color) >=
+        (int)sizeof subgroup.id)
         return error_set(err, ERR_UNSUPPORTED, "split: communicators are nested too deep");
     snprintf(key, sizeof key, "%s/color/%d/%d", group->id, number, group->rank);
     snprintf(value, sizeof value, "%d", color);
     if (store->fn->set(store, key, value, err) < 0)
         return error_wrap(err, "split");
-    part.world_ranks = xcalloc((size_t)group->size, sizeof *part.world_ranks);
-    if (collect(group, store, number, color, deadline_ms, &part, err)) {
-        comm_group_free(&part);
+    subgroup.world_ranks = xcalloc((size_t)group->size, sizeof *subgroup.world_ranks);
+    if (collect(group, store, number, color, deadline_ms, &subgroup, err)) {
+        comm_group_free(&subgroup);
         return -1;
     }
-    *ret_part = part;
+    *ret_group = subgroup;
     return 0;
 }

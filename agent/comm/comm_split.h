@@ -22,5 +22,5 @@ void comm_group_free(struct comm_group *group);
 /* The group of the ranks that pass the same color, in the order of their ranks. number: counts the
  * splits of `group`, from 0. Collective. Errors: ERR_TIMEOUT and ERR_PEER name the rank. */
 int comm_group_split(const struct comm_group *group, struct store *store, int number, int color,
-                     int timeout_ms, struct comm_group *ret_part, struct error *err);
+                     int timeout_ms, struct comm_group *ret_group, struct error *err);
 #endif

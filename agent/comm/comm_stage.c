@@ -290,16 +290,16 @@ static void barrier(struct comm *head, struct stream *s)
 static int split(struct comm *head, int color, struct comm **ret_comm, struct error *err)
 {
     struct comm_stage *c = stage_of(head);
-    struct comm *part;
-    if (c->host->fn->split(c->host, color, &part, err))
+    struct comm *subgroup;
+    if (c->host->fn->split(c->host, color, &subgroup, err))
         return -1;
-    if (part->size == 1) { /* its collectives are copies */
-        *ret_comm = part;
+    if (subgroup->size == 1) { /* its collectives are copies */
+        *ret_comm = subgroup;
         return 0;
     }
-    if (comm_stage_open(part, true, c->device, c->buffer_bytes, ret_comm, err) == 0)
+    if (comm_stage_open(subgroup, true, c->device, c->buffer_bytes, ret_comm, err) == 0)
         return 0;
-    comm_close(part);
+    comm_close(subgroup);
     return -1;
 }
 

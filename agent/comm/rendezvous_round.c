@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
-    bool is_taken;
+struct member {
+    bool has_joined;
     char host[STORE_HOST_MAX];
 };
 
 struct rendezvous_round {
     struct rendezvous_round_options options; /* texts are copies */
-    struct place *places;                    /* [size], by rank */
+    struct member *members;                  /* [size], by rank */
     int joined;
     int refused; /* connections without a proof, so far */
     bool has_begun, has_ended;
@@ -28,7 +28,7 @@ struct rendezvous_round *rendezvous_round_open(const struct rendezvous_round_opt
     round->options = (struct rendezvous_round_options){.size = options->size,
                                                        .job_id = xstrdup(options->job_id),
                                                        .secret = xstrdup(options->secret)};
-    round->places = xcalloc((size_t)options->size, sizeof *round->places);
+    round->members = xcalloc((size_t)options->size, sizeof *round->members);
     return round;
 }
 
@@ -38,7 +38,7 @@ void rendezvous_round_close(struct rendezvous_round *round)
         return;
     free((char *)round->options.job_id);
     free((char *)round->options.secret);
-    free(round->places);
+    free(round->members);
     free(round);
 }
 
@@ -59,10 +59,10 @@ static void find_contradiction(struct rendezvous_round *round, const struct wire
         snprintf(round->contradiction, sizeof round->contradiction,
                  "rank %d at %s says the job has %d ranks, rank 0 says %d", rank, host, join->size,
                  size);
-    else if (round->places[rank].is_taken)
+    else if (round->members[rank].has_joined)
         snprintf(round->contradiction, sizeof round->contradiction,
                  "two processes say they are rank %d: one at %s, one at %s", rank,
-                 round->places[rank].host, host);
+                 round->members[rank].host, host);
 }
 
 /* A process without a proof learns nothing, not even the job's id. The contradiction of an earlier
@@ -94,16 +94,16 @@ enum rendezvous_answer rendezvous_round_join(struct rendezvous_round *round,
         snprintf(ret_text, STORE_VALUE_MAX, "%s", round->contradiction);
         return RENDEZVOUS_REFUSED;
     }
-    struct place *place = &round->places[join->number];
-    place->is_taken = true;
-    snprintf(place->host, sizeof place->host, "%s", host);
+    struct member *member = &round->members[join->number];
+    member->has_joined = true;
+    snprintf(member->host, sizeof member->host, "%s", host);
     round->has_begun = ++round->joined == round->options.size;
     return round->has_begun ? RENDEZVOUS_COMPLETE : RENDEZVOUS_JOINED;
 }
 
 void rendezvous_round_leave(struct rendezvous_round *round, int rank)
 {
-    round->places[rank].is_taken = false;
+    round->members[rank].has_joined = false;
     round->joined--;
 }
 
@@ -126,7 +126,7 @@ void rendezvous_round_describe(const struct rendezvous_round *round, char ret_te
         str_printf(&text, " (%d connections did not know the run's secret)", round->refused);
     str_add(&text, "; missing:");
     for (int rank = 0; rank < round->options.size; rank++)
-        if (!round->places[rank].is_taken)
+        if (!round->members[rank].has_joined)
             str_printf(&text, " %d", rank);
     snprintf(ret_text, STORE_VALUE_MAX, "%s", str_text(&text));
 }

@@ -15,7 +15,7 @@
 
 enum { MAX_VALUES = 64, FILE_MAX_BYTES = 64 * 1024 };
 
-struct place {
+struct command {
     getenv_fn *lookup;
     void *ctx;
     struct arena *arena;
@@ -24,8 +24,8 @@ struct place {
 /* ---- accelerate config [default] [--config_file FILE] [--KEY VALUE...] ---- */
 
 /* Flags as "KEY=VALUE", and the file's. */
-static int read_values(struct place *p, char *const *words, const char **values, const char **file,
-                       bool *ret_is_default, struct error *err)
+static int read_values(struct command *p, char *const *words, const char **values,
+                       const char **file, bool *ret_is_default, struct error *err)
 {
     int count = 0;
     *ret_is_default = false;
@@ -51,7 +51,7 @@ static int read_values(struct place *p, char *const *words, const char **values,
     return 0;
 }
 
-static int save(struct place *p, const char *path, const struct str *text, struct error *err)
+static int save(struct command *p, const char *path, const struct str *text, struct error *err)
 {
     char *copy = arena_strdup(p->arena, path); /* dirname writes into it */
     if (durable_make_dirs(&file_ops_system, dirname(copy), err))
@@ -63,7 +63,7 @@ static int save(struct place *p, const char *path, const struct str *text, struc
     return fclose(file) == 0 && is_written ? 0 : error_errno(err, errno, "write %s", path);
 }
 
-static int configure(struct place *p, char *const *words, struct error *err)
+static int configure(struct command *p, char *const *words, struct error *err)
 {
     const char *values[MAX_VALUES + 1];
     const char *file = accelerate_default_file(p->lookup, p->ctx, p->arena);
@@ -96,7 +96,7 @@ static int configure(struct place *p, char *const *words, struct error *err)
 
 /* ---- accelerate env ---- */
 
-static int warn_environment(struct place *p, char *const *words, struct error *err)
+static int warn_environment(struct command *p, char *const *words, struct error *err)
 {
     if (*words)
         return error_set(err, ERR_CONFIG, "'%s': it takes no arguments", *words);
@@ -125,7 +125,7 @@ static int warn_environment(struct place *p, char *const *words, struct error *e
 /* ---- accelerate merge-weights CHECKPOINT DIRECTORY ---- */
 
 /* The checkpoint of a part of it: accelerate's own name for the weights' folder, or ours. */
-static const char *whole_checkpoint(struct place *p, const char *path)
+static const char *whole_checkpoint(struct command *p, const char *path)
 {
     char *copy = arena_strdup(p->arena, path), *copy2 = arena_strdup(p->arena, path);
     const char *name = basename(copy);
@@ -134,7 +134,7 @@ static const char *whole_checkpoint(struct place *p, const char *path)
     return is_part && access(manifest, F_OK) < 0 ? dirname(copy2) : path;
 }
 
-static int merge(struct place *p, char *const *words, struct error *err)
+static int merge(struct command *p, char *const *words, struct error *err)
 {
     const char *paths[2];
     int count = 0;
@@ -183,7 +183,7 @@ bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *re
 {
     static const struct {
         const char *name;
-        int (*run)(struct place *p, char *const *words, struct error *err);
+        int (*run)(struct command *p, char *const *words, struct error *err);
     } commands[] = {{"config", configure}, {"env", warn_environment}, {"merge-weights", merge}};
     /* The name is the program's own, by a link, or the word behind it: "shoal-agent accelerate
      * config". */
@@ -198,10 +198,10 @@ bool accelerate_command(char *const *argv, getenv_fn *lookup, void *ctx, int *re
             if (strcmp(commands[c].name, argv[i + 1]) != 0)
                 continue;
             auto_arena struct arena *arena = arena_open();
-            struct place place = {lookup, ctx, arena};
+            struct command command = {lookup, ctx, arena};
             struct error err;
             auto_free char *program = xasprintf("accelerate %s", argv[i + 1]);
-            *ret_exit_code = commands[c].run(&place, argv + i + 2, &err) == 0
+            *ret_exit_code = commands[c].run(&command, argv + i + 2, &err) == 0
                                  ? EXIT_DONE
                                  : exit_failed(program, &err);
             return true;

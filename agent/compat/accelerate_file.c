@@ -16,14 +16,14 @@ static bool find_folder(getenv_fn *lookup, void *ctx, struct arena *arena, const
 {
     static const struct {
         const char *variable, *below;
-    } places[] = {{"HF_HOME", "accelerate"},
-                  {"XDG_CACHE_HOME", "huggingface/accelerate"},
-                  {"HOME", ".cache/huggingface/accelerate"}};
-    for (size_t i = 0; i < array_length(places); i++) {
-        const char *value = lookup(ctx, places[i].variable);
+    } candidates[] = {{"HF_HOME", "accelerate"},
+                      {"XDG_CACHE_HOME", "huggingface/accelerate"},
+                      {"HOME", ".cache/huggingface/accelerate"}};
+    for (size_t i = 0; i < array_length(candidates); i++) {
+        const char *value = lookup(ctx, candidates[i].variable);
         if (!value || !value[0])
             continue;
-        *ret_folder = arena_printf(arena, "%s/%s", value, places[i].below);
+        *ret_folder = arena_printf(arena, "%s/%s", value, candidates[i].below);
         return true;
     }
     return false;

@@ -123,17 +123,17 @@ static int apply_precisions(struct config_parser *p, const char *name, const str
                 {"cast_forward_inputs", NULL}};
     struct json *value;
     json_each_member(value, policy) {
-        const char *part = json_key(value);
+        const char *key = json_key(value);
         size_t i = 0;
-        while (i < array_length(rows) && strcmp(part, rows[i].name) != 0)
+        while (i < array_length(rows) && strcmp(key, rows[i].name) != 0)
             i++;
         const char *text = config_json_text(p->arena, value);
         if (i == array_length(rows) || !text)
             return error_set(err, ERR_CONFIG,
                              "%s.%s: it has param_dtype and reduce_dtype, a type "
                              "each",
-                             name, part);
-        const char *full = arena_printf(p->arena, "%s.%s", name, part);
+                             name, key);
+        const char *full = arena_printf(p->arena, "%s.%s", name, key);
         if (!rows[i].key)
             config_warn(p, "%s is ignored: there is nothing that it could change", full);
         else if (apply(p, full, rows[i].key, dtype_name(text), err))

@@ -197,8 +197,8 @@ static void finish_resume(struct config_parser *p)
         c->checkpoint.resume = "latest";
 }
 
-/* What is named but for its place. */
-static int finish_places(struct config_parser *p, struct error *err)
+/* What is named but for its directory. */
+static int finish_paths(struct config_parser *p, struct error *err)
 {
     struct agent_config *c = &p->config->value;
     bool is_auto = strcmp(c->checkpoint.save_model, "auto") == 0;
@@ -213,9 +213,9 @@ static int finish_places(struct config_parser *p, struct error *err)
                                        ? arena_printf(p->arena, "%s/model%s", c->checkpoint.dir,
                                                       config_is_language(c) ? "" : ".safetensors")
                                        : "";
-    bool no_place = !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.resume) <= SOURCE_PRESET &&
-                    strcmp(c->checkpoint.resume, "latest") == 0; /* a preset's */
-    if (no_place || strcmp(c->checkpoint.resume, "no") == 0)
+    bool no_directory = !c->checkpoint.dir[0] && SOURCE_OF(checkpoint.resume) <= SOURCE_PRESET &&
+                        strcmp(c->checkpoint.resume, "latest") == 0; /* a preset's */
+    if (no_directory || strcmp(c->checkpoint.resume, "no") == 0)
         c->checkpoint.resume = "";
     return 0;
 }
@@ -306,7 +306,7 @@ int config_finish(struct config_parser *p, struct error *err)
     if (config_finish_schedule(p, err))
         return -1;
     finish_wrap(p);
-    if (finish_places(p, err) || config_check_rules(p, err))
+    if (finish_paths(p, err) || config_check_rules(p, err))
         return -1;
     config_warn_rules(p);
     return 0;

@@ -145,7 +145,7 @@ static int check_model(const struct agent_config *c, struct error *err)
 }
 
 /* The length of the next part of *path, which is moved there; 0: there is none. "." is none. */
-static size_t next_part(const char **path)
+static size_t next_component(const char **path)
 {
     for (;;) {
         *path += strspn(*path, "/");
@@ -163,15 +163,15 @@ static bool is_same_path(const char *a, const char *b)
     if ((*a == '/') != (*b == '/'))
         return false;
     do {
-        length = next_part(&a);
-        if (next_part(&b) != length || strncmp(a, b, length) != 0)
+        length = next_component(&a);
+        if (next_component(&b) != length || strncmp(a, b, length) != 0)
             return false;
         a += length, b += length;
     } while (length > 0);
     return true;
 }
 
-static int check_places(const struct agent_config *c, struct error *err)
+static int check_paths(const struct agent_config *c, struct error *err)
 {
     const char *slash = strrchr(c->checkpoint.save_model, '/');
     if (!config_is_language(c) && slash && !slash[1])
@@ -242,7 +242,7 @@ int config_check_rules(const struct config_parser *p, struct error *err)
     return check_optimizer(c, err) || check_checkpoint(c, err) || check_saving(p, err) ||
                    check_sizes(p, err) || check_model(c, err) ||
                    config_check_head(c, config_family(c), err) || config_check_data(c, err) ||
-                   check_places(c, err) || check_loading(p, err) || check_profiler(c, err)
+                   check_paths(c, err) || check_loading(p, err) || check_profiler(c, err)
                ? -1
                : 0;
 }

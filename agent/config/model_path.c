@@ -139,11 +139,11 @@ static void resolve_dataset(struct agent_config *c, getenv_fn *lookup, void *ctx
 }
 
 /* Whether the place is a data set of files alone: one, a pattern of some, or a Megatron pair. */
-static bool is_files(const char *place, struct arena *arena)
+static bool is_files(const char *path, struct arena *arena)
 {
-    return strpbrk(place, "*?[") ||
-           (!file_is_directory(place) &&
-            (is_there(place) || is_there(arena_printf(arena, "%s.idx", place))));
+    return strpbrk(path, "*?[") ||
+           (!file_is_directory(path) &&
+            (is_there(path) || is_there(arena_printf(arena, "%s.idx", path))));
 }
 
 /* Only a directory has one below it. Looked for where token_files_find does. */
@@ -151,13 +151,14 @@ static void note_subdirectory(struct config *config, struct arena *arena)
 {
     const struct agent_config *c = &config->value;
     const char *name = c->data.source.dataset;
-    const char *const places[] = {
+    const char *const candidates[] = {
         name, arena_printf(arena, "%s/%s", c->data.source.root, name),
         arena_printf(arena, "%s/%s", c->data.source.root, str_after_last(name, '/'))};
     size_t i = 0;
-    while (i < array_length(places) && !file_is_directory(places[i]) && !is_files(places[i], arena))
+    while (i < array_length(candidates) && !file_is_directory(candidates[i]) &&
+           !is_files(candidates[i], arena))
         i++;
-    if (i < array_length(places) && is_files(places[i], arena) &&
+    if (i < array_length(candidates) && is_files(candidates[i], arena) &&
         c->data.source.dataset_config_name[0] &&
         config_is_given(config, &c->data.source.dataset_config_name))
         config->warning = arena_printf(

@@ -9,32 +9,33 @@
 enum { MAX_DIGITS = 20 };
 
 /* A field as it stands in the format: {name:0Nd}. */
-struct place {
+struct placeholder {
     const char *name;
     size_t name_bytes;
     int digits;      /* 0: as many as there are */
     const char *end; /* behind the brace; NULL: it is not well formed */
 };
 
-static struct place read_place(const char *at)
+static struct placeholder read_placeholder(const char *at)
 {
-    struct place place = {.name = at + 1};
-    place.name_bytes = strcspn(place.name, ":{}");
-    const char *p = place.name + place.name_bytes;
+    struct placeholder placeholder = {.name = at + 1};
+    placeholder.name_bytes = strcspn(placeholder.name, ":{}");
+    const char *p = placeholder.name + placeholder.name_bytes;
     if (*p == ':' && p[1] == '0') {
-        for (p += 2; *p >= '0' && *p <= '9' && place.digits <= MAX_DIGITS; p++)
-            place.digits = place.digits * 10 + (*p - '0');
+        for (p += 2; *p >= '0' && *p <= '9' && placeholder.digits <= MAX_DIGITS; p++)
+            placeholder.digits = placeholder.digits * 10 + (*p - '0');
         p += *p == 'd';
-        if (place.digits == 0 || place.digits > MAX_DIGITS)
-            return place;
+        if (placeholder.digits == 0 || placeholder.digits > MAX_DIGITS)
+            return placeholder;
     }
-    place.end = *p == '}' ? p + 1 : NULL;
-    return place;
+    placeholder.end = *p == '}' ? p + 1 : NULL;
+    return placeholder;
 }
 
-static bool is_named(const struct place *place, const char *name)
+static bool is_named(const struct placeholder *placeholder, const char *name)
 {
-    return strlen(name) == place->name_bytes && memcmp(name, place->name, place->name_bytes) == 0;
+    return strlen(name) == placeholder->name_bytes &&
+           memcmp(name, placeholder->name, placeholder->name_bytes) == 0;
 }
 
 int name_format_check(const char *format, const char *const *names, size_t count, struct error *err)
@@ -46,18 +47,18 @@ int name_format_check(const char *format, const char *const *names, size_t count
             p++;
             continue;
         }
-        struct place place = {0};
+        struct placeholder placeholder = {0};
         if (*p == '{')
-            place = read_place(p);
-        if (!place.end)
+            placeholder = read_placeholder(p);
+        if (!placeholder.end)
             return error_set(err, ERR_CONFIG, "'%s': '%s' is no {name} or {name:03d}", format, p);
         bool known = false;
         for (size_t i = 0; i < count; i++)
-            known |= is_named(&place, names[i]);
+            known |= is_named(&placeholder, names[i]);
         if (!known)
             return error_set(err, ERR_CONFIG, "'%s': there is no field {%.*s}", format,
-                             (int)place.name_bytes, place.name);
-        p = place.end;
+                             (int)placeholder.name_bytes, placeholder.name);
+        p = placeholder.end;
     }
     return 0;
 }
@@ -80,11 +81,11 @@ void name_format(const char *format, const struct name_field *fields, size_t cou
             str_printf(&name, "%c", *p++);
             continue;
         }
-        struct place place = read_place(p);
+        struct placeholder placeholder = read_placeholder(p);
         for (size_t i = 0; i < count; i++)
-            if (is_named(&place, fields[i].name))
-                add_field(&fields[i], place.digits, &name);
-        p = place.end;
+            if (is_named(&placeholder, fields[i].name))
+                add_field(&fields[i], placeholder.digits, &name);
+        p = placeholder.end;
     }
     snprintf(out, out_bytes, "%s", str_text(&name));
 }

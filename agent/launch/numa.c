@@ -17,12 +17,12 @@ bool numa_parse_cores(const char *text, cpu_set_t *ret_cores)
     auto_free char *list = xstrdup(text);
     list[strcspn(list, "\n")] = '\0';
     char *rest = list;
-    for (char *part; (part = strsep(&rest, ","));) {
-        char *dash = strchr(part, '-');
+    for (char *range; (range = strsep(&rest, ","));) {
+        char *dash = strchr(range, '-');
         int64_t first, last;
         if (dash)
             *dash = '\0';
-        if (!str_to_i64(part, 0, CPU_SETSIZE - 1, &first))
+        if (!str_to_i64(range, 0, CPU_SETSIZE - 1, &first))
             return false;
         last = first;
         if (dash && !str_to_i64(dash + 1, first, CPU_SETSIZE - 1, &last))

@@ -62,24 +62,24 @@ struct nn_attention_how nn_attention_causal(const struct nn_heads *heads)
 enum { QUERIES, KEYS_AND_VALUES, ATTENTION_BIAS }; /* inputs; packed: the first has all three */
 
 /* Where the op finds, in data or gradients, what it multiplies. */
-struct parts {
+struct qkv {
     void *q, *k, *v;
 };
 
-static struct parts parts_of(const struct tape_op *op, const struct attention_shape *s, void *first,
-                             void *second)
+static struct qkv qkv_of(const struct tape_op *op, const struct attention_shape *s, void *first,
+                         void *second)
 {
     const struct tensor *x = op->inputs[QUERIES];
     bool packed = !op->inputs[KEYS_AND_VALUES];
     int64_t k = packed ? s->heads * s->hd : 0, v = k + s->kv_heads * s->hd;
     void *kv = packed ? first : second;
-    return (struct parts){first, nn_at(kv, x->dtype, k), nn_at(kv, x->dtype, v)};
+    return (struct qkv){first, nn_at(kv, x->dtype, k), nn_at(kv, x->dtype, v)};
 }
 
-static struct parts values_of(const struct tape_op *op, const struct attention_shape *s)
+static struct qkv values_of(const struct tape_op *op, const struct attention_shape *s)
 {
     const struct tensor *kv = op->inputs[KEYS_AND_VALUES];
-    return parts_of(op, s, op->inputs[QUERIES]->data, kv ? kv->data : NULL);
+    return qkv_of(op, s, op->inputs[QUERIES]->data, kv ? kv->data : NULL);
 }
 
 /* The bias's gradient is summed in fp32 whatever its dtype is. */
@@ -115,7 +115,7 @@ static void attention_backward(struct tape *tape, struct tape_op *op)
     void *dx = tape_gradient(tape, x), *dkv = kv ? tape_gradient(tape, kv) : NULL;
     float *dbias = dbias_alloc(tape, bias);
     if (!tape_failed(tape)) {
-        struct parts in = values_of(op, &s), d = parts_of(op, &s, dx, dkv);
+        struct qkv in = values_of(op, &s), d = qkv_of(op, &s, dx, dkv);
         /* The probabilities are computed again from q, k and op->memory, the rows' log-sum-exp: T x
          * T are never kept (FlashAttention). */
         nn_ops(tape)->attention_backward(tape_stream(tape), x->dtype, d.q, d.k, d.v, dbias,
@@ -169,7 +169,7 @@ static struct tensor *attend(struct tape *tape, struct tape_op *op, const struct
     NN_SET_ARGS(*op, s);
     s.bias = bias ? bias->data : NULL;
     if (op->memory) {
-        struct parts in = values_of(op, &s);
+        struct qkv in = values_of(op, &s);
         nn_ops(tape)->attention_forward(tape_stream(tape), x->dtype, op->output->data, op->memory,
                                         in.q, in.k, in.v, &s);
     }

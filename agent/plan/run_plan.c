@@ -185,15 +185,15 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     plan->activations = a->pass_bytes;
     if (a->L == 0)
         return;
-    const struct layers parts[] = {encoder_layers(f), decoder_layers(f)};
+    const struct layers stacks[] = {encoder_layers(f), decoder_layers(f)};
     int64_t horizon = a->offload ? a->horizon : a->L + a->decoder_L, at_work = 0;
     for (int i = 1; i >= 0; i--) { /* the last ones are those that stay */
-        int64_t here = parts[i].count < horizon ? parts[i].count : horizon;
+        int64_t here = stacks[i].count < horizon ? stacks[i].count : horizon;
         horizon -= here;
-        plan->activations += here * parts[i].kept;
-        plan->host_activations += a->offload ? parts[i].count * parts[i].kept : 0;
-        if (parts[i].count > 0 && parts[i].whole > at_work)
-            at_work = parts[i].whole;
+        plan->activations += here * stacks[i].kept;
+        plan->host_activations += a->offload ? stacks[i].count * stacks[i].kept : 0;
+        if (stacks[i].count > 0 && stacks[i].whole > at_work)
+            at_work = stacks[i].whole;
     }
     plan->activations += a->checkpointing == TAPE_CHECKPOINTING_FULL ? at_work : 0;
     plan->activation_gradients = tokens * value * (a->I + a->D);

@@ -27,6 +27,6 @@ struct run_plan_rank {
 /* Adds what would make a rank's part under the strategy smaller, by what it saves: "--x=y saves
  * 1.5 GB, ...". Errors: as above. */
 int run_plan_savings(const struct agent_config *config, const struct model *model,
-                     const struct run_plan_rank *place, enum shard_strategy strategy,
+                     const struct run_plan_rank *rank, enum shard_strategy strategy,
                      struct str *out, struct error *err);
 #endif

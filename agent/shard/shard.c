@@ -20,8 +20,8 @@ static int split(struct shard *shard, struct comm *whole, int color, struct comm
 
 /* Opens the communicator of the `size` ranks that pass `color`: NULL for one rank, the world for
  * all. */
-static int open_part(struct shard *shard, struct comm *world, int size, int color,
-                     struct comm **ret_comm, struct error *err)
+static int open_group(struct shard *shard, struct comm *world, int size, int color,
+                      struct comm **ret_comm, struct error *err)
 {
     if (size == 1 || size == world->size) {
         *ret_comm = size == 1 ? NULL : world;
@@ -44,7 +44,7 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
 {
     const struct shard_config *c = &shard->config;
     /* Neighbouring ranks form a shard group, as torchrun numbers the ranks of a node in a row:
-     * gathers stay within the node. Ranks of the same place in their groups are replicas. */
+     * gathers stay within the node. Ranks of the same number in their groups are replicas. */
     bool hybrid = c->strategy == HYBRID_SHARD || c->strategy == HYBRID_SHARD_ZERO2;
     int size = hybrid ? c->shard_group_size : c->strategy == NO_SHARD ? 1 : world->size;
     if (size < 1 || world->size % size != 0)
@@ -54,8 +54,8 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
     shard->group_size = size;
     shard->group_rank = world->rank % size;
     shard->is_first_replica = world->rank < size;
-    if (open_part(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
-        open_part(shard, world, world->size / size, world->rank % size, &shard->replicas, err) <
+    if (open_group(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
+        open_group(shard, world, world->size / size, world->rank % size, &shard->replicas, err) <
             0 ||
         open_reducer(shard, err) < 0)
         return error_wrap(err, "shard groups of %d ranks", size);

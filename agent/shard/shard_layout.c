@@ -38,7 +38,7 @@ static int count_params(const struct module *m)
     return count;
 }
 
-static void place(struct arena *arena, struct shard_layout *layout, struct module *m, int unit)
+static void lay_out(struct arena *arena, struct shard_layout *layout, struct module *m, int unit)
 {
     if (m->unit >= 0) {
         assert(m->unit < layout->unit_count && !layout->units[m->unit].module);
@@ -53,7 +53,7 @@ static void place(struct arena *arena, struct shard_layout *layout, struct modul
         u->flat_count = round_up(u->flat_count + m->params[i]->count, LAYOUT_ALIGN);
     }
     for (int i = 0; i < m->child_count; i++)
-        place(arena, layout, m->children[i], unit);
+        lay_out(arena, layout, m->children[i], unit);
 }
 
 void shard_layout_make(struct arena *arena, struct module *root, int group_size,
@@ -62,7 +62,7 @@ void shard_layout_make(struct arena *arena, struct module *root, int group_size,
     assert(root->unit == 0 && group_size >= 1);
     struct shard_layout layout = {.unit_count = count_units(root), .group_size = group_size};
     layout.units = arena_array(arena, struct layout_unit, layout.unit_count);
-    place(arena, &layout, root, 0);
+    lay_out(arena, &layout, root, 0);
     for (int i = 0; i < layout.unit_count; i++) {
         struct layout_unit *u = &layout.units[i];
         u->flat_count = round_up(u->flat_count, (int64_t)LAYOUT_ALIGN * group_size);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Zeroes the elements of the range that start as 0 (the parameter's zero_first, zero_count). */
-static void clear_part(struct shard *shard, const struct param_range *p, float *values)
+static void clear_zeros(struct shard *shard, const struct param_range *p, float *values)
 {
     int64_t first = p->param->zero_first - p->param_offset, end = first + p->param->zero_count;
     first = first < 0 ? 0 : first;
@@ -37,7 +37,7 @@ static void init_unit(struct shard *shard, int unit, uint64_t seed)
         (init->kind == INIT_NORMAL ? ops->normal : ops->uniform)(
             shard->update, values + p->shard_offset, p->count,
             random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset, init->a, init->b);
-        clear_part(shard, p, values + p->shard_offset);
+        clear_zeros(shard, p, values + p->shard_offset);
     }
     if (t != DTYPE_F32)
         ops->cast(shard->update, t, view->value, DTYPE_F32, values, view->shard_count);
@@ -135,9 +135,9 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
                        struct error *err)
 {
     struct unit *u;
-    const struct layout_param *place = find_param(shard, p, &u);
+    const struct layout_param *layout = find_param(shard, p, &u);
     enum dtype t = shard->config.slice_dtype;
-    size_t element = dtype_bytes(t), offset = (size_t)place->offset * element;
+    size_t element = dtype_bytes(t), offset = (size_t)layout->offset * element;
     if (!shard->group) {
         read_values(t, shard->update, ret_values, (char *)u->view.value + offset, p->count);
         return stream_sync(shard->update, err);

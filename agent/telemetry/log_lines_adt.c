@@ -11,10 +11,10 @@
 static void add_prefix(int64_t wall_us, struct str *out)
 {
     time_t seconds = (time_t)(wall_us / 1000000);
-    struct tm parts;
+    struct tm date;
     char text[32];
-    gmtime_r(&seconds, &parts);
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+    gmtime_r(&seconds, &date);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &date);
     str_printf(out, "%s,%03d [INFO] __main__: ", text, (int)(wall_us / 1000 % 1000));
 }
 

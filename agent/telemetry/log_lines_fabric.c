@@ -8,12 +8,12 @@
 /* The name alone, and how far the epoch is (counted from 1). */
 static void add_save(const struct run_moment *m, const struct run_state *s, struct str *out)
 {
-    double part = s->last.epoch - floor(s->last.epoch);
+    double fraction = s->last.epoch - floor(s->last.epoch);
     str_printf(out, "Saving checkpoint to '%s'", str_after_last(m->path, '/'));
     if (m->at_epoch_end)
         str_add(out, " (end of epoch)\n");
-    else if (part > 0)
-        str_printf(out, " (%.1f%% of epoch %lld)\n", 100 * part, (long long)m->epoch + 1);
+    else if (fraction > 0)
+        str_printf(out, " (%.1f%% of epoch %lld)\n", 100 * fraction, (long long)m->epoch + 1);
     else
         str_printf(out, " (step %lld in epoch %lld)\n", (long long)s->last.step,
                    (long long)m->epoch + 1);

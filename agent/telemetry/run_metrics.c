@@ -99,20 +99,20 @@ static void add_histogram(const struct run_state *s, enum field_scope scope, con
                           const char *help, const struct histogram *h, struct str *out)
 {
     exposition_head(name, help, "histogram", out);
-    char part[96], bound[64];
+    char sample[96], bound[64];
     int64_t below = 0;
-    snprintf(part, sizeof part, "%s_bucket", name);
+    snprintf(sample, sizeof sample, "%s_bucket", name);
     for (int i = 0; i < HISTOGRAM_BOUNDS; i++) {
         /* Buckets of Prometheus are cumulative: each counts all that are at most its bound. */
         below += h->counts[i];
         snprintf(bound, sizeof bound, "le=\"%g\"", histogram_bounds_s[i]);
-        add_sample(&s->facts, scope, part, bound, (double)below, out);
+        add_sample(&s->facts, scope, sample, bound, (double)below, out);
     }
-    add_sample(&s->facts, scope, part, "le=\"+Inf\"", (double)h->count, out);
-    snprintf(part, sizeof part, "%s_sum", name);
-    add_sample(&s->facts, scope, part, "", h->sum_s, out);
-    snprintf(part, sizeof part, "%s_count", name);
-    add_sample(&s->facts, scope, part, "", (double)h->count, out);
+    add_sample(&s->facts, scope, sample, "le=\"+Inf\"", (double)h->count, out);
+    snprintf(sample, sizeof sample, "%s_sum", name);
+    add_sample(&s->facts, scope, sample, "", h->sum_s, out);
+    snprintf(sample, sizeof sample, "%s_count", name);
+    add_sample(&s->facts, scope, sample, "", (double)h->count, out);
 }
 
 /* A metric of this rank with a sample per kind of something. */

@@ -30,15 +30,15 @@ static void publish(struct run_server *s, const char *path, const char *type)
     str_clear(&s->text);
 }
 
-/* Renews the page of metrics after one part of it has changed. */
-static void set_metrics(struct run_server *s, struct str *part, const char *text, size_t bytes)
+/* Renews the page of metrics after some of them have changed. */
+static void set_metrics(struct run_server *s, struct str *metrics, const char *text, size_t bytes)
 {
     auto_str struct str page;
     str_init(&page, 2 * PAGE_MAX_BYTES);
     /* Two threads write parts of one page: the trainer its numbers, the GPU poller its own. */
     pthread_mutex_lock(&s->lock);
-    str_clear(part);
-    str_add_bytes(part, text, bytes);
+    str_clear(metrics);
+    str_add_bytes(metrics, text, bytes);
     str_add_bytes(&page, str_text(&s->run_metrics), s->run_metrics.length);
     for (int i = 0; i < RUN_SERVER_PARTS; i++)
         str_add_bytes(&page, str_text(&s->other_metrics[i]), s->other_metrics[i].length);

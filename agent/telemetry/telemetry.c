@@ -149,16 +149,16 @@ static void open_poller(struct telemetry *t)
 {
     const struct telemetry_setting *s = &t->setting;
     char pci[GPU_MAX][DEVICE_PCI_BYTES], name[24];
-    const char *places[GPU_MAX];
+    const char *addresses[GPU_MAX];
     int gpus = 0;
     for (; gpus < GPU_MAX; gpus++) {
         snprintf(name, sizeof name, "cuda:%d", gpus);
         if (!device_pci(name, pci[gpus]))
             break;
-        places[gpus] = pci[gpus];
+        addresses[gpus] = pci[gpus];
     }
     const struct gpu_poller_setting setting = {
-        .pci = places,
+        .pci = addresses,
         .gpus = gpus,
         .names = s->gpu_names,
         .labels = s->gpu_labels,

@@ -108,9 +108,9 @@ static void make_id(int64_t wall_us, char *out)
 static char *file_path(const char *dir, const char *id, int64_t wall_us)
 {
     char when[32];
-    struct tm parts;
+    struct tm date;
     const time_t seconds = (time_t)(wall_us / 1000000);
-    strftime(when, sizeof when, "%Y%m%d_%H%M%S", localtime_r(&seconds, &parts));
+    strftime(when, sizeof when, "%Y%m%d_%H%M%S", localtime_r(&seconds, &date));
     return xasprintf("%s/wandb/offline-run-%s-%s/run-%s.wandb", dir[0] ? dir : ".", when, id, id);
 }
 

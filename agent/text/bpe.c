@@ -1,5 +1,5 @@
 /* A word becomes a chain of symbols, one per character; the pairs that can merge wait in a heap
- * ordered by (rank, place). A pair in the heap whose symbols have changed since is skipped when it
+ * ordered by (rank, slot). A pair in the heap whose symbols have changed since is skipped when it
  * comes up, so merging costs n log n. Words that were spelled lately are remembered. */
 #include "agent/text/bpe.h"
 
@@ -18,7 +18,7 @@
 #include <xxhash.h>
 
 enum {
-    CACHE_WORDS = 1 << 14, /* a word's hash tells its only place */
+    CACHE_WORDS = 1 << 14, /* a word's hash tells its only slot */
     CACHE_WORD_BYTES = 31,
     CACHE_WORD_IDS = 8,
 };
@@ -41,7 +41,7 @@ struct symbol {
 
 /* A pair that can merge. */
 struct candidate {
-    uint64_t order; /* rank, then place of its left symbol */
+    uint64_t order; /* rank, then slot of its left symbol */
     int32_t merged;
 };
 
@@ -312,7 +312,7 @@ static void merge(const struct bpe *bpe, struct bpe_workspace *work)
 
 /* ---- words ---- */
 
-static struct cached *cache_place(const struct bpe_workspace *work, const char *word, size_t bytes)
+static struct cached *cache_slot(const struct bpe_workspace *work, const char *word, size_t bytes)
 {
     return bytes <= CACHE_WORD_BYTES ? &work->cache[XXH3_64bits(word, bytes) % CACHE_WORDS] : NULL;
 }
@@ -371,20 +371,20 @@ int bpe_encode(const struct bpe *bpe, struct bpe_workspace *work, const char *wo
                          "a word of %zu bytes; at most %d: the tokenizer does not cut at spaces, "
                          "so give it shorter texts",
                          bytes, BPE_MAX_WORD_BYTES);
-    struct cached *place = cache_place(work, word, bytes);
-    if (place && place->bytes == bytes && memcmp(place->word, word, bytes) == 0) {
-        tokens_add_many(out, place->id, place->ids);
+    struct cached *slot = cache_slot(work, word, bytes);
+    if (slot && slot->bytes == bytes && memcmp(slot->word, word, bytes) == 0) {
+        tokens_add_many(out, slot->id, slot->ids);
         return 0;
     }
     size_t before = out->count;
     spell(bpe, work, word, bytes, out);
     size_t ids = out->count - before;
-    if (place && ids <= CACHE_WORD_IDS) {
-        place->bytes = (uint8_t)bytes;
-        place->ids = (uint8_t)ids;
-        memcpy(place->word, word, bytes);
+    if (slot && ids <= CACHE_WORD_IDS) {
+        slot->bytes = (uint8_t)bytes;
+        slot->ids = (uint8_t)ids;
+        memcpy(slot->word, word, bytes);
         for (size_t i = 0; i < ids; i++)
-            place->id[i] = out->ids[before + i];
+            slot->id[i] = out->ids[before + i];
     }
     return 0;
 }

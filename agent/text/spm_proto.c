@@ -196,7 +196,7 @@ static int read_denormalizer(const struct reading *r, struct wire *w)
     return w->is_broken ? cut_off(r) : 0;
 }
 
-static int read_part(const struct reading *r, struct field *field)
+static int read_message(const struct reading *r, struct field *field)
 {
     if (!field->inside.at)
         return 0;
@@ -243,7 +243,7 @@ int spm_proto_read(struct arena *arena, const void *content, size_t bytes,
     };
     struct field field;
     while (next_field(&w, &field))
-        if (read_part(&r, &field) < 0)
+        if (read_message(&r, &field) < 0)
             return -1;
     return w.is_broken || ret_proto->piece_count == 0 ? cut_off(&r) : 0;
 }

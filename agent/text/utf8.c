@@ -49,10 +49,10 @@ void utf8_repair(const char *text, size_t bytes, struct str *out)
         if (bytes == 0)
             return;
         bool whole;
-        size_t part = utf8_measure(text, bytes, &whole);
+        size_t sequence = utf8_measure(text, bytes, &whole);
         str_add(out, UTF8_REPLACEMENT);
-        text += part;
-        bytes -= part;
+        text += sequence;
+        bytes -= sequence;
     }
 }
 

@@ -75,7 +75,7 @@ void data_cursor_next_epoch(struct data_cursor *c)
 
 /* Whether this is a last epoch that is to be done in part only, and that part is done: in samples,
  * which mean the same after a resume with other batches. */
-static bool part_done(const struct data_cursor *c)
+static bool fraction_done(const struct data_cursor *c)
 {
     double epochs = c->config->schedule.epochs;
     if (epochs == floor(epochs) || c->position.epoch < (int64_t)epochs)
@@ -90,7 +90,7 @@ static bool part_done(const struct data_cursor *c)
 static bool steps_are_over(const struct data_cursor *c, int64_t steps)
 {
     int64_t most = c->config->schedule.max_steps;
-    return (most > 0 && steps >= most) || part_done(c);
+    return (most > 0 && steps >= most) || fraction_done(c);
 }
 
 bool data_cursor_epoch_done(const struct data_cursor *c)
@@ -113,8 +113,8 @@ bool data_cursor_run_done(const struct data_cursor *c)
 /* An epoch whose last batch is filled up has more samples than the data. */
 double data_cursor_epochs(const struct data_cursor *c)
 {
-    double part = 0;
+    double fraction = 0;
     if (c->train->samples > 0)
-        part = fmin((double)c->position.epoch_samples / (double)c->train->samples, 1);
-    return (double)c->position.epoch + part;
+        fraction = fmin((double)c->position.epoch_samples / (double)c->train->samples, 1);
+    return (double)c->position.epoch + fraction;
 }

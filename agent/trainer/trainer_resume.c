@@ -82,7 +82,7 @@ static void choose_own_latest(struct trainer *t, bool must, struct choice *choic
 }
 
 /* Whether two paths name one directory; one that is not there is compared by its name. */
-static bool is_same_place(const char *a, const char *b)
+static bool is_same_directory(const char *a, const char *b)
 {
     char real_a[PATH_MAX], real_b[PATH_MAX];
     if (realpath(a, real_a) && realpath(b, real_b))
@@ -166,7 +166,7 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
     } else if (asked[0] && is_checkpoint(asked)) {
         snprintf(choice->path, sizeof choice->path, "%s", asked);
     } else if (asked[0]) { /* a run that saves where it resumes from has to begin somewhere */
-        choose_latest(t, asked, !is_same_place(asked, c->checkpoint.dir), choice);
+        choose_latest(t, asked, !is_same_directory(asked, c->checkpoint.dir), choice);
     } else if (c->checkpoint.auto_resume && c->checkpoint.dir[0] &&
                (any_restarted || has_saved_checkpoint(t))) {
         choice->own_only = t->checkpointer.run[0] != 0;
