@@ -208,21 +208,21 @@ static int sync_parent(const struct file_ops *ops, const char *path, struct erro
 
 int durable_make_dirs(const struct file_ops *ops, const char *path, struct error *err)
 {
-    auto_free char *part = xstrdup(path);
-    for (char *slash = part; slash;) {
+    auto_free char *ancestor = xstrdup(path);
+    for (char *slash = ancestor; slash;) {
         slash = strchr(slash + 1, '/');
         if (slash)
             *slash = '\0';
         struct stat st;
-        if (stat(part, &st) < 0) {
+        if (stat(ancestor, &st) < 0) {
             /* Another rank may have made it meanwhile. */
-            if (ops->mkdir(ops->ctx, part) < 0 && errno != EEXIST)
-                return error_errno(err, errno, "make directory %s", part);
+            if (ops->mkdir(ops->ctx, ancestor) < 0 && errno != EEXIST)
+                return error_errno(err, errno, "make directory %s", ancestor);
             /* The name of a new directory lies in its parent, which has to be synced as well. */
-            if (sync_parent(ops, part, err) < 0)
+            if (sync_parent(ops, ancestor, err) < 0)
                 return -1;
         } else if (!S_ISDIR(st.st_mode)) {
-            return error_set(err, ERR_EXISTS, "%s is not a directory", part);
+            return error_set(err, ERR_EXISTS, "%s is not a directory", ancestor);
         }
         if (slash)
             *slash = '/';

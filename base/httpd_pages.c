@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
+struct entry {
     char *path;
     struct httpd_page *page;
     int64_t within_ms, until_ms; /* see httpd_expect; 0: for ever */
@@ -16,7 +16,7 @@ struct place {
 struct httpd_pages {
     pthread_mutex_t mutex; /* guards all of it */
     size_t count;
-    struct place places[HTTPD_PATHS_MAX];
+    struct entry entries[HTTPD_PATHS_MAX];
 };
 
 struct httpd_pages *httpd_pages_open(void)
@@ -39,19 +39,19 @@ static void let_go(struct httpd_page *page)
 void httpd_pages_close(struct httpd_pages *pages)
 {
     for (size_t i = 0; i < pages->count; i++) {
-        assert(pages->places[i].page->holders == 1);
-        let_go(pages->places[i].page);
-        free(pages->places[i].path);
+        assert(pages->entries[i].page->holders == 1);
+        let_go(pages->entries[i].page);
+        free(pages->entries[i].path);
     }
     pthread_mutex_destroy(&pages->mutex);
     free(pages);
 }
 
-/* The path's place; count if it has none. With the mutex held. */
+/* The path's entry; count if it has none. With the mutex held. */
 static size_t find(const struct httpd_pages *pages, const char *path)
 {
     size_t i = 0;
-    while (i < pages->count && strcmp(pages->places[i].path, path) != 0)
+    while (i < pages->count && strcmp(pages->entries[i].path, path) != 0)
         i++;
     return i;
 }
@@ -71,14 +71,14 @@ void httpd_pages_put(struct httpd_pages *pages, const char *path, int status,
     size_t i = find(pages, path);
     if (i == pages->count) {
         assert(pages->count < HTTPD_PATHS_MAX);
-        pages->places[pages->count++] = (struct place){.path = xstrdup(path)};
+        pages->entries[pages->count++] = (struct entry){.path = xstrdup(path)};
     }
-    struct place *place = &pages->places[i];
+    struct entry *entry = &pages->entries[i];
     /* Whoever is sending the old page still holds it: a slow client gets one page whole, and never
      * half of two. */
-    let_go(place->page);
-    place->page = page;
-    place->until_ms = now_ms + place->within_ms;
+    let_go(entry->page);
+    entry->page = page;
+    entry->until_ms = now_ms + entry->within_ms;
     pthread_mutex_unlock(&pages->mutex);
 }
 
@@ -88,8 +88,8 @@ void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t wit
     pthread_mutex_lock(&pages->mutex);
     size_t i = find(pages, path);
     assert(i < pages->count && within_ms > 0);
-    pages->places[i].within_ms = within_ms;
-    pages->places[i].until_ms = now_ms + within_ms;
+    pages->entries[i].within_ms = within_ms;
+    pages->entries[i].until_ms = now_ms + within_ms;
     pthread_mutex_unlock(&pages->mutex);
 }
 
@@ -98,9 +98,9 @@ struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *pa
 {
     pthread_mutex_lock(&pages->mutex);
     size_t i = find(pages, path);
-    const struct place *place = i < pages->count ? &pages->places[i] : NULL;
-    struct httpd_page *page = place ? place->page : NULL;
-    *ret_is_late = place && place->within_ms && now_ms > place->until_ms;
+    const struct entry *entry = i < pages->count ? &pages->entries[i] : NULL;
+    struct httpd_page *page = entry ? entry->page : NULL;
+    *ret_is_late = entry && entry->within_ms && now_ms > entry->until_ms;
     if (page)
         page->holders++;
     pthread_mutex_unlock(&pages->mutex);

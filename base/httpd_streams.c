@@ -79,9 +79,9 @@ void httpd_streams_push(struct httpd_streams *s, const char *path, const char *t
     pthread_mutex_lock(&s->mutex);
     struct stream *stream = find(s, path);
     assert(stream);
-    struct message *place = &stream->ring[stream->pushed++ % HTTPD_STREAM_MESSAGES_MAX];
-    free(place->text);
-    *place = (struct message){copy, bytes};
+    struct message *slot = &stream->ring[stream->pushed++ % HTTPD_STREAM_MESSAGES_MAX];
+    free(slot->text);
+    *slot = (struct message){copy, bytes};
     pthread_mutex_unlock(&s->mutex);
 }
 

@@ -97,9 +97,9 @@ static bool is_agents_device(const struct option_row *row, const char *arg, cons
     return !strcmp(row->name, "device") && (!value || device_choice_is_valid(value));
 }
 
-/* Parts our options from the agent's. Both arrays have room for argc. */
-static void part(const struct option_row *rows, int argc, char *const *argv, char **ours,
-                 int *our_count, const char **agents, int *agent_count)
+/* Splits our options from the agent's. Both arrays have room for argc. */
+static void split_options(const struct option_row *rows, int argc, char *const *argv, char **ours,
+                          int *our_count, const char **agents, int *agent_count)
 {
     for (int i = 1; i < argc; i++) {
         const struct option_row *row = rows;
@@ -335,7 +335,7 @@ static int command(int argc, char *const *argv, bool only_advice)
     int our_count = 0, agent_count = 0;
     struct config config;
     struct error err;
-    part(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
+    split_options(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
     if ((only_advice && refuse_json(agent_count, agents, &err) < 0) ||
         options_parse(table.rows, our_count, ours, &err) < 0)
         return exit_failed(name, &err);

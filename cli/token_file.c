@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PART_IDS = 4096 };
+enum { CHUNK_IDS = 4096 };
 
 struct token_file {
     char *path, *temporary;
@@ -62,10 +62,10 @@ int token_file_create(const char *path, bool wide, struct token_file **ret_file,
     return 0;
 }
 
-static int write_part(struct token_file *file, const int32_t *ids, size_t count, struct error *err)
+static int write_chunk(struct token_file *file, const int32_t *ids, size_t count, struct error *err)
 {
-    uint16_t narrow[PART_IDS];
-    assert(count <= PART_IDS);
+    uint16_t narrow[CHUNK_IDS];
+    assert(count <= CHUNK_IDS);
     for (size_t i = 0; i < count && !file->wide; i++) {
         assert(ids[i] >= 0 && ids[i] <= UINT16_MAX);
         narrow[i] = (uint16_t)ids[i];
@@ -84,9 +84,9 @@ int token_file_add(struct token_file *file, const int32_t *ids, size_t count, st
                          "%s: more than %d ids, which is what the format can count: write several "
                          "files",
                          file->path, TOKEN_FILE_MAX_IDS);
-    for (size_t at = 0; at < count; at += PART_IDS) {
-        size_t part = count - at < PART_IDS ? count - at : PART_IDS;
-        if (write_part(file, ids + at, part, err) < 0)
+    for (size_t at = 0; at < count; at += CHUNK_IDS) {
+        size_t chunk = count - at < CHUNK_IDS ? count - at : CHUNK_IDS;
+        if (write_chunk(file, ids + at, chunk, err) < 0)
             return -1;
     }
     return 0;

@@ -112,13 +112,13 @@ static int take_json_lines(struct job *job, const char *path, struct error *err)
 /* A whole file, unpacked if it is gzipped. */
 static int read_whole(const char *path, struct str *out, struct error *err)
 {
-    char part[64 * 1024];
+    char buffer[64 * 1024];
     gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb");
     if (!file)
         return error_errno(err, errno, "%s", path);
     int bytes;
-    while ((bytes = gzread(file, part, sizeof part)) > 0 && !out->truncated)
-        str_add_bytes(out, part, (size_t)bytes);
+    while ((bytes = gzread(file, buffer, sizeof buffer)) > 0 && !out->truncated)
+        str_add_bytes(out, buffer, (size_t)bytes);
     int code = Z_OK;
     const char *what = gzerror(file, &code);
     int result = 0;

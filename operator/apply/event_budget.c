@@ -33,15 +33,15 @@ bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t st
 bool event_budget_is_new(struct event_budget *b, const char *text, int64_t steady_ms)
 {
     uint64_t hash = table_hash(text);
-    int place = 0;
-    while (place < EVENT_BUDGET_TEXTS - 1 && b->reported[place].hash != hash)
-        place++;
-    if (b->reported[place].hash == hash &&
-        steady_ms - b->reported[place].steady_ms < EVENT_BUDGET_AGAIN_MS)
+    int index = 0;
+    while (index < EVENT_BUDGET_TEXTS - 1 && b->reported[index].hash != hash)
+        index++;
+    if (b->reported[index].hash == hash &&
+        steady_ms - b->reported[index].steady_ms < EVENT_BUDGET_AGAIN_MS)
         return false;
     /* Known or new, the text moves to the front, and the one that was not heard longest drops out.
      * An hour counts anew from here: an expired event is recorded again. */
-    memmove(b->reported + 1, b->reported, (size_t)place * sizeof *b->reported);
+    memmove(b->reported + 1, b->reported, (size_t)index * sizeof *b->reported);
     b->reported[0] = (struct reported_event){hash, steady_ms};
     return true;
 }

@@ -15,7 +15,7 @@
 struct item {
     struct table_entry entry;
     enum queue_lane lane;
-    size_t place;    /* in its lane's heap; NOT_WAITING */
+    size_t index;    /* in its lane's heap; NOT_WAITING */
     int64_t at_ms;   /* waiting: when it is due */
     uint64_t serial; /* orders those that are due at the same time */
     bool working;
@@ -44,31 +44,31 @@ static bool is_before(const struct item *a, const struct item *b)
     return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->serial < b->serial;
 }
 
-static void set(struct heap *heap, size_t place, struct item *item)
+static void set(struct heap *heap, size_t index, struct item *item)
 {
-    heap->items[place] = item;
-    item->place = place;
+    heap->items[index] = item;
+    item->index = index;
 }
 
 static void rise(struct heap *heap, struct item *item)
 {
-    size_t place = item->place;
-    for (; place > 0 && is_before(item, heap->items[(place - 1) / 2]); place = (place - 1) / 2)
-        set(heap, place, heap->items[(place - 1) / 2]);
-    set(heap, place, item);
+    size_t index = item->index;
+    for (; index > 0 && is_before(item, heap->items[(index - 1) / 2]); index = (index - 1) / 2)
+        set(heap, index, heap->items[(index - 1) / 2]);
+    set(heap, index, item);
 }
 
 static void sink(struct heap *heap, struct item *item)
 {
-    size_t place = item->place;
-    for (size_t child; (child = 2 * place + 1) < heap->length; place = child) {
+    size_t index = item->index;
+    for (size_t child; (child = 2 * index + 1) < heap->length; index = child) {
         if (child + 1 < heap->length && is_before(heap->items[child + 1], heap->items[child]))
             child++;
         if (!is_before(heap->items[child], item))
             break;
-        set(heap, place, heap->items[child]);
+        set(heap, index, heap->items[child]);
     }
-    set(heap, place, item);
+    set(heap, index, item);
 }
 
 static void wait_until(struct queue *queue, struct item *item, int64_t at_ms)
@@ -80,19 +80,19 @@ static void wait_until(struct queue *queue, struct item *item, int64_t at_ms)
     }
     item->at_ms = at_ms;
     item->serial = queue->serial++;
-    item->place = heap->length++;
+    item->index = heap->length++;
     rise(heap, item);
 }
 
 static void wait_no_more(struct queue *queue, struct item *item)
 {
     struct heap *heap = &queue->waiting[item->lane];
-    size_t place = item->place;
+    size_t index = item->index;
     struct item *last = heap->items[--heap->length];
-    item->place = NOT_WAITING;
+    item->index = NOT_WAITING;
     if (last == item)
         return;
-    set(heap, place, last);
+    set(heap, index, last);
     /* The last one may belong above or below the gap; one of the two does nothing. */
     rise(heap, last);
     sink(heap, last);
@@ -116,7 +116,7 @@ static void drop_if_idle(struct queue *queue, struct item *item)
 {
     /* An item with failures is kept although it does not wait: its next failure must wait
      * longer. */
-    if (item->working || item->place != NOT_WAITING || item->failures > 0)
+    if (item->working || item->index != NOT_WAITING || item->failures > 0)
         return;
     table_remove(&queue->items, &item->entry);
     free(item);
@@ -168,7 +168,7 @@ static struct item *make_item(struct queue *queue, const char *key)
     struct item *item = xcalloc(1, sizeof *item + bytes);
     memcpy(item->key, key, bytes);
     item->entry.key = item->key;
-    item->place = NOT_WAITING;
+    item->index = NOT_WAITING;
     item->again_ms = NEVER;
     table_add(&queue->items, &item->entry);
     return item;
@@ -179,7 +179,7 @@ void queue_add(struct queue *queue, const char *key, enum queue_lane lane, int64
     struct item *item = find(queue, key);
     if (!item)
         item = make_item(queue, key);
-    bool waits = item->place != NOT_WAITING;
+    bool waits = item->index != NOT_WAITING;
     /* A key waits once: however many events a job causes, they end in one pass. */
     if (waits && item->lane == lane && at_ms >= item->at_ms)
         return;
@@ -235,7 +235,7 @@ void queue_forget(struct queue *queue, const char *key)
         return;
     item->failures = 0;
     item->again_ms = NEVER;
-    if (item->place != NOT_WAITING)
+    if (item->index != NOT_WAITING)
         wait_no_more(queue, item);
     drop_if_idle(queue, item);
 }

@@ -99,7 +99,7 @@ static void set_deletion(const struct metadata *metadata, struct identity *ident
     identity->deleted_ms = deleted_ms ? deleted_ms : 1;
 }
 
-static void set_place(const struct metadata *metadata, struct identity *identity)
+static void set_replica(const struct metadata *metadata, struct identity *identity)
 {
     const char *type = label(metadata, LABEL_REPLICA_TYPE);
     bool master = strcmp(type, names_replica_label(REPLICA_MASTER)) == 0;
@@ -121,7 +121,7 @@ int decode_identity(const struct json *object, struct arena *arena, struct lines
     struct json_reader reader = {.arena = arena, .problems = problems};
     json_read(&reader, object, object_fields, &metadata);
     set_owner(&metadata);
-    set_place(&metadata, &metadata.identity);
+    set_replica(&metadata, &metadata.identity);
     set_deletion(&metadata, &metadata.identity);
     struct identity *identity = ret_identity;
     *identity = metadata.identity;

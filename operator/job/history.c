@@ -11,7 +11,7 @@ static bool before(const struct replica_history *a, enum replica_type type, int3
 }
 
 /* Where the record of (type, index) is or belongs. */
-static size_t place(const struct history *history, enum replica_type type, int32_t index)
+static size_t find_index(const struct history *history, enum replica_type type, int32_t index)
 {
     size_t at = 0;
     while (at < history->replica_count && before(&history->replicas[at], type, index))
@@ -28,13 +28,13 @@ static bool is_at(const struct history *history, size_t at, enum replica_type ty
 const struct replica_history *history_find(const struct history *history, enum replica_type type,
                                            int32_t index)
 {
-    size_t at = place(history, type, index);
+    size_t at = find_index(history, type, index);
     return is_at(history, at, type, index) ? &history->replicas[at] : NULL;
 }
 
 void history_put(struct history *history, struct replica_history replica, struct arena *arena)
 {
-    size_t at = place(history, replica.type, replica.index);
+    size_t at = find_index(history, replica.type, replica.index);
     if (is_at(history, at, replica.type, replica.index)) {
         history->replicas[at] = replica;
         return;

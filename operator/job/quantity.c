@@ -75,14 +75,14 @@ bool quantity_parse(const char *text, int64_t *ret_milli)
     ten += 3 - decimals; /* thousandths */
     ten = ten > MAX_EXPONENT ? MAX_EXPONENT : ten < -MAX_EXPONENT ? -MAX_EXPONENT : ten;
     wide milli = times(times(digits, power(2, two)), power(10, ten));
-    wide part = power(10, -ten);
-    milli = milli / part + (milli % part ? 1 : 0);
+    wide divisor = power(10, -ten);
+    milli = milli / divisor + (milli % divisor ? 1 : 0);
     *ret_milli = milli > INT64_MAX ? INT64_MAX : (int64_t)milli;
     return true;
 }
 
 /* Where a resource is or belongs. */
-static size_t place(const struct quantities *list, const char *resource, bool *ret_there)
+static size_t find_index(const struct quantities *list, const char *resource, bool *ret_there)
 {
     size_t at = 0;
     while (at < list->count && strcmp(list->items[at].resource, resource) < 0)
@@ -94,7 +94,7 @@ static size_t place(const struct quantities *list, const char *resource, bool *r
 int64_t quantities_get(const struct quantities *list, const char *resource)
 {
     bool there;
-    size_t at = place(list, resource, &there);
+    size_t at = find_index(list, resource, &there);
     return there ? list->items[at].milli : 0;
 }
 
@@ -102,7 +102,7 @@ void quantities_set(struct quantities *list, const char *resource, int64_t milli
                     struct arena *arena)
 {
     bool there;
-    size_t at = place(list, resource, &there);
+    size_t at = find_index(list, resource, &there);
     if (!there) {
         struct quantity *more = arena_array(arena, struct quantity, list->count + 1);
         if (list->count) {

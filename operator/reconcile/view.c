@@ -14,33 +14,33 @@ static bool ours(const struct snapshot *snapshot, const char *owner_uid)
     return strcmp(owner_uid, snapshot->job->uid) == 0;
 }
 
-static int compare_place(const struct child *a, enum replica_type type, int32_t index)
+static int compare_replica(const struct child *a, enum replica_type type, int32_t index)
 {
     if (a->type != type)
         return a->type < type ? -1 : 1;
     return (a->index > index) - (a->index < index);
 }
 
-/* By place; in one place the rightful holder first, then by UID so that every pass agrees. */
+/* By replica; of one replica the rightful holder first, then by UID so that every pass agrees. */
 static int compare(const void *left, const void *right)
 {
     const struct child *a = left, *b = right;
-    int place = compare_place(a, b->type, b->index);
-    if (place != 0)
-        return place;
+    int difference = compare_replica(a, b->type, b->index);
+    if (difference != 0)
+        return difference;
     if (a->surplus != b->surplus)
         return a->surplus ? 1 : -1;
     return strcmp(a->uid, b->uid);
 }
 
-/* Names are unique, so at most one child in a place has the right one; without it the first one
+/* Names are unique, so at most one child of a replica has the right one; without it the first one
  * holds. */
 static void order(struct children *children, const struct job *job, struct arena *arena)
 {
     for (size_t i = 0; i < children->count; i++) {
         struct child *child = &children->items[i];
         /* During sorting "surplus" means the wrong name, so that the right one comes first. After
-         * it, everything but the first of a place. */
+         * it, everything but the first of a replica. */
         child->surplus =
             strcmp(child->name, names_child(arena, job, child->type, child->index)) != 0;
     }
@@ -48,7 +48,7 @@ static void order(struct children *children, const struct job *job, struct arena
         qsort(children->items, children->count, sizeof *children->items, compare);
     for (size_t i = 0; i < children->count; i++) {
         struct child *child = &children->items[i];
-        child->surplus = i > 0 && compare_place(child - 1, child->type, child->index) == 0;
+        child->surplus = i > 0 && compare_replica(child - 1, child->type, child->index) == 0;
     }
 }
 
@@ -108,12 +108,12 @@ const struct child *view_find(const struct children *children, enum replica_type
     size_t low = 0, high = children->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_place(&children->items[middle], type, index) < 0)
+        if (compare_replica(&children->items[middle], type, index) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == children->count || compare_place(&children->items[low], type, index) != 0)
+    if (low == children->count || compare_replica(&children->items[low], type, index) != 0)
         return NULL;
     return &children->items[low];
 }
