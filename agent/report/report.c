@@ -110,15 +110,20 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
         telemetry_event(r->telemetry, &moment);
 }
 
+/* Lines of other styles, which are other programs', have no word for a restart within the run. */
 static void on_resumed(void *ctx, const char *path, int64_t step, int64_t lost)
 {
+    const struct report *r = ctx;
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Resumed at step %lld from %s", (long long)step, path);
     if (lost >= 0)
         str_printf(&line, " (%lld step%s lost)", (long long)lost, lost == 1 ? "" : "s");
     str_add(&line, "\n");
-    print_line(ctx, &line);
+    if (lost >= 0)
+        print(r, &line);
+    else
+        print_line(r, &line);
 }
 
 static void on_began_anew(void *ctx, const char *dir)

@@ -52,4 +52,19 @@ done
 check "at most the step in flight is lost" lost_at_most every-1 1
 check "... or the two before it" lost_at_most every-3 3
 check "nothing is lost without a word" lacks "$work/every-1" "passed over"
+
+# a language model, whose lines are another program's
+# shellcheck source=tests/e2e/tokens.sh
+. tests/e2e/tokens.sh
+shoal-agent --standalone --nproc_per_node=2 --max_restarts=1 --model.name_or_path tests/data/pretrained/llama_sharded \
+    --data.dataset "$work/tokens.bin" --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --num_train_epochs 1000000 --eval_strategy no \
+    --logging_steps 1 --device cpu --prometheus_port 0 --memory_every_steps=1 >"$work/llama" 2>&1 &
+launcher=$!
+makes_steps() { attempt llama | grep -q "Step 3/"; }
+check "a language model makes steps" wait_for 300 makes_steps
+has_ranks "$launcher" && kill -KILL "${ranks[1]}"
+check "... goes on from memory, which a line says" wait_for 300 lost_at_most llama 1
+kill -TERM "$launcher"
+wait "$launcher"
+check "... and stops as ever" test $? -eq 143
 tap_done
