@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void insert(struct str *out, size_t place, const char *text)
+static void insert(struct str *out, size_t offset, const char *text)
 {
-    size_t length = strlen(text), behind = out->length - place;
+    size_t length = strlen(text), behind = out->length - offset;
     str_add(out, text);
     if (out->truncated)
         return;
-    memmove(out->text + place + length, out->text + place, behind);
-    memcpy(out->text + place, text, length);
+    memmove(out->text + offset + length, out->text + offset, behind);
+    memcpy(out->text + offset, text, length);
 }
 
 /* ---- groups ---- */

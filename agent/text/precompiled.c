@@ -103,10 +103,10 @@ void precompiled_close(struct precompiled *precompiled)
 
 /* ---- running ---- */
 
-/* The unit at a place of the array; one that matches no byte if it is beyond. */
-static uint32_t unit_at(const struct precompiled *p, size_t place)
+/* The unit at an index of the array; one that matches no byte if it is beyond. */
+static uint32_t unit_at(const struct precompiled *p, size_t index)
 {
-    return place < p->unit_count ? read_u32(p->units + 4 * place) : 1U << 31;
+    return index < p->unit_count ? read_u32(p->units + 4 * index) : 1U << 31;
 }
 
 /* Darts-clone's unit: bits 0-7 label, 8 has a leaf, 9 the offset counts in 256s, 10-30 offset, 31
@@ -117,9 +117,9 @@ static size_t offset_of(uint32_t unit)
 }
 
 /* The replacement that a leaf's unit names; NULL: there is none. */
-static const char *replacement_at(const struct precompiled *p, size_t place)
+static const char *replacement_at(const struct precompiled *p, size_t index)
 {
-    size_t at = unit_at(p, place) & ~(1U << 31);
+    size_t at = unit_at(p, index) & ~(1U << 31);
     bool is_within = at < p->texts_bytes && ((uint8_t)p->texts[at] & 0xc0) != 0x80;
     return is_within ? p->texts + at : NULL;
 }
@@ -130,17 +130,17 @@ static const char *find(const struct precompiled *p, const char *text, size_t by
                         size_t *ret_length)
 {
     const char *found = NULL;
-    size_t place = offset_of(unit_at(p, 0));
+    size_t index = offset_of(unit_at(p, 0));
     for (size_t i = 0; i < bytes && text[i]; i++) {
-        place ^= (uint8_t)text[i];
-        uint32_t unit = unit_at(p, place);
+        index ^= (uint8_t)text[i];
+        uint32_t unit = unit_at(p, index);
         /* Bit 31 is compared with the label, so that a leaf's value never passes for a byte. */
         if ((unit & (1U << 31 | 0xff)) != (uint8_t)text[i])
             break;
-        place ^= offset_of(unit);
+        index ^= offset_of(unit);
         if (!(unit >> 8 & 1))
             continue;
-        found = replacement_at(p, place);
+        found = replacement_at(p, index);
         *ret_length = i + 1;
         if (!longest)
             break;

@@ -29,14 +29,14 @@ struct unigram {
 };
 
 /* The best way to spell the word up to here: its sum, and its last piece. */
-struct place {
+struct best_path {
     double score;
     int32_t id;     /* -1: there is none yet */
     uint32_t begin; /* where that piece begins */
 };
 
 struct unigram_workspace {
-    struct place *places; /* [word's bytes + 1] */
+    struct best_path *paths; /* [word's bytes + 1] */
     size_t capacity;
 };
 
@@ -133,17 +133,17 @@ void unigram_workspace_close(struct unigram_workspace *work)
 {
     if (!work)
         return;
-    free(work->places);
+    free(work->paths);
     free(work);
 }
 
 /* ---- encoding ---- */
 
 /* Viterbi's step: of all spellings that end here only the best can begin a best one. */
-static void offer(struct place *place, double score, int32_t id, size_t begin)
+static void offer(struct best_path *path, double score, int32_t id, size_t begin)
 {
-    if (place->id < 0 || score > place->score)
-        *place = (struct place){score, id, (uint32_t)begin};
+    if (path->id < 0 || score > path->score)
+        *path = (struct best_path){score, id, (uint32_t)begin};
 }
 
 /* SentencePiece adds in single precision, the tokenizers library in double: near ties come out
@@ -155,24 +155,24 @@ static double sum(const struct unigram *u, double till_here, double score)
 }
 
 /* Places from `at` on count from there. */
-static void count_anew(const struct unigram *u, struct place *places, size_t bytes, size_t at)
+static void count_anew(const struct unigram *u, struct best_path *paths, size_t bytes, size_t at)
 {
-    double offset = places[at].score;
+    double offset = paths[at].score;
     size_t last = bytes - at < u->longest ? bytes : at + u->longest;
     if (offset >= -most_in_single && offset <= most_in_single)
         return;
     for (size_t i = at; i <= last; i++)
-        if (i == at || places[i].id >= 0)
-            places[i].score = (double)(float)(places[i].score - offset);
+        if (i == at || paths[i].id >= 0)
+            paths[i].score = (double)(float)(paths[i].score - offset);
 }
 
-/* Offers the pieces that begin at `at` to the places where they end. */
-static void spell_from(const struct unigram *u, struct place *places, const char *word,
+/* Offers the pieces that begin at `at` to the paths where they end. */
+static void spell_from(const struct unigram *u, struct best_path *paths, const char *word,
                        size_t bytes, size_t at, size_t character)
 {
     if (u->is_sentencepiece)
-        count_anew(u, places, bytes, at);
-    double till_here = places[at].score;
+        count_anew(u, paths, bytes, at);
+    double till_here = paths[at].score;
     bool has_character = false;
     int32_t node = 0;
     for (size_t end = at; end < bytes; end++) {
@@ -182,12 +182,12 @@ static void spell_from(const struct unigram *u, struct place *places, const char
         node = next->merged;
         if (next->rank < 0)
             continue;
-        offer(&places[end + 1], sum(u, till_here, u->scores[next->rank]), next->rank, at);
+        offer(&paths[end + 1], sum(u, till_here, u->scores[next->rank]), next->rank, at);
         has_character |= end + 1 == at + character;
     }
-    /* Every character can be spelled, by the unknown piece if need be, so each place is reached. */
+    /* Every character can be spelled, by the unknown piece if need be: each offset is reached. */
     if (!has_character)
-        offer(&places[at + character], sum(u, till_here, u->unknown_score), u->unk, at);
+        offer(&paths[at + character], sum(u, till_here, u->unknown_score), u->unk, at);
 }
 
 static bool bytes_have_pieces(const struct unigram *u, const char *text, size_t bytes)
@@ -212,31 +212,31 @@ static void add_unknown(const struct unigram *u, const char *text, size_t bytes,
         tokens_add(out, u->byte_ids[(uint8_t)text[i]]);
 }
 
-/* Turns the way back round: places[begin].begin becomes the end of the piece that begins there. */
-static void reverse(struct place *places, size_t bytes)
+/* Turns the way back round: paths[begin].begin becomes the end of the piece that begins there. */
+static void reverse(struct best_path *paths, size_t bytes)
 {
     size_t end = bytes;
-    struct place last = places[end];
+    struct best_path last = paths[end];
     while (end > 0) {
         size_t begin = last.begin;
-        struct place before = places[begin];
-        places[begin] = (struct place){.id = last.id, .begin = (uint32_t)end};
+        struct best_path before = paths[begin];
+        paths[begin] = (struct best_path){.id = last.id, .begin = (uint32_t)end};
         last = before;
         end = begin;
     }
 }
 
-static void add_pieces(const struct unigram *u, const struct place *places, const char *word,
+static void add_pieces(const struct unigram *u, const struct best_path *paths, const char *word,
                        size_t bytes, struct tokens *out)
 {
     for (size_t at = 0, end; at < bytes; at = end) {
-        end = places[at].begin;
-        if (places[at].id != u->unk) {
-            tokens_add(out, places[at].id);
+        end = paths[at].begin;
+        if (paths[at].id != u->unk) {
+            tokens_add(out, paths[at].id);
             continue;
         }
-        while (end < bytes && places[end].id == u->unk)
-            end = places[end].begin;
+        while (end < bytes && paths[end].id == u->unk)
+            end = paths[end].begin;
         add_unknown(u, word + at, end - at, out);
     }
 }
@@ -249,19 +249,19 @@ int unigram_encode(const struct unigram *unigram, struct unigram_workspace *work
                          UNIGRAM_MAX_WORD_BYTES);
     if (work->capacity < bytes + 1) {
         work->capacity = 2 * (bytes + 1);
-        free(work->places);
-        work->places = xmalloc(work->capacity * sizeof *work->places);
+        free(work->paths);
+        work->paths = xmalloc(work->capacity * sizeof *work->paths);
     }
     for (size_t i = 0; i <= bytes; i++)
-        work->places[i] = (struct place){.id = -1};
+        work->paths[i] = (struct best_path){.id = -1};
     uint32_t ignored;
     size_t character;
     for (size_t at = 0; at < bytes; at += character) {
         character = utf8_decode(word + at, bytes - at, &ignored);
         assert(character > 0);
-        spell_from(unigram, work->places, word, bytes, at, character);
+        spell_from(unigram, work->paths, word, bytes, at, character);
     }
-    reverse(work->places, bytes);
-    add_pieces(unigram, work->places, word, bytes, out);
+    reverse(work->paths, bytes);
+    add_pieces(unigram, work->paths, word, bytes, out);
     return 0;
 }
