@@ -50,11 +50,11 @@ static int add_time(const struct agent_config *c, const struct model *model, int
     char name[GPU_TEXT_BYTES];
     const struct time_question question = {.device = name_gpu(c, name) ? time_device_of_driver(name)
                                                                        : NULL};
-    const struct run_plan_rank place = {world_size, local_size};
+    const struct run_plan_world world = {world_size, local_size};
     struct time_plan time;
     if (!question.device)
         return 0;
-    if (time_plan_make(c, model, &place, build_strategy(c, model), &question, &time, err))
+    if (time_plan_make(c, model, &world, build_strategy(c, model), &question, &time, err))
         return -1;
     time_plan_print_short(&time, out);
     return 0;

@@ -246,7 +246,7 @@ static int advised_ranks(const struct model *model)
 struct planned {
     const struct config *config;
     const struct model *model;
-    struct run_plan_rank place;
+    struct run_plan_world world;
     enum shard_strategy strategy;
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -266,7 +266,7 @@ static int add_text(const struct planned *p, struct str *out, struct error *err)
 {
     run_plan_print(&p->plan, &p->facts, p->strategy, out);
     str_add(out, "Of what a rank has on its device: ");
-    if (run_plan_savings(&p->config->value, p->model, &p->place, p->strategy, out, err) < 0)
+    if (run_plan_savings(&p->config->value, p->model, &p->world, p->strategy, out, err) < 0)
         return -1;
     str_add(out, "\n");
     if (!p->time)
@@ -288,9 +288,9 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     int ranks = only_advice && o->gpus == 1 ? advised_ranks(model) : (int)o->gpus;
     struct planned p = {.config = config,
                         .model = model,
-                        .place = {ranks, (int)o->gpus_per_node},
+                        .world = {ranks, (int)o->gpus_per_node},
                         .strategy = build_strategy(c, model)};
-    if (run_plan_facts_make(c, model, ranks, p.place.node_size, arena, &p.facts, err) < 0)
+    if (run_plan_facts_make(c, model, ranks, p.world.node_size, arena, &p.facts, err) < 0)
         return -1;
     run_plan_make(&p.facts, &p.plan);
     if (only_advice) {
@@ -299,7 +299,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
         return 0;
     }
     if (question.device) {
-        if (time_plan_make(c, model, &p.place, p.strategy, &question, &time, err) < 0)
+        if (time_plan_make(c, model, &p.world, p.strategy, &question, &time, err) < 0)
             return -1;
         p.time = &time;
     }

@@ -4,7 +4,7 @@
 
 void collective_progress_init(struct collective_progress *p)
 {
-    *p = (struct collective_progress){.place = {.op = ""}};
+    *p = (struct collective_progress){.state = {.op = ""}};
     pthread_mutex_init(&p->mutex, NULL);
 }
 
@@ -18,9 +18,9 @@ void collective_progress_enter(struct collective_progress *p, const char *op, co
     if (!p)
         return;
     pthread_mutex_lock(&p->mutex);
-    p->place.entered++;
-    snprintf(p->place.op, sizeof p->place.op, "%s", op);
-    snprintf(p->place.unit, sizeof p->place.unit, "%s", unit ? unit : "");
+    p->state.entered++;
+    snprintf(p->state.op, sizeof p->state.op, "%s", op);
+    snprintf(p->state.unit, sizeof p->state.unit, "%s", unit ? unit : "");
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -29,14 +29,14 @@ void collective_progress_end(struct collective_progress *p, uint64_t count)
     if (!p)
         return;
     pthread_mutex_lock(&p->mutex);
-    p->place.ended += count;
+    p->state.ended += count;
     pthread_mutex_unlock(&p->mutex);
 }
 
-struct collective_place collective_progress_read(struct collective_progress *p)
+struct collective_state collective_progress_read(struct collective_progress *p)
 {
     pthread_mutex_lock(&p->mutex);
-    struct collective_place place = p->place;
+    struct collective_state state = p->state;
     pthread_mutex_unlock(&p->mutex);
-    return place;
+    return state;
 }

@@ -8,15 +8,15 @@
 
 enum { COLLECTIVE_OP_BYTES = 24, COLLECTIVE_UNIT_BYTES = 48 };
 
-struct collective_place {
+struct collective_state {
     uint64_t entered, ended; /* so far; entered > ended: the rank is in one */
     /* Of the last one entered. "": none yet; a unit is whose tensors it moves, "": of none. */
     char op[COLLECTIVE_OP_BYTES], unit[COLLECTIVE_UNIT_BYTES];
 };
 
 struct collective_progress {
-    pthread_mutex_t mutex; /* guards the place */
-    struct collective_place place;
+    pthread_mutex_t mutex; /* guards the state */
+    struct collective_state state;
 };
 
 void collective_progress_init(struct collective_progress *progress);
@@ -27,5 +27,5 @@ void collective_progress_enter(struct collective_progress *progress, const char 
                                const char *unit);
 void collective_progress_end(struct collective_progress *progress, uint64_t count);
 
-struct collective_place collective_progress_read(struct collective_progress *progress);
+struct collective_state collective_progress_read(struct collective_progress *progress);
 #endif

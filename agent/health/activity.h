@@ -9,7 +9,7 @@
 
 struct activity {
     pthread_mutex_t mutex;     /* guards the report */
-    struct rank_report report; /* but for the collectives and the place */
+    struct rank_report report; /* but for the collectives and the location */
 };
 
 void activity_init(struct activity *activity); /* in RANK_START */

@@ -43,11 +43,11 @@ struct rank_health {
 
 /* ---- in every rank ---- */
 
-static void tell(void *ctx, char place[STORE_KEY_MAX], char text[STORE_VALUE_MAX])
+static void tell(void *ctx, char location[STORE_KEY_MAX], char text[STORE_VALUE_MAX])
 {
     struct rank_health *h = ctx;
     struct rank_report report;
-    struct collective_place at = collective_progress_read(&h->progress);
+    struct collective_state at = collective_progress_read(&h->progress);
     activity_read(&h->activity, &report);
     report.entered = at.entered;
     report.ended = at.ended;
@@ -56,7 +56,7 @@ static void tell(void *ctx, char place[STORE_KEY_MAX], char text[STORE_VALUE_MAX
     snprintf(report.op, sizeof report.op, "%s", at.op);
     snprintf(report.unit, sizeof report.unit, "%s", at.unit);
     rank_report_write(&report, text, STORE_VALUE_MAX);
-    rank_place_write(h->setting.host, h->setting.pod, place, STORE_KEY_MAX);
+    rank_location_write(h->setting.host, h->setting.pod, location, STORE_KEY_MAX);
 }
 
 static void look_from_outside(const struct rendezvous_inspection *i)
@@ -92,14 +92,14 @@ static void inspect(void *ctx, const struct rendezvous_inspection *i)
 
 /* ---- on rank 0 ---- */
 
-static void hear(void *ctx, int rank, const char *place, const char *text)
+static void hear(void *ctx, int rank, const char *location, const char *text)
 {
     struct rank_health *h = ctx;
     struct rank_report report;
     struct error ignored; /* a rank that has nothing to tell yet */
     if (rank_report_read(text, &report, &ignored))
         return;
-    rank_place_read(place, &h->rows[rank].place);
+    rank_location_read(location, &h->rows[rank].location);
     hang_detector_hear(h->detector, rank, &report);
 }
 
@@ -112,7 +112,7 @@ static void leave(void *ctx, int rank)
 static void add_rank(const struct rank_health *h, int rank, struct str *out)
 {
     const struct rank_report *r = hang_detector_report(h->detector, rank);
-    const struct rank_place *at = &h->rows[rank].place;
+    const struct rank_location *at = &h->rows[rank].location;
     str_printf(out, "rank %d (", rank);
     if (at->pod[0])
         str_printf(out, "pod %s, ", at->pod);

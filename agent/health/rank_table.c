@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-void rank_place_write(const char *host, const char *pod, char *text, int bytes)
+void rank_location_write(const char *host, const char *pod, char *text, int bytes)
 {
-    enum { MOST = RANK_PLACE_BYTES - 2 };
+    enum { MOST = RANK_LOCATION_BYTES - 2 };
     snprintf(text, (size_t)bytes, "%.*s/%.*s", MOST, host, MOST, pod);
 }
 
-void rank_place_read(const char *text, struct rank_place *ret)
+void rank_location_read(const char *text, struct rank_location *ret)
 {
     int host = (int)strcspn(text, "/");
     const char *pod = text[host] ? text + host + 1 : "";
-    snprintf(ret->host, sizeof ret->host, "%.*s", host < RANK_PLACE_BYTES ? host : 0, text);
-    snprintf(ret->pod, sizeof ret->pod, "%.*s", RANK_PLACE_BYTES - 1, pod);
+    snprintf(ret->host, sizeof ret->host, "%.*s", host < RANK_LOCATION_BYTES ? host : 0, text);
+    snprintf(ret->pod, sizeof ret->pod, "%.*s", RANK_LOCATION_BYTES - 1, pod);
 }
 
 static void add_text(const char *name, const char *text, struct str *out)
@@ -31,8 +31,8 @@ static void add_row(const struct rank_row *row, int rank, struct str *out)
     static const char *const states[] = {"running", "straggling", "hung"};
     const struct rank_report *r = row->report;
     str_printf(out, "{\"rank\":%d", rank);
-    add_text("host", row->place.host, out);
-    add_text("pod", row->place.pod, out);
+    add_text("host", row->location.host, out);
+    add_text("pod", row->location.pod, out);
     add_text("state", states[row->state], out);
     add_text("phase", rank_phase_name(r->phase), out);
     str_printf(out, ",\"step\":%" PRId64 ",\"collective\":%" PRIu64, r->step, r->entered);

@@ -5,21 +5,21 @@
 #include "agent/health/rank_report.h"
 #include "base/str.h"
 
-enum { RANK_PLACE_BYTES = 48, RANK_TABLE_BYTES = 768 * 1024, RANK_TABLE_ROWS = 1024 };
+enum { RANK_LOCATION_BYTES = 48, RANK_TABLE_BYTES = 768 * 1024, RANK_TABLE_ROWS = 1024 };
 
 /* Where a rank runs; "": not known. Cut off at the end. */
-struct rank_place {
-    char host[RANK_PLACE_BYTES], pod[RANK_PLACE_BYTES];
+struct rank_location {
+    char host[RANK_LOCATION_BYTES], pod[RANK_LOCATION_BYTES];
 };
 
 /* As one text without blanks in the names. */
-void rank_place_write(const char *host, const char *pod, char *text, int bytes);
-void rank_place_read(const char *text, struct rank_place *ret_place);
+void rank_location_write(const char *host, const char *pod, char *text, int bytes);
+void rank_location_read(const char *text, struct rank_location *ret_location);
 
 enum rank_state { RANK_IS_WELL, RANK_IS_STRAGGLING, RANK_IS_HUNG };
 
 struct rank_row {
-    struct rank_place place;
+    struct rank_location location;
     const struct rank_report *report; /* NULL: not heard */
     double still_s;                   /* without progress so far */
     double compute_ratio;             /* straggler_ratio() */

@@ -20,13 +20,13 @@ int run_plan_facts_make(const struct agent_config *config, const struct model *m
                         int world_size, int node_size, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);
 
-/* Where a rank is: ranks in all and on a node. */
-struct run_plan_rank {
+/* The ranks of a run: in all, and on a node. */
+struct run_plan_world {
     int world_size, node_size;
 };
 /* Adds what would make a rank's part under the strategy smaller, by what it saves: "--x=y saves
  * 1.5 GB, ...". Errors: as above. */
 int run_plan_savings(const struct agent_config *config, const struct model *model,
-                     const struct run_plan_rank *rank, enum shard_strategy strategy,
+                     const struct run_plan_world *world, enum shard_strategy strategy,
                      struct str *out, struct error *err);
 #endif

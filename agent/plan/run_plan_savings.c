@@ -19,13 +19,13 @@ static int more(const void *a, const void *b)
 
 /* Bytes on a rank's device. */
 static int plan(const struct agent_config *c, const struct model *model,
-                const struct run_plan_rank *rank, enum shard_strategy strategy, int64_t *ret_bytes,
-                struct error *err)
+                const struct run_plan_world *world, enum shard_strategy strategy,
+                int64_t *ret_bytes, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan made;
-    if (run_plan_facts_make(c, model, rank->world_size, rank->node_size, arena, &facts, err) < 0)
+    if (run_plan_facts_make(c, model, world->world_size, world->node_size, arena, &facts, err) < 0)
         return -1;
     run_plan_make(&facts, &made);
     *ret_bytes = made.strategies[strategy - FULL_SHARD].device;
@@ -33,7 +33,7 @@ static int plan(const struct agent_config *c, const struct model *model,
 }
 
 int run_plan_savings(const struct agent_config *config, const struct model *model,
-                     const struct run_plan_rank *rank, enum shard_strategy strategy,
+                     const struct run_plan_world *world, enum shard_strategy strategy,
                      struct str *out, struct error *err)
 {
     struct agent_config every = *config, recomputes = *config, half = *config, offloads = *config;
@@ -51,19 +51,19 @@ int run_plan_savings(const struct agent_config *config, const struct model *mode
          strategy},
         {"--activation_checkpointing=full", true, &recomputes, strategy},
         {"a half of --train_batch_size", config->data.train_batch_size > 1, &half, strategy},
-        {"--sharding_strategy=full", rank->world_size > 1, config, FULL_SHARD},
+        {"--sharding_strategy=full", world->world_size > 1, config, FULL_SHARD},
         {"--cpu_offload (slow)", true, &offloads, strategy},
     };
     struct saving savings[array_length(rows)];
     size_t count = 0;
     int64_t now;
-    if (plan(config, model, rank, strategy, &now, err))
+    if (plan(config, model, world, strategy, &now, err))
         return -1;
     for (size_t i = 0; i < array_length(rows); i++) {
         int64_t then;
         if (!rows[i].applies)
             continue;
-        if (plan(rows[i].config, model, rank, rows[i].strategy, &then, err))
+        if (plan(rows[i].config, model, world, rows[i].strategy, &then, err))
             return -1;
         if (now - then > now / 100) /* the rest is not worth a word */
             savings[count++] = (struct saving){rows[i].flag, now - then};

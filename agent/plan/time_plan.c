@@ -56,13 +56,13 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
 
 static struct time_ranks ranks_of(const struct run_plan_facts *f, const struct run_plan *plan,
                                   const struct run_plan_strategy *s,
-                                  const struct run_plan_rank *place, double network)
+                                  const struct run_plan_world *world, double network)
 {
     struct time_ranks r = {
         .strategy = s->strategy,
         .world = f->world_size,
         .group = s->group_size,
-        .node = place->node_size < f->world_size ? place->node_size : f->world_size,
+        .node = world->node_size < f->world_size ? world->node_size : f->world_size,
         .network = network,
         .micro_batches = f->micro_batches,
         .accumulate_sharded = f->accumulate_sharded,
@@ -105,13 +105,13 @@ struct outcome {
 };
 
 static int evaluate(const struct variant *v, const struct model *model,
-                    const struct run_plan_rank *place, const struct time_question *q,
+                    const struct run_plan_world *world, const struct time_question *q,
                     struct outcome *ret, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(v->config, model, place->world_size, place->node_size, arena, &facts,
+    if (run_plan_facts_make(v->config, model, world->world_size, world->node_size, arena, &facts,
                             err) < 0)
         return -1;
     facts.activations.cudnn |= v->cudnn;
@@ -119,7 +119,7 @@ static int evaluate(const struct variant *v, const struct model *model,
     const struct run_plan_strategy *s = &plan.strategies[v->strategy - FULL_SHARD];
     const struct time_shape shape = shape_of(model, &facts);
     *ret = (struct outcome){.device_bytes = s->device, .cudnn = facts.activations.cudnn};
-    ret->ranks = ranks_of(&facts, &plan, s, place, q->network);
+    ret->ranks = ranks_of(&facts, &plan, s, world, q->network);
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret->flops_per_token[c] = facts.flops_per_token[c];
     for (int band = 0; band < TIME_BANDS; band++) {
@@ -249,7 +249,7 @@ static int more_gain(const void *a, const void *b)
 /* Each setting is planned and timed; what is said is what the model gave. Where the plan does not
  * fit, a setting that does is worth a word though it is slower. */
 static int add_advice(const struct variant *v, const struct outcome *now, const struct model *model,
-                      const struct run_plan_rank *place, struct time_plan *plan, struct error *err)
+                      const struct run_plan_world *world, struct time_plan *plan, struct error *err)
 {
     const double least = 0.01;
     struct settings list = {.count = 0};
@@ -260,7 +260,7 @@ static int add_advice(const struct variant *v, const struct outcome *now, const 
     for (int i = 0; i < list.count; i++) {
         struct outcome then;
         struct time_advice a = {.setting = list.rows[i].text};
-        if (evaluate(&list.rows[i].variant, model, place, &plan->question, &then, err) < 0)
+        if (evaluate(&list.rows[i].variant, model, world, &plan->question, &then, err) < 0)
             return -1;
         a.device_bytes = then.device_bytes;
         compare(&now->steps[TIME_MIDDLE], &then.steps[TIME_MIDDLE], &a);
@@ -272,14 +272,14 @@ static int add_advice(const struct variant *v, const struct outcome *now, const 
 }
 
 int time_plan_make(const struct agent_config *config, const struct model *model,
-                   const struct run_plan_rank *place, enum shard_strategy strategy,
+                   const struct run_plan_world *world, enum shard_strategy strategy,
                    const struct time_question *question, struct time_plan *ret_plan,
                    struct error *err)
 {
     const struct variant asked = {config, strategy, false};
     struct outcome now;
-    *ret_plan = (struct time_plan){.question = *question, .world_size = place->world_size};
-    if (evaluate(&asked, model, place, question, &now, err) < 0)
+    *ret_plan = (struct time_plan){.question = *question, .world_size = world->world_size};
+    if (evaluate(&asked, model, world, question, &now, err) < 0)
         return -1;
     for (int band = 0; band < TIME_BANDS; band++)
         ret_plan->steps[band] = now.steps[band];
@@ -296,5 +296,5 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret_plan->utilization[c] =
             flops_utilization(step->tokens / step->total_s, now.flops_per_token[c], 1, peak);
-    return add_advice(&asked, &now, model, place, ret_plan, err);
+    return add_advice(&asked, &now, model, world, ret_plan, err);
 }

@@ -38,9 +38,9 @@ struct time_plan {
     int advice_count;
 };
 
-/* place, strategy: as in run_plan_savings(). Errors: those of run_plan_facts_make(). */
+/* world, strategy: as in run_plan_savings(). Errors: those of run_plan_facts_make(). */
 int time_plan_make(const struct agent_config *config, const struct model *model,
-                   const struct run_plan_rank *place, enum shard_strategy strategy,
+                   const struct run_plan_world *world, enum shard_strategy strategy,
                    const struct time_question *question, struct time_plan *ret_plan,
                    struct error *err);
 

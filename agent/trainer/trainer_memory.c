@@ -18,11 +18,11 @@ static const char *hints_of(const struct trainer *t)
     static const char least[] = "a smaller model or more GPUs";
     if (!t->model)
         return least;
-    const struct run_plan_rank rank = {t->world->size, t->group_size};
+    const struct run_plan_world world = {t->world->size, t->group_size};
     struct error ignored;
     auto_str struct str text;
     str_init(&text, 512);
-    if (run_plan_savings(t->config, t->model, &rank, t->strategy, &text, &ignored))
+    if (run_plan_savings(t->config, t->model, &world, t->strategy, &text, &ignored))
         return least;
     return arena_strdup(t->arena, str_text(&text));
 }

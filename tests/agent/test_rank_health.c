@@ -60,7 +60,7 @@ static void test_what_is_no_report_is_refused(void **state)
     }
 }
 
-static void test_places(void **state)
+static void test_locations(void **state)
 {
     (void)state;
     static const struct {
@@ -74,11 +74,11 @@ static void test_places(void **state)
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         char text[96];
-        struct rank_place place;
-        rank_place_write(rows[i].host, rows[i].pod, text, sizeof text);
-        rank_place_read(text, &place);
-        assert_int_equal(strncmp(place.host, rows[i].host_back, strlen(rows[i].host_back)), 0);
-        assert_string_equal(place.pod, rows[i].pod_back);
+        struct rank_location location;
+        rank_location_write(rows[i].host, rows[i].pod, text, sizeof text);
+        rank_location_read(text, &location);
+        assert_int_equal(strncmp(location.host, rows[i].host_back, strlen(rows[i].host_back)), 0);
+        assert_string_equal(location.pod, rows[i].pod_back);
     }
 }
 
@@ -87,7 +87,7 @@ static void test_the_table_is_json(void **state)
     (void)state;
     const struct rank_report one = {.step = 5, .phase = RANK_DATA, .entered = 9, .ended = 9};
     const struct rank_row rows[] = {
-        {.place = {"node \"a\"", "pod-0"}, .report = &one, .still_s = 31, .state = RANK_IS_HUNG},
+        {.location = {"node \"a\"", "pod-0"}, .report = &one, .still_s = 31, .state = RANK_IS_HUNG},
         {.report = NULL}, /* not heard yet */
         {.report = &one, .compute_ratio = 1.5, .state = RANK_IS_STRAGGLING},
     };
@@ -135,7 +135,7 @@ static void test_collectives_of_a_rank(void **state)
     collective_progress_enter(&p, "all_gather", "layers.3");
     collective_progress_end(&p, 1);
     collective_progress_enter(&p, "all_reduce", NULL);
-    struct collective_place at = collective_progress_read(&p);
+    struct collective_state at = collective_progress_read(&p);
     assert_int_equal(at.entered, 2);
     assert_int_equal(at.ended, 1);
     assert_string_equal(at.op, "all_reduce");
@@ -221,7 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_report_arrives_as_it_was_sent),
         cmocka_unit_test(test_what_is_no_report_is_refused),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_locations),
         cmocka_unit_test(test_the_table_is_json),
         cmocka_unit_test(test_phases_of_a_rank),
         cmocka_unit_test(test_collectives_of_a_rank),
