@@ -29,9 +29,10 @@ const struct time_device time_devices[] = {
         .fp32 = 57e12,  /* [guess] 0.85 of the data sheet's 67 */
         .memory = 2.75e12, /* [fitted] 0.92 of a copy's 3.0e12 (Hugging Face's playbook has 3.0) */
         .links = 340e9,    /* [guess] 0.94 of 361e9, ml-eng's all-gather of 8 H200 and 16 GiB */
-        .network = 50e9,   /* [published] P5: 32 EFA x 100 Gb/s for 8 GPUs */
-        .host_link = 50e9, /* [guess] PCIe 5 x16, of 64e9 */
-        .launch_gap = 1.3e-6,                         /* [guess] between two kernels of a stream */
+        .link_step = 3.4e-6,  /* [published] NCCL, graph/tuning: ring, Simple, NVLink */
+        .network = 50e9,      /* [published] P5: 32 EFA x 100 Gb/s for 8 GPUs */
+        .host_link = 50e9,    /* [guess] PCIe 5 x16, of 64e9 */
+        .launch_gap = 1.3e-6, /* [guess] between two kernels of a stream */
         .ours = {{260e12, 305e12}, {190e12, 175e12}}, /* [fitted] SASS */
         /* 128: [published] cuDNN 9.19 on an H200, cudnn-frontend's csv; its backward adds dQ in any
            order. 64: forward [guess], FA3's figure has 379 for cuDNN 9.1; backward [guess] */
@@ -46,6 +47,7 @@ const struct time_device time_devices[] = {
         .fp32 = 57e12,     /* as the H100 */
         .memory = 3.94e12, /* [fitted] 0.92 of a copy's 4.3e12, as on the H100 */
         .links = 340e9,
+        .link_step = 3.4e-6, /* as the H100 */
         .network = 50e9,
         .host_link = 50e9,
         .launch_gap = 1.3e-6,                         /* as the H100 */
@@ -61,6 +63,7 @@ const struct time_device time_devices[] = {
         .fp32 = 16.6e12,      /* [guess] 0.85 of the data sheet's 19.5 */
         .memory = 1.67e12,    /* [guess] the H100's 0.82 of the data sheet's 2.039e12 */
         .links = 225e9,       /* [guess] the H100's 0.75 of 300e9 one way */
+        .link_step = 3.4e-6,  /* as the H100 */
         .network = 6.25e9,    /* [published] P4d, P4de: 400 Gb/s for 8 GPUs; a DGX A100 has 25e9 */
         .host_link = 22e9,    /* [guess] PCIe 4 x16, of 32e9 */
         .launch_gap = 1.5e-6, /* [guess] a lower clock */
@@ -77,9 +80,10 @@ const struct time_device time_devices[] = {
         .bf16 =
             1530e12,   /* [fitted] to 10 % of Megatron-Bridge's 8B: 0.68 of the data sheet's 2250 */
         .fp32 = 64e12, /* [guess] 0.85 of the data sheet's 75 */
-        .memory = 6.56e12, /* [guess] the H100's 0.82 of the data sheet's 8.0e12 */
-        .links = 680e9,    /* [guess] the H100's 0.75 of 900e9 one way */
-        .network = 50e9,   /* [published] P6-B200: 8 x 400 Gb/s */
+        .memory = 6.56e12,   /* [guess] the H100's 0.82 of the data sheet's 8.0e12 */
+        .links = 680e9,      /* [guess] the H100's 0.75 of 900e9 one way */
+        .link_step = 3.4e-6, /* as the H100 */
+        .network = 50e9,     /* [published] P6-B200: 8 x 400 Gb/s */
         .host_link = 50e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the mma instructions of 8.0 at the H100's rate per SM and clock, 148 SMs */
@@ -93,11 +97,12 @@ const struct time_device time_devices[] = {
         .driver_name = "NVIDIA L40S",
         .memory_bytes = INT64_C(46068) << 20, /* [published] as nvidia-smi prints it */
         .SMs = 142,
-        .bf16 = 235e12,    /* [guess] 0.65 of the data sheet's 362: 350 W hold the clock down */
-        .fp32 = 70e12,     /* [guess] 0.77 of the data sheet's 91.6 */
-        .memory = 0.71e12, /* [guess] the H100's 0.82 of the data sheet's 0.864e12 */
-        .links = 22e9,     /* [guess] no NVLink: PCIe 4 x16 */
-        .network = 6.25e9, /* [published] G6e.48xlarge: 400 Gb/s for 8 GPUs */
+        .bf16 = 235e12,      /* [guess] 0.65 of the data sheet's 362: 350 W hold the clock down */
+        .fp32 = 70e12,       /* [guess] 0.77 of the data sheet's 91.6 */
+        .memory = 0.71e12,   /* [guess] the H100's 0.82 of the data sheet's 0.864e12 */
+        .links = 22e9,       /* [guess] no NVLink: PCIe 4 x16 */
+        .link_step = 5.7e-6, /* [published] NCCL, graph/tuning: ring, Simple, PCI */
+        .network = 6.25e9,   /* [published] G6e.48xlarge: 400 Gb/s for 8 GPUs */
         .host_link = 22e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the A100's share of the rate of products */
@@ -281,6 +286,20 @@ double time_ring_rate(const struct time_device *d, int ranks, int node, double n
         return d->links;
     double rate = (network > 0 ? network : d->network) * node * network_efficiency;
     return rate < d->links || node == 1 ? rate : d->links;
+}
+
+double time_collective_start(const struct time_device *d, int ranks, int node, bool is_all_reduce)
+{
+    /* [published] NCCL, graph/tuning, Simple: 8.4 us; a step between nodes 14 us. An all-reduce
+       goes around twice, or up and down a tree, whose steps within a node NCCL has at 4 us. */
+    const double start = 8.4e-6, network_step = 14e-6, tree_step = 4e-6;
+    int between = (ranks - 1) / node, within = ranks - 1 - between;
+    double ring = within * d->link_step + between * network_step;
+    int nodes = between + 1, local = ranks < node ? ranks : node;
+    double tree = (local - 1) * tree_step + floor(log2(nodes)) * network_step;
+    if (!is_all_reduce)
+        return start + ring;
+    return start + 2 * (ring < tree ? ring : tree);
 }
 
 struct time_launch time_of_launch(const struct time_device *d, bool graphs)

@@ -28,6 +28,7 @@ struct time_device {
     double bf16, fp32; /* FLOP/s that large products of matrices sustain */
     double memory;    /* bytes/s that a good streaming kernel sustains, read and written together */
     double links;     /* bytes/s that a ring sends per rank within a node: NVLink, or PCIe */
+    double link_step; /* seconds of a step of such a ring */
     double network;   /* bytes/s per GPU between nodes, one way */
     double host_link; /* bytes/s between a GPU and its host, one way */
     double launch_gap; /* seconds of idleness between two kernels */
@@ -79,6 +80,10 @@ double time_attention_flops(const struct time_attention_call *call);
 /* Bytes/s that a ring of consecutive ranks sends per rank; node: ranks on a node; network: 0: the
  * device's. With few ranks of the ring on a node, their part of the node's network is the limit. */
 double time_ring_rate(const struct time_device *device, int ranks, int node, double network);
+
+/* Seconds that the steps of a collective take beside its bytes; node: as above. */
+double time_collective_start(const struct time_device *device, int ranks, int node,
+                             bool is_all_reduce);
 
 /* Seconds that a launch costs: on the GPU between two kernels, and on the host, which runs ahead
  * as long as kernels are long enough. With CUDA graphs the host's part is none. */

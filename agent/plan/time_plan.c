@@ -11,6 +11,7 @@ static struct time_shape shape_of(const struct model *model, const struct run_pl
 {
     const struct language_shape *l = &model->language;
     int64_t decoder = f->activations.target_tokens;
+    bool is_classifier = model->task == MODEL_CLASSES; /* its head is not of the vocabulary */
     return (struct time_shape){
         .rows = f->batch_rows,
         .T = f->sequence_tokens - decoder,
@@ -22,7 +23,7 @@ static struct time_shape shape_of(const struct model *model, const struct run_pl
         .kv_heads = l->kv_heads,
         .hd = l->hd,
         .I = l->I,
-        .V = l->V,
+        .V = is_classifier ? model->classes : l->V,
         .gated = l->gated,
         .biases = l->biases,
         .rope = l->rope,

@@ -165,31 +165,41 @@ static double above(double a, double b)
     return a > b ? a - b : 0;
 }
 
-/* Seconds of collectives of one element. */
-struct per_element {
-    double gather, reduce;
+/* Seconds of a collective: of its steps, and of each element. */
+struct collective {
+    double start_s, element_s;
 };
 
-static struct per_element rates_of(const struct time_device *d, const struct time_ranks *r)
+static double lasts(const struct collective *c, double elements)
 {
+    return elements > 0 ? c->start_s + c->element_s * elements : 0;
+}
+
+static struct collective gather_of(const struct time_device *d, const struct time_ranks *r)
+{
+    double share = (double)(r->group - 1) / r->group * r->value_bytes;
+    if (r->group == 1)
+        return (struct collective){0};
+    return (struct collective){
+        .start_s = time_collective_start(d, r->group, r->node, false),
+        .element_s = share / time_ring_rate(d, r->group, r->node, r->network),
+    };
+}
+
+/* Reduce-scatter within a group, then all-reduce between groups. */
+static struct collective reduce_of(const struct time_device *d, const struct time_ranks *r)
+{
+    struct collective c = gather_of(d, r);
     int replicas = r->world / r->group;
-    struct per_element e = {0};
-    if (r->group > 1) {
-        double rate = time_ring_rate(d, r->group, r->node, r->network);
-        double share = (double)(r->group - 1) / r->group;
-        e.gather = share * r->value_bytes / rate;
-        e.reduce = share * r->reduce_bytes / rate;
-    }
-    if (replicas > 1) {
-        /* the ranks of a node each have a ring of their own, over their own part of the network */
-        bool is_local = r->world <= r->node;
-        double rate = is_local       ? d->links
-                      : r->group > 1 ? time_ring_rate(d, r->world, 1, r->network)
-                                     : time_ring_rate(d, r->world, r->node, r->network);
-        double share = 2.0 * (replicas - 1) / replicas / r->group;
-        e.reduce += share * r->reduce_bytes / rate;
-    }
-    return e;
+    c.element_s *= (double)r->reduce_bytes / r->value_bytes;
+    if (replicas == 1)
+        return c;
+    /* between nodes each of a group's ranks has a ring of its own, over its part of the network */
+    int node = r->world <= r->node || r->group == 1 ? r->node : 1;
+    double share = 2.0 * (replicas - 1) / replicas / r->group * r->reduce_bytes;
+    c.start_s += time_collective_start(d, replicas, node, true);
+    c.element_s += share / time_ring_rate(d, replicas, node, r->network);
+    return c;
 }
 
 static bool reshards(const struct time_ranks *r)
@@ -202,26 +212,27 @@ static bool reshards(const struct time_ranks *r)
 static void communicate(struct time_walk *w, const struct time_ranks *r,
                         const struct micro_batch *m)
 {
-    const struct per_element e = rates_of(w->device, r);
-    if (r->world == 1)
-        return;
+    const struct collective gather = gather_of(w->device, r), reduce = reduce_of(w->device, r);
     const struct time_shape *s = w->shape;
-    double blocks = (double)(s->L + s->L_decoder);
-    double each = blocks > 0 ? (double)r->block : 0;
-    double forward_s = blocks > 0 ? m->forward_s / blocks : 0;
-    double backward_s = blocks > 0 ? m->backward_s / blocks : 0;
-    double open = (double)r->root + (double)r->others / 2;
-    double elements = (double)r->root + (double)r->others + each * blocks;
+    double blocks = (double)(s->L + s->L_decoder), layers = blocks > 0 ? blocks : 1;
+    double each = blocks > 0 ? (double)r->block : 0, root = (double)r->root;
+    double block_gather = lasts(&gather, each), block_reduce = lasts(&reduce, each);
+    double others_gather = lasts(&gather, (double)r->others);
+    double open_gather = lasts(&gather, root) + others_gather / 2;
+    double others_reduce = lasts(&reduce, (double)r->others);
+    double open_reduce = lasts(&reduce, root) + others_reduce / 2;
     double sent = 0, exposed = 0;
-    for (int64_t i = 0; i < r->micro_batches; i++) {
-        bool gathers = i == 0 || reshards(r), reduces = i == r->micro_batches - 1;
-        reduces |= r->accumulate_sharded && r->group > 1;
-        double again = reshards(r) ? e.gather : 0, reduce = reduces ? e.reduce : 0;
-        sent +=
-            elements * ((gathers ? e.gather : 0) + reduce) + again * (elements - (double)r->root);
-        exposed += gathers ? open * e.gather + blocks * above(each * e.gather, forward_s) : 0;
-        exposed += open * reduce + blocks * above(each * (again + reduce), backward_s);
-        w->step->collectives += r->units * ((gathers && r->group > 1) + (again > 0) + reduces);
+    for (int64_t i = 0; i < r->micro_batches && r->world > 1; i++) {
+        bool gathers = r->group > 1 && (i == 0 || reshards(r)), again = r->group > 1 && reshards(r);
+        bool reduces = i == r->micro_batches - 1 || (r->accumulate_sharded && r->group > 1);
+        double backward = (again ? block_gather : 0) + (reduces ? block_reduce : 0);
+        sent += (gathers ? open_gather + others_gather / 2 + blocks * block_gather : 0) +
+                (again ? others_gather : 0) + (reduces ? open_reduce + others_reduce / 2 : 0) +
+                blocks * backward;
+        exposed += gathers ? open_gather + blocks * above(block_gather, m->forward_s / layers) : 0;
+        exposed += reduces ? open_reduce : 0;
+        exposed += blocks * above(backward, m->backward_s / layers);
+        w->step->collectives += r->units * (gathers + again + reduces);
     }
     w->step->sent_s = sent;
     w->step->s[TIME_COMMUNICATION] = exposed + time_interference * above(sent, exposed);

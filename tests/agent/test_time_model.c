@@ -9,6 +9,26 @@
 
 /* ---- what is true of any step ---- */
 
+/* Small units wait for a ring's steps; groups of a node do so less. */
+static void test_many_nodes(void **state)
+{
+    (void)state;
+    struct time_device d = time_device_of("h100");
+    struct time_shape s = llama_1b;
+    s.rows = 1;
+    s.T = 2048;
+    const struct time_ways w = time_ways_ours(&d, false);
+    double rate[3];
+    const int worlds[] = {8, 64, 1024};
+    for (int i = 0; i < 3; i++) {
+        const struct time_ranks r = time_ranks_of(&s, FULL_SHARD, worlds[i]);
+        rate[i] = time_tokens_per_s(&d, &s, &w, &r);
+    }
+    assert_true(rate[2] < 0.8 * rate[1]);
+    const struct time_ranks hybrid = time_ranks_of(&s, HYBRID_SHARD, 1024);
+    assert_true(time_tokens_per_s(&d, &s, &w, &hybrid) > rate[2]);
+}
+
 /* A step of ours on 16 ranks of two nodes, and what may be changed. */
 struct step_of {
     struct time_device d;
@@ -169,6 +189,13 @@ static void test_rings(void **state)
         double got = time_ring_rate(&d, rows[i].ranks, rows[i].node, rows[i].network);
         assert_true(fabs(got / rows[i].want - 1) < 1e-9);
     }
+    /* NCCL's own sums: 8.4 + 7 x 3.4 us; 8.4 + 56 x 3.4 + 7 x 14; of an all-reduce of 2 nodes twice
+     * one step, of 8 and 128 up and down a tree */
+    assert_true(fabs(time_collective_start(&d, 8, 8, false) - 32.2e-6) < 1e-9);
+    assert_true(fabs(time_collective_start(&d, 64, 8, false) - 296.8e-6) < 1e-9);
+    assert_true(fabs(time_collective_start(&d, 2, 1, true) - 36.4e-6) < 1e-9);
+    assert_true(fabs(time_collective_start(&d, 8, 1, true) - 92.4e-6) < 1e-9);
+    assert_true(fabs(time_collective_start(&d, 128, 1, true) - 204.4e-6) < 1e-9);
 }
 
 static void test_names(void **state)
@@ -203,7 +230,10 @@ static void test_peaks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_better_is_not_slower),
-                                       cmocka_unit_test(test_costs), cmocka_unit_test(test_rings),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_peaks)};
+                                       cmocka_unit_test(test_costs),
+                                       cmocka_unit_test(test_rings),
+                                       cmocka_unit_test(test_many_nodes),
+                                       cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ for kind in "matrix products" "attention forward" "attention backward" "memory-b
 done
 check "tokens per second, and MFU" grep -qE '^[0-9]+ tokens/s per GPU \([0-9]+ to [0-9]+\); MFU [0-9.]+ % \(causal\)' "$work/plan"
 check "... and in all" timed " in all; MFU" --gpus 8
-check "exposed communication within a node" timed "Collectives: 24.1 ms per step at 340.0 GB/s per rank within a node, " --gpus 8
+check "exposed communication within a node" timed "Collectives: 25.7 ms per step at 340.0 GB/s per rank within a node, " --gpus 8
 check "... between nodes" timed " at 45.5 GB/s per rank between nodes, " --gpus 8 --gpus-per-node 1
 check "... over the network that is given" timed " at 9.1 GB/s per rank between nodes, " --gpus 8 --gpus-per-node 1 --network 10e9
 check "no price, no cost" bash -c "! shoal plan --preset=gpt2 --device h100 | grep -q 'per GPU and hour'"
@@ -179,6 +179,8 @@ check "... less cutting" timed "--sharding_strategy=SHARD_GRAD_OP " --device a10
 check "... bf16" timed "--mixed_precision=bf16 " --mixed_precision=no
 check "... nothing that does not fit" bash -c \
     "! shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep -q 'strategy=NO_SHARD '"
+bert() { shoal plan --preset=bert-base --head "$1" --batch_size 32 --max_seq_length 128 --device h100 | awk '/s per GPU/ { print $1 }'; }
+check "classes have no head of the vocabulary's size" [ "$(bert sequence_classification)" -gt "$(bert masked_lm)" ]
 check "images have images per second" contains <(shoal plan --preset=mnist --batch_size=64 --device l40s) " images/s per GPU"
 check "a plan that does not fit says so" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s) \
     "It does not fit: the plan takes 66.986 GB of a GPU, which has 48.3 GB"
