@@ -359,6 +359,12 @@ $(addprefix bench-,$(BENCH_MODELS)): bench-%: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_models.sh $* $(WITH)
 
+#> make bench-recovery  seconds from kill -9 of a rank to the end of the next step (RANKS=8 KILLS=5)
+.PHONY: bench-recovery
+bench-recovery: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@tests/bench/bench_recovery.py $(or $(RANKS),8) $(or $(KILLS),5)
+
 #> make simulate-hangs  what finds ranks that hang, on HOURS=100000 simulated ones: no false alarm, and each hang found
 HOURS := 100000
 .PHONY: simulate-hangs

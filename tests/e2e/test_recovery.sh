@@ -14,6 +14,10 @@ node() {
         --eval_size=64 --batch_size=8 --epochs=2 --prometheus_port=0 --checkpoint_dir="$work/$name/ck" --save_steps=3 \
         --save-model="$work/$name/model.safetensors" >"$work/$name/log$2" 2>&1
 }
+hold() { # NAME: prints the variables with which it stands still after each checkpoint until let go
+    mkdir -p "$work/$1/go"
+    printf '%s\n' "LD_PRELOAD=$work/hold.so" "HOLD_UNTIL=$work/$1/go" "ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0"
+}
 start() { # NAME [VARIABLE=VALUE...]: both, as $first and $second
     port=$(free_port 21000)
     mkdir -p "$work/$1"
@@ -39,8 +43,8 @@ end
 check "two launchers of two ranks" with calm 0 0
 check "... have nothing to say" lacks "$work/calm/log0" "shoal-agent: "
 
-mkdir -p "$work/twice/go"
-start twice LD_PRELOAD="$work/hold.so" HOLD_UNTIL="$work/twice/go" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0"
+mapfile -t held < <(hold twice)
+start twice "${held[@]}"
 check "a checkpoint appears" wait_for 200 committed twice 3
 check "a rank of the second is killed" kill_rank "$second"
 let_go twice 3
@@ -57,9 +61,25 @@ check "... both of them" says twice 1 "all local ranks start again, 2 of 3 times
 check "... from the last checkpoints" grep -q "^Resumed at step 6 from " "$work/twice/log0"
 check "... with the calm run's weights" same twice
 
-mkdir -p "$work/never/go"
-start never LD_PRELOAD="$work/hold.so" HOLD_UNTIL="$work/never/go" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
-    PET_MAX_RESTARTS=0
+# A pod that is deleted gets SIGTERM, and another one comes in its place.
+mapfile -t held < <(hold replaced)
+start replaced "${held[@]}"
+check "a checkpoint appears before a pod is replaced" wait_for 200 committed replaced 3
+check "the second is asked to end" kill -TERM "$second"
+let_go replaced 3
+check "... it saves, or comes to its next checkpoint" wait_for 200 compgen -G "$work/replaced/ck/*-[4-6]steps"
+let_end replaced
+wait "$second"
+check "... and ends as asked" test $? -eq 143
+check "... the first starts its ranks again" wait_for 200 says replaced 0 "a peer was asked to stop"
+node replaced 1 SHOAL_RESTART_COUNT=0 >/dev/null & second=$!
+end
+check "... and goes on with a new second" with replaced 0 0
+check "... at the cost of one restart" lacks "$work/replaced/log0" "2 of 3 times"
+check "... with the calm run's weights" same replaced
+
+mapfile -t held < <(hold never)
+start never "${held[@]}" PET_MAX_RESTARTS=0
 check "PET_MAX_RESTARTS=0: a checkpoint appears" wait_for 200 committed never 3
 check "... a rank is killed" kill_rank "$second"
 let_end never
