@@ -242,14 +242,28 @@ demo-t5: deps
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/t5.yaml
 	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/dates.sh ask build/demo/dates build/demo/t5
 
-#> make image          OCI archives of shoal-agent and shoal-operator in build/image
+#> make image          OCI archives of shoal-agent, shoal-operator and, where nvcc is, shoal-agent with CUDA's libraries, in build/image
 IMAGES := shoal-agent shoal-operator
 # the full form of NAME:VERSION, which is what containerd looks for
 REGISTRY := docker.io/library
-image: cluster-deps
+image: image-small image-cuda
+.PHONY: image-small image-cuda
+image-small: cluster-deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(IMAGES))
 	@mkdir -p build/image
 	@for i in $(IMAGES); do deploy/image/pack.sh $(REGISTRY)/$$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
+# With NVIDIA's libraries of the same CUDA as the toolkit; what is fetched of them is kept.
+CUDA_MAJOR := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
+WHEELS ?= $(HOME)/.cache/shoal/wheels
+image-cuda: cluster-deps
+ifneq ($(CUDA_MAJOR),13)
+	@echo "no nvcc of CUDA 13, whose libraries deploy/image/nvidia.txt names: shoal-agent:$(VERSION)-cuda13 is left out"
+else
+	@deploy/image/wheels.sh fetch "$(WHEELS)"
+	@$(MAKE) --no-print-directory V=release build/release/shoal-agent gpu
+	@mkdir -p build/image
+	@deploy/image/pack.sh $(REGISTRY)/shoal-agent:$(VERSION)-cuda13 build/image/shoal-agent-cuda13.tar build/release/shoal-agent "$(WHEELS)"
+endif
 
 # The man pages are what the programs say of themselves.
 MAN := build/release/man

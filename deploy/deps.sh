@@ -12,7 +12,7 @@ packages='
     libcmocka-dev libboost-context-dev clang clang-format cppcheck shellcheck gcovr bear python3-minimal procps iproute2 man-db'
 # the second line builds Kubernetes, the third runs it, the fourth is for a node with pods
 cluster_packages='
-    buildah ca-certificates
+    buildah ca-certificates unzip
     golang-go golang-github-modern-go-reflect2-dev dpkg-dev debian-archive-keyring rsync jq
     etcd-server openssl curl
     containerd runc containernetworking-plugins dnsmasq-base socat'

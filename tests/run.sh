@@ -56,7 +56,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name == *"$filter"* ]] || continue
         # once is enough of what runs tests, of pages, whose commands others run in all builds, and of the release build's
         # images and installation, which real pods run on a whole cluster
-        [[ $name != pods/* && $name != deploy/test_image.sh && $name != deploy/test_make_install.sh && $name != runner/* || $variant == "$2" ]] || continue
+        [[ $name != pods/* && $name != deploy/test_image*.sh && $name != deploy/test_make_install.sh && $name != runner/* || $variant == "$2" ]] || continue
         [[ $name != e2e/test_guides.sh && $name != deploy/test_demo.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue

@@ -1,14 +1,15 @@
 #!/bin/bash
-# packages.sh ROOT NAME VERSION LIST: says whose files lie in the root tree of an image, for those that look for known
+# packages.sh ROOT NAME VERSION LIST [WHEELS]: says whose files lie in the root tree of an image, for those that look for known
 # weaknesses. Of each Debian package that a file of ROOT comes from (LIST: a line "PATH" each, as on this machine)
 #   - the newest version that Debian offers, security updates among them, takes the place of what this machine has. No
 #     package of the machine is changed. Where Debian cannot be asked that is reported, and the machine's own is taken;
 #   - ROOT/var/lib/dpkg/status.d/PACKAGE has its record, where scanners of images look;
 #   - ROOT/usr/share/sbom/NAME.spdx.json names it, with the program itself, in SPDX 2.3.
+# WHEELS has a line "NAME TAB VERSION TAB SHA256" of each wheel whose libraries are in it: the document names those, too.
 # All versions are printed on the standard output.
 set -euo pipefail
 
-root=$1 name=$2 version=$3 list=$4
+root=$1 name=$2 version=$3 list=$4 wheels=${5:-/dev/null}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=${PACKAGES_CACHE:-build/image/apt} # Debian's lists are fetched once, and then asked whether they have changed
@@ -73,6 +74,7 @@ for package in $packages; do
     echo "$package $installed"
 done
 cd "$here"
+sed 's/\t[^\t]*$//; s/\t/ /' "$wheels"
 field() { sed -n "s/^$2: //p" "$record/$1"; }
 for package in $packages; do
     source=$(field "$package" Source)
@@ -85,17 +87,21 @@ cp /usr/lib/os-release "$root/etc/os-release"
 created=$(date -u -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}" +%Y-%m-%dT%H:%M:%SZ)
 distribution=$(sed -n 's/^VERSION_ID="\(.*\)"/debian-\1/p' /usr/lib/os-release)
 jq --raw-input --slurp --arg name "$name" --arg version "$version" --arg created "$created" --arg distribution "$distribution" \
-        --arg sum "$(cat "$record"/* | sha256sum | cut -c 1-32)" '
+        --rawfile wheels "$wheels" \
+        --arg sum "$(cat "$record"/* "$wheels" | sha256sum | cut -c 1-32)" '
     def package($name; $version): {SPDXID: ("SPDXRef-" + ($name | gsub("[^A-Za-z0-9.-]"; "-"))), name: $name, versionInfo: $version,
         downloadLocation: "NOASSERTION", filesAnalyzed: false, licenseConcluded: "NOASSERTION", copyrightText: "NOASSERTION"};
-    [split("\n")[] | select(. != "") | split("\t")] as $debian |
+    def rows: [split("\n")[] | select(. != "") | split("\t")];
+    rows as $debian | ($wheels | rows) as $pypi |
     {spdxVersion: "SPDX-2.3", dataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT", name: "\($name)-\($version)",
         documentNamespace: "https://spdx.org/spdxdocs/\($name)-\($version)-\($sum)",
         creationInfo: {created: $created, creators: ["Tool: shoal-deploy/image/packages.sh"]},
         packages: ([package($name; $version) + {licenseDeclared: "Apache-2.0", primaryPackagePurpose: "APPLICATION"}] + [$debian[] |
             package(.[0]; .[1]) + {licenseDeclared: "NOASSERTION", supplier: "Organization: \(.[4])", sourceInfo: "built from: \(.[3])",
                 externalRefs: [{referenceCategory: "PACKAGE-MANAGER", referenceType: "purl",
-                    referenceLocator: "pkg:deb/debian/\(.[0])@\(.[1] | @uri)?arch=\(.[2])&distro=\($distribution)"}]}]),
+                    referenceLocator: "pkg:deb/debian/\(.[0])@\(.[1] | @uri)?arch=\(.[2])&distro=\($distribution)"}]}] + [$pypi[] |
+            package(.[0]; .[1]) + {licenseDeclared: "NOASSERTION", supplier: "Organization: NVIDIA", checksums: [{algorithm: "SHA256", checksumValue: .[2]}],
+                externalRefs: [{referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator: "pkg:pypi/\(.[0])@\(.[1])"}]}]),
         relationships: ([{spdxElementId: "SPDXRef-DOCUMENT", relationshipType: "DESCRIBES", relatedSpdxElement: package($name; $version).SPDXID}] +
-            [$debian[] | {spdxElementId: package($name; $version).SPDXID, relationshipType: "CONTAINS", relatedSpdxElement: package(.[0]; .[1]).SPDXID}])}
+            [($debian + $pypi)[] | {spdxElementId: package($name; $version).SPDXID, relationshipType: "CONTAINS", relatedSpdxElement: package(.[0]; .[1]).SPDXID}])}
     ' <"$work/table" >"$root/usr/share/sbom/$name.spdx.json"

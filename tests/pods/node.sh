@@ -13,7 +13,7 @@ cluster=$work/cluster
 export KUBECONFIG=$cluster/kubeconfig
 trap 'tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1; rm -rf "$work"' EXIT
 
-make --no-print-directory image >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
+make --no-print-directory image-small >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
 tests/cluster/up.sh node "$cluster" $$ >"$work/up.log" 2>&1 || { tail "$work/up.log"; exit 1; }
 cluster_import build/image/shoal-agent.tar build/image/shoal-operator.tar >/dev/null || exit
 installed=$(deploy_folder)
