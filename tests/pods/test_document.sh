@@ -14,8 +14,8 @@ label() { kubectl label node --all karpenter.sh/nodepool=gpu node.kubernetes.io/
 check "the node is of the kind that is asked for" label
 
 # The commands are those of the page, as it prints them, but for what this machine is not: the operator is installed already, the
-# node's folder lies elsewhere, and by jq, as no patch of a kustomization works with every kubectl since 1.20, pods have no GPUs and
-# the tiny model's lengths.
+# node's folder lies elsewhere, and by jq, as no patch of a kustomization works with every kubectl since 1.20, pods have no GPUs, the
+# small image and the tiny model's lengths.
 flags="--max_source_length 48 --max_target_length 16 --epochs 12 --save_steps 7"
 kubectl() {
     case "$*" in
@@ -25,7 +25,7 @@ kubectl() {
     "apply -k kustomize/overlays/fsdp/")
         command kubectl kustomize kustomize/overlays/fsdp | command kubectl create --dry-run=client -o json -f - |
             jq --arg flags "$flags" '.spec.pytorchReplicaSpecs |= map_values(.template.spec.containers[0] |=
-                (del(.resources) | .args[0] |= sub("t5-fsdp.py"; "t5-fsdp.py " + $flags)))' | command kubectl apply -f - ;;
+                (del(.resources) | .image |= sub("-cuda13$"; "") | .args[0] |= sub("t5-fsdp.py"; "t5-fsdp.py " + $flags)))' | command kubectl apply -f - ;;
     *) command kubectl "$@" ;;
     esac
 }
