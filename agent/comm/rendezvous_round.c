@@ -10,6 +10,8 @@
 
 struct member {
     bool has_joined;
+    bool is_claimed; /* a second process says it is this rank */
+    bool is_heard;   /* and the first has been heard since */
     char host[STORE_HOST_MAX];
 };
 
@@ -59,7 +61,7 @@ static void find_contradiction(struct rendezvous_round *round, const struct wire
         snprintf(round->contradiction, sizeof round->contradiction,
                  "rank %d at %s says the job has %d ranks, rank 0 says %d", rank, host, join->size,
                  size);
-    else if (round->members[rank].has_joined)
+    else if (round->members[rank].is_heard)
         snprintf(round->contradiction, sizeof round->contradiction,
                  "two processes say they are rank %d: one at %s, one at %s", rank,
                  round->members[rank].host, host);
@@ -95,6 +97,12 @@ enum rendezvous_answer rendezvous_round_join(struct rendezvous_round *round,
         return RENDEZVOUS_REFUSED;
     }
     struct member *member = &round->members[join->number];
+    if (member->has_joined) {
+        member->is_claimed = true;
+        snprintf(ret_text, STORE_VALUE_MAX, "rank %d is here already, from %s", join->number,
+                 member->host);
+        return RENDEZVOUS_AGAIN;
+    }
     member->has_joined = true;
     snprintf(member->host, sizeof member->host, "%s", host);
     round->has_begun = ++round->joined == round->options.size;
@@ -103,8 +111,13 @@ enum rendezvous_answer rendezvous_round_join(struct rendezvous_round *round,
 
 void rendezvous_round_leave(struct rendezvous_round *round, int rank)
 {
-    round->members[rank].has_joined = false;
+    round->members[rank] = (struct member){.has_joined = false};
     round->joined--;
+}
+
+void rendezvous_round_hear(struct rendezvous_round *round, int rank)
+{
+    round->members[rank].is_heard = round->members[rank].is_claimed;
 }
 
 int rendezvous_round_joined(const struct rendezvous_round *round)

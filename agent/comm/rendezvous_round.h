@@ -29,13 +29,17 @@ enum rendezvous_answer {
 struct rendezvous_round *rendezvous_round_open(const struct rendezvous_round_options *options);
 void rendezvous_round_close(struct rendezvous_round *round); /* NULL-safe */
 
-/* Answers a WIRE_JOIN that wire_check() has passed. nonce: of the challenge that it answers; host:
- * where it came from. ret_text: "" unless the answer has a text. */
+/* Answers a WIRE_JOIN that wire_check() has passed. A second process that says it is a rank that is
+ * here has to try again: the first may have died on a machine that could not say so. If the first
+ * is heard again, the two contradict each other, and both are refused. nonce: of the challenge that
+ * it answers; host: where it came from. ret_text: "" unless the answer has a text. */
 enum rendezvous_answer rendezvous_round_join(struct rendezvous_round *round,
                                              const struct wire_message *join, const char *nonce,
                                              const char *host, char ret_text[STORE_VALUE_MAX]);
 /* The rank's connection is gone. Before the round begins, the rank may join again. */
 void rendezvous_round_leave(struct rendezvous_round *round, int rank);
+/* The rank's process, which is here, has sent a message. */
+void rendezvous_round_hear(struct rendezvous_round *round, int rank);
 
 int rendezvous_round_joined(const struct rendezvous_round *round); /* ranks that are here */
 bool rendezvous_round_has_begun(const struct rendezvous_round *round);

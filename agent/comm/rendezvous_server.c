@@ -260,6 +260,8 @@ static void receive(struct rendezvous_server *s, struct member *m)
     m->in_bytes += (size_t)n;
     if (m->in_bytes == sizeof m->in) {
         m->in_bytes = 0;
+        if (m->rank >= 0)
+            rendezvous_round_hear(s->round, m->rank);
         handle(s, m);
     }
 }

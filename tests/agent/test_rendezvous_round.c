@@ -58,12 +58,12 @@ static void test_a_text_without_an_end_is_refused(void **state)
 
 /* ---- joining; "10.0.0.N" is where the row's process comes from ---- */
 
-enum { HAS_PROOF = 1, ENDS_FIRST = 2, REFUSES_FIRST = 4, LEAVES_FIRST = 8 };
+enum { HAS_PROOF = 1, ENDS_FIRST = 2, REFUSES_FIRST = 4, LEAVES_FIRST = 8, HEARD_FIRST = 16 };
 
 struct row {
     int rank, size;
     const char *job_id;
-    int flags; /* what happens before: the round ends, refuses all, or the rank leaves */
+    int flags; /* what happens before: the round ends, refuses all, the rank leaves or is heard */
     enum rendezvous_answer answer;
     const char *text; /* a part of it */
 };
@@ -82,6 +82,8 @@ static void join_all(const struct row *rows, size_t count)
             rendezvous_prove("secret", nonce, join.number, join.size, join.text, join.key);
         if (rows[i].flags & LEAVES_FIRST)
             rendezvous_round_leave(round, rows[i].rank);
+        if (rows[i].flags & HEARD_FIRST)
+            rendezvous_round_hear(round, rows[i].rank);
         if (rows[i].flags & ENDS_FIRST)
             assert_true(rendezvous_round_end(round));
         if (rows[i].flags & REFUSES_FIRST)
@@ -108,6 +110,21 @@ static void test_a_round_begins_when_all_are_here(void **state)
     join_all(rows, array_length(rows));
 }
 
+/* Its machine died: nothing closes the connection until it has been silent for long. */
+static void test_who_comes_in_the_place_of_a_dead_process_joins(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {1, 2, "job", HAS_PROOF, RENDEZVOUS_JOINED, ""},
+        {1, 2, "job", HAS_PROOF, RENDEZVOUS_AGAIN, "rank 1 is here already, from 10.0.0.0"},
+        {1, 2, "job", HAS_PROOF, RENDEZVOUS_AGAIN, "rank 1 is here already, from 10.0.0.0"},
+        {1, 2, "job", HAS_PROOF | LEAVES_FIRST, RENDEZVOUS_JOINED, ""},
+        {1, 2, "job", HAS_PROOF | HEARD_FIRST, RENDEZVOUS_AGAIN, "from 10.0.0.3"},
+        {0, 2, "job", HAS_PROOF, RENDEZVOUS_COMPLETE, ""},
+    };
+    join_all(rows, array_length(rows));
+}
+
 static void test_a_contradiction_is_told_to_all_who_come_later(void **state)
 {
     (void)state;
@@ -120,8 +137,10 @@ static void test_a_contradiction_is_told_to_all_who_come_later(void **state)
     };
     static const struct row same[] = {
         {1, 2, "job", HAS_PROOF, RENDEZVOUS_JOINED, ""},
-        {1, 2, "job", HAS_PROOF, RENDEZVOUS_REFUSED,
-         "two processes say they are rank 1: one at 10.0.0.0, one at 10.0.0.1"},
+        {1, 2, "job", HAS_PROOF | HEARD_FIRST, RENDEZVOUS_AGAIN, "rank 1 is here already"},
+        {1, 2, "job", HAS_PROOF, RENDEZVOUS_AGAIN, "rank 1 is here already, from 10.0.0.0"},
+        {1, 2, "job", HAS_PROOF | HEARD_FIRST, RENDEZVOUS_REFUSED,
+         "two processes say they are rank 1: one at 10.0.0.0, one at 10.0.0.3"},
     };
     static const struct row out[] = {
         {-1, 2, "job", HAS_PROOF, RENDEZVOUS_REFUSED, "rank -1 at 10.0.0.0"},
@@ -158,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_messages_that_are_refused),
         cmocka_unit_test(test_a_text_without_an_end_is_refused),
         cmocka_unit_test(test_a_round_begins_when_all_are_here),
+        cmocka_unit_test(test_who_comes_in_the_place_of_a_dead_process_joins),
         cmocka_unit_test(test_a_contradiction_is_told_to_all_who_come_later),
         cmocka_unit_test(test_who_is_missing_is_described),
     };
