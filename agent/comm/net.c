@@ -135,7 +135,8 @@ int net_connect_unix(const char *name, int *ret_fd, struct error *err)
 
 int net_back_off(int attempt, int64_t deadline_ms)
 {
-    int wait_ms = attempt < 6 ? 20 << attempt : 1000, left = left_ms(deadline_ms);
+    int wait_ms = attempt < 3 ? 20 << attempt : attempt < 28 ? 160 : 1000;
+    int left = left_ms(deadline_ms);
     poll(NULL, 0, wait_ms < left ? wait_ms : left);
     return attempt + 1;
 }

@@ -46,7 +46,7 @@ bool net_interface_matches(const char *pattern, const char *interface);
 void net_interface_choose(const char *master, const char *gloo, const char *nccl,
                           char out[NET_INTERFACE_BYTES]);
 
-/* Sleeps before the next attempt: 20 ms, then twice as long each time up to 1 s, but not beyond the
- * deadline. Returns the number of the next attempt. */
+/* Sleeps before the next attempt, but not beyond the deadline: 20, 40, 80 ms, then 160 ms for 4 s,
+ * in which ranks meet again after a restart, then 1 s. Returns the number of the next attempt. */
 int net_back_off(int attempt, int64_t deadline_ms);
 #endif

@@ -18,8 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SEND_MS    5000
-#define ATTEMPT_MS 10000 /* for one connect() */
+#define SEND_MS 5000
+/* For one connect(): two SYNs. The pod at that address may be gone; its name has another address
+ * when the next one is there. */
+#define ATTEMPT_MS 3000
 #define REPLY_MS   10000 /* beyond the timeout of a get; without a reply by then rank 0 is lost */
 
 enum state { JOINING, RUNNING, BROKEN, SENT_AWAY, REFUSED, GONE };
