@@ -254,6 +254,7 @@ struct model *model_bert_new(struct arena *arena, const struct bert_config *conf
                      .tied = tied,
                      .biases = true,
                      .positions = true,
+                     .post_norm = true,
                      .dropout = c->hidden_dropout_prob > 0},
         .forward = forward,
     };

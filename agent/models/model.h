@@ -87,6 +87,7 @@ struct language_shape {
     bool rope;          /* queries and keys are rotated; else: */
     bool positions;     /* learned ones are added; */
     bool distance_bias; /* or scores have a bias of the distance */
+    bool post_norm;     /* norms are behind the residuals */
     bool packed_qkv;    /* one matrix gives queries, keys and values */
     bool dropout;       /* in training */
 };

@@ -31,6 +31,7 @@ static struct time_shape shape_of(const struct model *model, const struct run_pl
         .distance_bias = l->distance_bias,
         .sees_all = l->sees_all,
         .tied = l->tied,
+        .post_norm = l->post_norm,
         .packed_qkv = l->packed_qkv,
         .dropout = l->dropout,
         .parameters = f->parameters,

@@ -135,6 +135,7 @@ void time_plan_json(const struct time_plan *p, struct str *out)
         {"tokens_per_second_per_gpu", step->tokens / step->total_s},
         {"mfu_causal", p->utilization[FLOPS_CAUSAL]},
         {"mfu_full", p->utilization[FLOPS_FULL]},
+        {"launches", (double)step->launches},
         {"collectives_ms", ms * step->sent_s},
         {"ring_bytes_per_second", p->ring_rate},
         {"device_memory_bytes", (double)p->question.device->memory_bytes},

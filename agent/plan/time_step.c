@@ -20,6 +20,10 @@ static void embed_forward(struct time_walk *w, int64_t R)
     time_add(w, TIME_PASSES, time_of_pass(w->device, wide(s, R) * 2, 1) / (double)s->rows + 2e-6,
              s->rows, 1);
     time_pass(w, wide(s, R) * 3, 1, 1, 0.9);
+    if (s->post_norm) { /* BERT's kinds of sentences, and the norm */
+        time_pass(w, wide(s, R) * 3, 2, 1, 0.9);
+        time_pass(w, wide(s, R) * 2, 1, 1, 0.9);
+    }
 }
 
 static void embed_backward(struct time_walk *w, int64_t R)
@@ -30,6 +34,10 @@ static void embed_backward(struct time_walk *w, int64_t R)
     time_add(w, TIME_PASSES, 60e-6 + sums, 1, 4);
     if (s->positions)
         time_add(w, TIME_PASSES, 22e-6, s->rows, 4); /* [guess] a sort per row */
+    if (s->post_norm) {
+        time_norm_backward(w, R, 3);
+        time_add(w, TIME_PASSES, 60e-6 + sums, 1, 4);
+    }
     if (!s->tied)
         time_pass(w, (double)(s->V * s->D) * sizeof(float), 1, 1, 1);
 }
@@ -43,6 +51,19 @@ static void head_product(struct time_walk *w, const struct time_product *product
     time_add(w, TIME_PRODUCTS, time_of_product(w->device, &p), count, 1);
 }
 
+/* What BERT's masked LM has before its head: a layer, its activation and a norm. */
+static void transform(struct time_walk *w, int64_t R)
+{
+    const struct time_shape *s = w->shape;
+    time_linear(w, TIME_LINEAR_FORWARD, R, s->D, s->D, 1);
+    time_linear(w, TIME_LINEAR_WEIGHTS, R, s->D, s->D, 1);
+    time_linear(w, TIME_LINEAR_DATA, R, s->D, s->D, 1);
+    time_pass(w, wide(s, R) * 2, 2, 1, 0.95);
+    time_pass(w, wide(s, R) * 3, 1, 1, 0.92);
+    time_pass(w, wide(s, R), 1, 1, 0.6);
+    time_norm_backward(w, R, 3);
+}
+
 /* Logits, loss and both gradients in chunks of rows, of which the second adds to the first's. */
 static void head(struct time_walk *w, int64_t R)
 {
@@ -51,6 +72,8 @@ static void head(struct time_walk *w, int64_t R)
     int v = s->value_bytes;
     bool aligned = w->ways->padded_vocabulary || s->V * v % 16 == 0;
     time_pass(w, wide(s, R) * 2, 1, 1, 0.9); /* norm */
+    if (s->post_norm)
+        transform(w, R);
     head_product(w, &(struct time_product){.M = c, .N = s->V, .K = s->D, .out_bytes = v}, chunks);
     /* [fitted] one block of threads a row at V = 128256; [guess] 2-byte loads where unaligned */
     time_pass_of(w, TIME_PASSES, (double)(c * s->V * v) * 2, chunks, 2, aligned ? 0.78 : 0.45);

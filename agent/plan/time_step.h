@@ -15,6 +15,7 @@ struct time_shape {
                              decoder's */
     int64_t L, L_decoder, D, heads, kv_heads, hd, I, V;
     bool gated, biases, rope, positions, distance_bias, sees_all, tied;
+    bool post_norm;  /* norms are behind the residuals, as BERT's */
     bool packed_qkv; /* one matrix gives queries, keys and values */
     bool dropout;
     int64_t parameters;

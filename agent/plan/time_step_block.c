@@ -50,17 +50,17 @@ static bool has_matrix_units(const struct time_shape *s)
     return s->value_bytes == 2 && (s->hd == 64 || s->hd == 128);
 }
 
-static void attention(struct time_walk *w, int64_t queries, int64_t keys, bool causal,
-                      bool backward)
+/* Of a block's own tokens, or of them over the encoder's. */
+static void attention(struct time_walk *w, const struct time_block *b, bool is_cross, bool backward)
 {
     const struct time_shape *s = w->shape;
     const struct time_attention_call call = {
         .rows = s->rows,
         .heads = s->heads,
         .hd = s->hd,
-        .queries = queries,
-        .keys = keys,
-        .causal = causal,
+        .queries = b->T,
+        .keys = is_cross ? b->source_T : b->T,
+        .causal = b->causal && !is_cross,
         .backward = backward,
         .kernel = !has_matrix_units(s)             ? TIME_ATTENTION_GENERAL
                   : s->dropout || s->distance_bias ? TIME_ATTENTION_EXTRAS
@@ -70,8 +70,10 @@ static void attention(struct time_walk *w, int64_t queries, int64_t keys, bool c
     const struct time_attention *rates = call.kernel == TIME_ATTENTION_EXTRAS ? &w->device->ours
                                          : backward ? &w->ways->backward_of
                                                     : &w->ways->forward_of;
+    bool has_bias = s->distance_bias && !is_cross; /* rows of it; and its gradient */
     time_add(w, backward ? TIME_ATTENTION_BACKWARD : TIME_ATTENTION_FORWARD,
-             time_of_attention(w->device, rates, &call), 1, backward ? 2 : 1);
+             time_of_attention(w->device, rates, &call), 1,
+             (backward ? 2 : 1) * (has_bias ? 2 : 1));
 }
 
 static void dropout(struct time_walk *w, double R, int64_t width)
@@ -100,7 +102,7 @@ static void cross_forward(struct time_walk *w, const struct time_block *b)
     int64_t R = s->rows * b->T, q = s->heads * s->hd, source = s->rows * b->source_T;
     time_linear(w, TIME_LINEAR_FORWARD, R, q, s->D, 1);
     time_linear(w, TIME_LINEAR_FORWARD, source, s->kv_heads * s->hd, s->D, 2);
-    attention(w, b->T, b->source_T, false, false);
+    attention(w, b, true, false);
     time_linear(w, TIME_LINEAR_FORWARD, R, s->D, q, 1);
     dropout(w, (double)R, s->D);
     time_pass(w, (double)(R * s->D * s->value_bytes * 4), 1, 1, 0.9);
@@ -111,9 +113,10 @@ void time_block_forward(struct time_walk *w, const struct time_block *b)
     const struct time_shape *s = w->shape;
     int64_t R = s->rows * b->T, v = s->value_bytes, q = s->heads * s->hd;
     double wide = (double)(R * s->D * v), middle = (double)(R * s->I * v);
-    time_pass(w, wide * 2, 1, 1, 0.9); /* norm */
+    if (!s->post_norm)
+        time_pass(w, wide * 2, 1, 1, 0.9); /* norm */
     project_forward(w, R);
-    attention(w, b->T, b->T, b->causal, false);
+    attention(w, b, false, false);
     time_linear(w, TIME_LINEAR_FORWARD, R, s->D, q, 1);
     dropout(w, (double)R, s->D);
     time_pass(w, wide * 4, 1, 1, 0.9); /* residual and norm */
@@ -127,9 +130,13 @@ void time_block_forward(struct time_walk *w, const struct time_block *b)
         time_pass(w, middle, 1, 0, 0.95);
     else
         time_pass(w, middle * (s->gated ? 3 : 2), 1, 1, 0.95);
+    if (s->distance_bias) /* T5 drops in the middle, too */
+        dropout(w, (double)R, s->I);
     time_linear(w, TIME_LINEAR_FORWARD, R, s->D, s->I, 1);
     dropout(w, (double)R, s->D);
-    if (!w->ways->fused_residual)
+    if (s->post_norm)
+        time_pass(w, wide * 4, 1, 1, 0.9);
+    else if (!w->ways->fused_residual)
         time_pass(w, wide * 3, 1, 1, 0.9);
 }
 
@@ -139,7 +146,7 @@ static void linear_backward(struct time_walk *w, int64_t R, int64_t out, int64_t
     time_linear(w, TIME_LINEAR_WEIGHTS, R, out, in, 1);
     time_linear(w, adds ? TIME_LINEAR_DATA_ADDS : TIME_LINEAR_DATA, R, out, in, 1);
     if (w->shape->biases && !w->ways->fused_bias)
-        time_pass(w, (double)(R * out * w->shape->value_bytes), 1, 2, 0.6);
+        time_pass(w, (double)(R * out * w->shape->value_bytes), 1, 1, 0.6);
 }
 
 static void project_backward(struct time_walk *w, int64_t R)
@@ -170,9 +177,13 @@ static void cross_backward(struct time_walk *w, const struct time_block *b)
 {
     const struct time_shape *s = w->shape;
     int64_t R = s->rows * b->T, q = s->heads * s->hd, source = s->rows * b->source_T;
+    double wide = (double)(R * s->D * s->value_bytes);
+    if (!w->ways->fused_residual)
+        time_pass(w, wide * 2, 1, 1, 0.9); /* a copy */
     time_norm_backward(w, R, 4);
     linear_backward(w, R, s->D, q, false);
-    attention(w, b->T, b->source_T, false, true);
+    time_pass(w, wide * 3, 2, 1, 0.9); /* sums of gradients that two layers give */
+    attention(w, b, true, true);
     linear_backward(w, source, s->kv_heads * s->hd, s->D, true);
     linear_backward(w, source, s->kv_heads * s->hd, s->D, true);
     linear_backward(w, R, q, s->D, false);
@@ -188,6 +199,8 @@ void time_block_backward(struct time_walk *w, const struct time_block *b)
         time_pass(w, wide * 2, 2, 1, 0.9); /* copies */
     dropout(w, (double)R, s->D);
     linear_backward(w, R, s->D, s->I, false);
+    if (s->distance_bias)
+        dropout(w, (double)R, s->I);
     if (!w->ways->fused_activation_gradient)
         time_pass(w, middle * (s->gated ? 5 : 3), 1, 1, 0.92);
     if (s->gated && w->ways->packed) {
@@ -202,7 +215,7 @@ void time_block_backward(struct time_walk *w, const struct time_block *b)
         cross_backward(w, b);
     dropout(w, (double)R, s->D);
     linear_backward(w, R, s->D, q, false);
-    attention(w, b->T, b->T, b->causal, true);
+    attention(w, b, false, true);
     project_backward(w, R);
     time_norm_backward(w, R, 4);
 }
