@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #define RANKS 4
 
@@ -23,7 +24,8 @@ struct rank {
     struct comm *comm;
 };
 
-static int rank_open(struct rank *r, const struct process *p, int timeout_ms, struct error *err)
+static int rank_open_noting(struct rank *r, const struct process *p, int timeout_ms,
+                            struct collective_progress *progress, struct error *err)
 {
     struct rendezvous_options options = {.host = "127.0.0.1",
                                          .port = p->port,
@@ -34,8 +36,8 @@ static int rank_open(struct rank *r, const struct process *p, int timeout_ms, st
                                          .join_timeout_ms = SUPPORT_PATIENCE_MS,
                                          .beat_ms = 1000,
                                          .silence_ms = SUPPORT_PATIENCE_MS};
-    struct comm_ring_options ring = {.join_timeout_ms = SUPPORT_PATIENCE_MS,
-                                     .timeout_ms = timeout_ms};
+    struct comm_ring_options ring = {
+        .join_timeout_ms = SUPPORT_PATIENCE_MS, .timeout_ms = timeout_ms, .progress = progress};
     *r = (struct rank){0};
     if (rendezvous_open(&options, &r->rendezvous, err) < 0 ||
         comm_ring_open(rendezvous_store(r->rendezvous), p->rank, p->size, &ring, &r->comm, err) <
@@ -43,6 +45,11 @@ static int rank_open(struct rank *r, const struct process *p, int timeout_ms, st
         device_open("cpu", 1, &r->device, err) < 0)
         return -1;
     return stream_open(r->device, "comm", &r->stream, err);
+}
+
+static int rank_open(struct rank *r, const struct process *p, int timeout_ms, struct error *err)
+{
+    return rank_open_noting(r, p, timeout_ms, NULL, err);
 }
 
 static void rank_close(struct rank *r)
@@ -81,6 +88,55 @@ static void test_every_collective_at_every_size(void **state)
         for (int i = 0; i < size; i++)
             assert_ok(all[i].result, &all[i].err);
     }
+}
+
+static int is_noted(struct rank *r, struct collective_progress *progress, uint64_t count,
+                    const char *op, const char *unit, struct error *err)
+{
+    if (stream_sync(r->stream, err))
+        return -1;
+    struct collective_place at = collective_progress_read(progress);
+    if (at.entered != count || at.ended != count || strcmp(at.op, op) != 0 ||
+        strcmp(at.unit, unit) != 0)
+        return error_set(err, ERR_INPUT, "%d entered, %d ended, last %s of %s", (int)at.entered,
+                         (int)at.ended, at.op, at.unit);
+    return 0;
+}
+
+/* A rank's sequence has the collectives of all its communicators. */
+static int noted(struct process *p, struct error *err)
+{
+    struct rank r;
+    double sum = 1;
+    struct comm *part = NULL;
+    struct collective_progress progress;
+    collective_progress_init(&progress);
+    int result = rank_open_noting(&r, p, SUPPORT_PATIENCE_MS, &progress, err);
+    if (result == 0)
+        result = r.comm->fn->split(r.comm, 0, &part, err);
+    if (result == 0) {
+        r.comm->unit = "layers.0";
+        r.comm->fn->all_reduce_f64(r.comm, r.stream, &sum, 1);
+        r.comm->unit = NULL;
+        result = is_noted(&r, &progress, 1, "all_reduce_f64", "layers.0", err);
+    }
+    if (result == 0) {
+        part->fn->barrier(part, r.stream);
+        result = is_noted(&r, &progress, 2, "barrier", "", err);
+    }
+    comm_close(part);
+    rank_close(&r);
+    collective_progress_destroy(&progress);
+    return result;
+}
+
+static void test_a_rank_notes_its_sequence(void **state)
+{
+    (void)state;
+    struct process all[2] = {0};
+    processes_run(all, 2, noted, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(all[i].result, &all[i].err);
 }
 
 static int random_sequence(struct process *p, struct error *err)
@@ -291,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_collective_at_every_size),
+        cmocka_unit_test(test_a_rank_notes_its_sequence),
         cmocka_unit_test(test_processes_and_threads_get_the_same_bits),
         cmocka_unit_test(test_a_killed_rank_is_named_by_all_survivors),
         cmocka_unit_test(test_a_stopped_rank_is_named_at_the_deadline),
