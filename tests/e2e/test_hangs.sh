@@ -57,10 +57,12 @@ check "the run ends as ever" test "$code" = 143
 # ---- a rank that is heard, and makes no progress: nobody reads what rank 0 prints, and the pipe is soon full ----
 wrote() { grep -A9 "rank 0: thread [0-9]* (main), called from:" "$work/$1.log" | grep -q write; }
 goes_on() { is_hung 0 && has_stepped; }
+# what a run prints before its first step, and then some steps' lines, still fit into a pipe of 64 KiB
+before_steps=$(grep -b "First step done" "$work/stopped.out" | cut -d: -f1)
 fill_pipe() { # NAME: what NAME prints
     mkfifo "$work/$1.out"
     exec 3<>"$work/$1.out"
-    head -c 61000 /dev/zero >&3
+    head -c $((65536 - before_steps - 700)) /dev/zero >&3
 }
 drain_pipe() {
     cat <&3 >/dev/null &
