@@ -155,6 +155,7 @@ struct agent_config {
             *resume; /* "", "latest", "true" (as latest, and there must be one) or a directory */
         bool auto_resume;
         int64_t memory_every_steps; /* 0: never; -1: as often as costs little */
+        bool memory_buddies;
         bool async;
         bool save_on_signal;
         bool allow_nonfinite;

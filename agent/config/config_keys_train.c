@@ -173,6 +173,11 @@ static const struct config_key keys[] = {
             "optimizer steps between checkpoints in memory that the launcher keeps for its ranks' "
             "next start; 0: none; auto: so often that they cost at most 1 % of the steps' time",
             .low_words = "auto", .needs = {NEED_AUTO_RESUME}),
+    KEY_BOOL(
+        "checkpoint", "memory_buddies", checkpoint.memory_buddies, "false", NULL,
+        "each rank keeps the snapshots of a rank of another pod, too: twice the memory, and all "
+        "of them cross the network, but a pod that is lost and made again goes on from memory",
+        .needs = {NEED_MEMORY}),
     KEY_BOOL("checkpoint", "async", checkpoint.async, "false", NULL,
              "write checkpoints in a thread while training goes on"),
     KEY_BOOL("checkpoint", "save_on_signal", checkpoint.save_on_signal, "true", NULL,

@@ -34,6 +34,7 @@
     NEED(CHECKPOINTS, "checkpoint.dir", c->checkpoint.dir[0])                                      \
     NEED(SOMETHING_KEPT, "checkpoint.dir or runtime.max_restarts",                                 \
          c->checkpoint.dir[0] || c->runtime.max_restarts != 0)                                     \
+    NEED(MEMORY, "checkpoint.memory_every_steps", c->checkpoint.memory_every_steps != 0)           \
     NEED(AUTO_RESUME, "checkpoint.auto_resume or checkpoint.resume_from_checkpoint",               \
          c->checkpoint.auto_resume || c->checkpoint.resume[0])                                     \
     NEED(PREFIX, "{prefix} in checkpoint.name_format",                                             \

@@ -234,9 +234,8 @@ static void add_totals(const struct run_plan_facts *f, const struct run_plan *pl
     s->device = s->reserve + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);
     /* What a checkpoint holds. */
-    if (f->memory_checkpoints)
-        s->memory_checkpoints =
-            RUN_PLAN_SNAPSHOTS * ((s->masters > 0 ? s->masters : s->values) + s->states);
+    int64_t snapshot = (s->masters > 0 ? s->masters : s->values) + s->states;
+    s->memory_checkpoints = f->memory_copies * RUN_PLAN_SNAPSHOTS * snapshot;
 }
 
 void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)

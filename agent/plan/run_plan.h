@@ -91,7 +91,7 @@ struct run_plan_facts {
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
     bool cpu_offload;                          /* what is persistent lies on the host */
     bool cuda_graphs;
-    bool memory_checkpoints; /* may be taken */
+    int memory_copies; /* of ranks whose snapshots each one keeps; 0: there are none */
 };
 
 struct run_plan_strategy {

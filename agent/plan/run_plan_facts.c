@@ -120,6 +120,15 @@ static int default_group(int world_size, int node_size)
     return size;
 }
 
+/* Its own, and those of another pod's rank; of an odd number of pods three keep each other's. */
+static int memory_copies(const struct agent_config *c, int world_size, int node_size)
+{
+    if (c->checkpoint.memory_every_steps == 0)
+        return 0;
+    int pods = c->checkpoint.memory_buddies ? world_size / node_size : 1;
+    return pods < 2 ? 1 : pods % 2 ? 3 : 2;
+}
+
 int run_plan_facts_make(const struct agent_config *c, const struct model *model, int world_size,
                         int node_size, struct arena *arena, struct run_plan_facts *ret_facts,
                         struct error *err)
@@ -150,7 +159,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .accumulate_sharded = shard.accumulate_sharded,
         .cpu_offload = c->memory.cpu_offload,
         .cuda_graphs = c->runtime.cuda_graphs,
-        .memory_checkpoints = c->checkpoint.memory_every_steps != 0,
+        .memory_copies = memory_copies(c, world_size, node_size),
     };
     add_flops(c, model, ret_facts->flops_per_token);
     return 0;

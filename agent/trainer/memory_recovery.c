@@ -3,56 +3,105 @@
 #include "base/mem.h"
 
 /* What a rank sends the others. */
-struct rank_snapshots {
-    int64_t steps[MEMORY_SNAPSHOT_SLOTS]; /* -1: none that can be used */
+struct rank_memory {
+    struct memory_group group;
+    int64_t steps[MEMORY_GROUP_MOST][MEMORY_SNAPSHOT_SLOTS]; /* by member; -1: none to be used */
     int64_t last_step;
     struct outcome refused;
 };
 
-static void read_slots(const struct memory_snapshots *snapshots, struct rank_snapshots *ret)
+struct memory_group memory_group_of(int rank, int world_size, int local_size)
 {
-    *ret = (struct rank_snapshots){.last_step = memory_snapshot_last_step(snapshots)};
-    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
-        struct memory_snapshot snapshot;
-        struct error err;
-        int result = memory_snapshot_read(snapshots, slot, &snapshot, &err);
-        ret->steps[slot] = result == 0 ? snapshot.step : -1;
-        if (result < 0 && err.code != ERR_NOT_FOUND)
-            outcome_set(&ret->refused, result, &err);
-    }
+    int pods = world_size / local_size, pod = rank / local_size;
+    struct memory_group group = {.count = 1, .ranks = {rank}};
+    if (pods < 2)
+        return group;
+    bool is_last = pod / 2 >= pods / 2 - 1;
+    int first = is_last ? (pods / 2 - 1) * 2 : pod / 2 * 2;
+    group.count = is_last ? pods - first : 2;
+    group.me = pod - first;
+    for (int i = 0; i < group.count; i++)
+        group.ranks[i] = (first + i) * local_size + rank % local_size;
+    return group;
 }
 
-static int slot_of(const struct rank_snapshots *rank, int64_t step)
+static void read_slots(const struct memory_group *group, const struct memory_snapshots *kept,
+                       struct rank_memory *ret)
+{
+    *ret = (struct rank_memory){.group = *group,
+                                .last_step = memory_snapshot_last_step(&kept[group->me])};
+    for (int member = 0; member < group->count; member++)
+        for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
+            struct memory_snapshot snapshot;
+            struct error err;
+            int result = memory_snapshot_read(&kept[member], slot, &snapshot, &err);
+            ret->steps[member][slot] = result == 0 ? snapshot.step : -1;
+            if (result < 0 && err.code != ERR_NOT_FOUND)
+                outcome_set(&ret->refused, result, &err);
+        }
+}
+
+/* Where a rank's memory has this step of a member; -1: nowhere. */
+static int slot_of(const struct rank_memory *rank, int member, int64_t step)
 {
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
-        if (step >= 0 && rank->steps[slot] == step)
+        if (step >= 0 && rank->steps[member][slot] == step)
             return slot;
     return -1;
 }
 
-static bool all_have(const struct rank_snapshots *all, int size, int64_t step)
+/* Who has this step of a member: that one itself, else the first other one; -1: nobody. */
+static int holder_of(const struct rank_memory *all, const struct memory_group *group, int member,
+                     int64_t step)
+{
+    if (slot_of(&all[group->ranks[member]], member, step) >= 0)
+        return member;
+    for (int other = 0; other < group->count; other++)
+        if (slot_of(&all[group->ranks[other]], member, step) >= 0)
+            return other;
+    return -1;
+}
+
+static bool is_complete(const struct rank_memory *all, int size, int64_t step)
 {
     for (int r = 0; r < size; r++)
-        if (slot_of(&all[r], step) < 0)
+        if (holder_of(all, &all[r].group, all[r].group.me, step) < 0)
             return false;
     return true;
 }
 
-int memory_recovery_find(struct comm *comm, struct stream *stream,
-                         const struct memory_snapshots *snapshots, struct memory_found *ret_found,
+/* What all ranks have must be there of rank 0: these are few. */
+static int64_t newest_step(const struct rank_memory *all, int size)
+{
+    const struct memory_group *group = &all[0].group;
+    int64_t newest = -1;
+    for (int other = 0; other < group->count; other++)
+        for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
+            int64_t step = all[group->ranks[other]].steps[group->me][slot];
+            if (step > newest && is_complete(all, size, step))
+                newest = step;
+        }
+    return newest;
+}
+
+int memory_recovery_find(struct comm *comm, struct stream *stream, const struct memory_group *group,
+                         const struct memory_snapshots *kept, struct memory_found *ret_found,
                          struct error *err)
 {
-    struct rank_snapshots mine;
-    auto_free struct rank_snapshots *all = xcalloc((size_t)comm->size, sizeof *all);
-    read_slots(snapshots, &mine);
+    struct rank_memory mine;
+    auto_free struct rank_memory *all = xcalloc((size_t)comm->size, sizeof *all);
+    read_slots(group, kept, &mine);
     if (agree_gather(comm, stream, &mine, all, sizeof mine, err) < 0)
         return -1;
-    struct memory_found found = {.step = -1, .slot = -1, .last_step = -1};
-    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
-        if (all[0].steps[slot] > found.step && all_have(all, comm->size, all[0].steps[slot]))
-            found.step = all[0].steps[slot];
-    found.slot = slot_of(&mine, found.step);
+    struct memory_found found = {.step = newest_step(all, comm->size), .last_step = -1};
+    for (int member = 0; member < group->count; member++) {
+        int holder = holder_of(all, group, member, found.step);
+        found.slots[member] = slot_of(&mine, member, found.step);
+        found.from[member] = holder == member ? -1 : holder;
+    }
     for (int r = comm->size - 1; r >= 0; r--) {
+        int own = all[r].group.me;
+        found.sent += found.step >= 0 && slot_of(&all[r], own, found.step) < 0;
         if (all[r].last_step > found.last_step)
             found.last_step = all[r].last_step;
         if (found.step < 0 && all[r].refused.failed) {

@@ -84,13 +84,30 @@ static int check_memory(const struct memory_saver *s, struct error *err)
                      by, gigabytes(left));
 }
 
-/* One rank that cannot is enough: a run goes on from what all have. *ret_on: whether they save. */
-static int agree_on_memory(const struct memory_saver *s, bool *ret_on, struct error *err)
+static void notify(const struct memory_saver *s, struct error *why, const char *what)
 {
-    const struct checkpointer_run *run = &s->of.checkpointer->of;
+    const struct trainer_listener *listener = s->of.checkpointer->of.listener;
+    error_wrap(why, "%s", what);
+    listener->notice(listener->ctx, why->msg);
+}
+
+/* Whether all ranks can: one that cannot is enough, as a run goes on from what all have. */
+static int check_memory_of_all(struct memory_saver *s, struct error *err)
+{
+    s->bytes = memory_buddies_bytes(&s->buddies, payload_bytes(s->of.checkpointer));
+    return agree_all(s->of.checkpointer->of.world, s->of.stream, check_memory(s, err), err);
+}
+
+/* *ret_on: whether they save. */
+static int agree_on_memory(struct memory_saver *s, bool *ret_on, struct error *err)
+{
     bool is_asked = s->of.every_steps != MEMORY_SAVER_AUTO;
-    *ret_on = false;
-    int result = agree_all(run->world, s->of.stream, check_memory(s, err), err);
+    int result = check_memory_of_all(s, err);
+    if (result && err->code == ERR_MEMORY && s->buddies.group.count > 1) {
+        notify(s, err, "no rank keeps another's snapshots (checkpoint.memory_buddies)");
+        memory_buddies_part(&s->buddies);
+        result = check_memory_of_all(s, err);
+    }
     *ret_on = result == 0;
     if (result == 0)
         return 0;
@@ -98,67 +115,84 @@ static int agree_on_memory(const struct memory_saver *s, bool *ret_on, struct er
         return error_wrap(err, "checkpoint.memory_every_steps (0 saves none)");
     if (err->code != ERR_MEMORY && err->code != ERR_NOT_FOUND)
         return -1;
-    if (err->code == ERR_MEMORY || is_asked) {
-        error_wrap(err, "there will be no checkpoints in memory (checkpoint.memory_every_steps)");
-        run->listener->notice(run->listener->ctx, err->msg);
-    }
+    if (err->code == ERR_MEMORY || is_asked)
+        notify(s, err, "there will be no checkpoints in memory (checkpoint.memory_every_steps)");
     return 0;
 }
 
-static void lay_out(struct memory_saver *s)
+static int open_buddies(struct memory_saver *s, struct error *err)
+{
+    const char *why;
+    struct error notice;
+    if (memory_buddies_open(&s->buddies, s->of.host, s->of.local_size, s->of.has_buddies, &why,
+                            err))
+        return -1;
+    if (!why[0])
+        return 0;
+    error_set(&notice, ERR_CONFIG, "%s", why);
+    notify(s, &notice, "no rank keeps another's snapshots (checkpoint.memory_buddies)");
+    return 0;
+}
+
+static int lay_out(struct memory_saver *s, struct error *err)
 {
     const struct checkpointer *c = s->of.checkpointer;
     struct memory_snapshot_id id = {.world_size = c->of.world->size, .rank = c->of.world->rank};
+    struct memory_snapshots own;
     snprintf(id.run, sizeof id.run, "%s", c->run);
     snprintf(id.program, sizeof id.program, "%s", SHOAL_VERSION);
-    memory_snapshot_open(s->memory, payload_bytes(c), &id, &s->snapshots);
+    memory_snapshot_open(s->memory, payload_bytes(c), &id, &own);
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
-        struct payload *payload = memory_snapshot_payload(&s->snapshots, slot);
+        struct payload *payload = memory_snapshot_payload(&own, slot);
         host_state_open(c->of.shard, c->of.optim, payload->tensors, &s->states[slot]);
     }
-    s->snapshots.id.layout = layout_of(&c->of, &s->states[0]);
+    id.layout = layout_of(&c->of, &s->states[0]);
+    return memory_buddies_lay_out(&s->buddies, s->memory, payload_bytes(c), &id, err);
 }
 
 int memory_saver_open(struct memory_saver *s, const struct memory_saver_run *run, struct error *err)
 {
     bool is_on;
     const struct checkpointer *c = run->checkpointer;
-    *s = (struct memory_saver){.of = *run, .found = {.step = -1, .slot = -1, .last_step = -1}};
+    *s = (struct memory_saver){.of = *run, .found = {.step = -1, .last_step = -1}};
     if (run->every_steps == MEMORY_SAVER_OFF)
         return 0;
-    s->bytes = memory_snapshot_bytes(payload_bytes(c));
-    if (agree_on_memory(s, &is_on, err))
+    if (open_buddies(s, err) || agree_on_memory(s, &is_on, err))
         return -1;
     if (!is_on)
         return 0;
     int result = rank_memory_map(run->fd, s->bytes, &s->memory, err);
-    if (result == 0)
-        lay_out(s);
-    return agree_all(c->of.world, run->stream, result, err);
+    if (agree_all(c->of.world, run->stream, result, err))
+        return -1;
+    return agree_all(c->of.world, run->stream, lay_out(s, err), err);
 }
 
 void memory_saver_close(struct memory_saver *s)
 {
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
         host_state_close(&s->states[slot]);
+    memory_buddies_close(&s->buddies);
     rank_memory_unmap(s->memory, s->bytes);
     *s = (struct memory_saver){0};
 }
 
 /* ---- going on ---- */
 
+static struct memory_snapshots *own(struct memory_saver *s)
+{
+    return &s->buddies.kept[s->buddies.group.me];
+}
+
 int memory_saver_find(struct memory_saver *s, struct error *err)
 {
-    const struct checkpointer_run *run = &s->of.checkpointer->of;
     if (!s->memory)
         return 0;
-    if (memory_recovery_find(run->world, s->of.stream, &s->snapshots, &s->found, err))
+    if (memory_recovery_find(s->of.checkpointer->of.world, s->of.stream, &s->buddies.group,
+                             s->buddies.kept, &s->found, err))
         return -1;
     struct error why;
-    if (outcome_get(&s->found.refused, s->found.refused_rank, &why)) {
-        error_wrap(&why, "a checkpoint in memory is passed over");
-        run->listener->notice(run->listener->ctx, why.msg);
-    }
+    if (outcome_get(&s->found.refused, s->found.refused_rank, &why))
+        notify(s, &why, "a checkpoint in memory is passed over");
     return 0;
 }
 
@@ -166,12 +200,15 @@ int memory_saver_load(struct memory_saver *s, struct arena *arena,
                       struct checkpoint_state *ret_state, struct step_sums *ret_sums,
                       struct error *err)
 {
-    const struct payload *payload = memory_snapshot_payload(&s->snapshots, s->found.slot);
+    if (memory_buddies_fetch(&s->buddies, &s->found, err))
+        return -1;
+    int slot = s->found.slots[s->buddies.group.me];
+    const struct payload *payload = memory_snapshot_payload(own(s), slot);
     if (checkpoint_state_parse(arena, "the checkpoint in memory", payload->state,
                                strnlen(payload->state, TEXT_BYTES), ret_state, err))
         return -1;
     *ret_sums = payload->sums;
-    if (host_state_copy(&s->states[s->found.slot], TO_DEVICE, err))
+    if (host_state_copy(&s->states[slot], TO_DEVICE, err))
         return -1;
     shard_values_changed(s->of.checkpointer->of.shard);
     return 0;
@@ -181,8 +218,8 @@ void memory_saver_start(struct memory_saver *s, int64_t step)
 {
     if (!s->memory)
         return;
-    memory_snapshot_keep(&s->snapshots, s->found.step == step ? s->found.slot : -1);
-    memory_snapshot_set_last_step(&s->snapshots, step);
+    memory_buddies_keep(&s->buddies, &s->found, step);
+    memory_snapshot_set_last_step(own(s), step);
     s->due_step = step + FIRST_LOOK_STEPS;
     s->only_looks = true;
     s->cost.save_us = s->bytes / MEMORY_SNAPSHOT_SLOTS / FIRST_BYTES_PER_US;
@@ -200,7 +237,7 @@ void memory_saver_step_ends(struct memory_saver *s, int64_t step)
 {
     if (!s->memory)
         return;
-    memory_snapshot_set_last_step(&s->snapshots, step);
+    memory_snapshot_set_last_step(own(s), step);
     if (s->of.every_steps != MEMORY_SAVER_AUTO)
         return;
     s->late_us += s->of.now_us() - s->begin_us;
@@ -225,7 +262,7 @@ static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err
     const struct checkpointer *c = s->of.checkpointer;
     struct checkpoint_state state;
     int slot;
-    struct payload *payload = memory_snapshot_begin(&s->snapshots, &slot);
+    struct payload *payload = memory_snapshot_begin(own(s), &slot);
     if (host_state_copy(&s->states[slot], TO_HOST, err) || check_finite(s, &s->states[slot], err))
         return -1;
     step_totals_keep(c->of.totals, &payload->sums);
@@ -236,8 +273,8 @@ static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err
         return error_set(err, ERR_LIMIT, "the state of the run is longer than %d bytes",
                          TEXT_BYTES);
     snprintf(payload->state, sizeof payload->state, "%s", text);
-    memory_snapshot_commit(&s->snapshots, step, s->snapshots.payload_bytes);
-    return 0;
+    memory_snapshot_commit(own(s), step, own(s)->payload_bytes);
+    return memory_buddies_exchange(&s->buddies, step, err);
 }
 
 /* When the next one is due, the same on all ranks. Counts what it costs to find out. */

@@ -5,8 +5,8 @@
 #define SHOAL_AGENT_TRAINER_MEMORY_SAVER_H
 
 #include "agent/trainer/checkpointer.h"
+#include "agent/trainer/memory_buddies.h"
 #include "agent/trainer/memory_interval.h"
-#include "agent/trainer/memory_recovery.h"
 
 enum { MEMORY_SAVER_OFF = 0, MEMORY_SAVER_AUTO = -1 }; /* checkpoint.memory_every_steps */
 
@@ -14,18 +14,20 @@ enum { MEMORY_SAVER_OFF = 0, MEMORY_SAVER_AUTO = -1 }; /* checkpoint.memory_ever
 struct memory_saver_run {
     const struct checkpointer *checkpointer; /* of the run that is saved; open */
     struct stream *stream;
+    struct comm *host;       /* moves host memory between all ranks */
     int fd;                  /* the memory (rank_memory.h); 0: there is none */
     int64_t (*now_us)(void); /* a clock that never goes back */
     int local_size;          /* ranks that share the machine's memory with this one */
     int64_t bytes_to_come;   /* of host memory that this rank will take beside */
     int64_t every_steps;     /* or MEMORY_SAVER_OFF or _AUTO */
+    bool has_buddies;        /* ranks of other pods keep this one's snapshots, too */
 };
 
 struct memory_saver {
     struct memory_saver_run of;
     void *memory; /* NULL: nothing is saved */
     int64_t bytes;
-    struct memory_snapshots snapshots;
+    struct memory_buddies buddies;                   /* the snapshots, and those of others */
     struct host_state states[MEMORY_SNAPSHOT_SLOTS]; /* whose buffers lie in the slots */
     struct memory_found found;
     /* MEMORY_SAVER_AUTO */
@@ -47,7 +49,7 @@ void memory_saver_close(struct memory_saver *saver); /* also one that is all zer
 /* What the ranks' memory holds: saver->found. Collective. */
 int memory_saver_find(struct memory_saver *saver, struct error *err);
 /* Loads what was found: weights and optimizer, *ret_state with texts from `arena`, *ret_sums.
- * Errors: the device's. */
+ * Collective. Errors: those of the device and of peers. */
 int memory_saver_load(struct memory_saver *saver, struct arena *arena,
                       struct checkpoint_state *ret_state, struct step_sums *ret_sums,
                       struct error *err);

@@ -66,8 +66,8 @@ struct trainer_listener {
     void (*saved)(void *ctx, const struct trainer_save *save);
     void (*save_failed)(void *ctx, int64_t step,
                         const char *why); /* the training goes on without it */
-    /* path: of a checkpoint, or TRAINER_MEMORY; lost: steps done before the restart that are to be
-     * done again; -1: it is not known. */
+    /* path: of a checkpoint, or TRAINER_MEMORY and whose; lost: steps done before the restart that
+     * are to be done again; -1: it is not known. */
     void (*resumed)(void *ctx, const char *path, int64_t step, int64_t lost);
     /* It was to go on from the latest checkpoint of the directory, which has none. */
     void (*began_anew)(void *ctx, const char *dir);

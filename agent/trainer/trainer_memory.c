@@ -129,7 +129,9 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
         .fd = t->env.memory_fd,
         .now_us = t->env.now_us,
         .local_size = t->env.local_size,
+        .host = t->env.world,
         .every_steps = c->checkpoint.memory_every_steps,
+        .has_buddies = c->checkpoint.memory_buddies,
     };
     /* Whoever wants restarts to begin anew gets that. */
     if (!c->checkpoint.auto_resume && !c->checkpoint.resume[0])

@@ -340,7 +340,12 @@ static int load_memory(struct trainer *t, const struct choice *choice, struct er
     bool is_saved = choice->path[0] && choice->dir[0] && choice->step == state.step;
     t->checkpointer.saved_step = is_saved ? state.step : -1;
     trainer_schedule_resume(t, &state);
-    t->listener->resumed(t->listener->ctx, TRAINER_MEMORY, state.step, steps_lost(t, state.step));
+    const int sent = t->memory_saver.found.sent;
+    const char *path = TRAINER_MEMORY;
+    if (sent > 0)
+        path = arena_printf(t->arena, TRAINER_MEMORY ", for %d rank%s a buddy's", sent,
+                            sent == 1 ? "" : "s");
+    t->listener->resumed(t->listener->ctx, path, state.step, steps_lost(t, state.step));
     compare(t, &state);
     return 0;
 }

@@ -193,7 +193,7 @@ static void on_resumed(void *ctx, const char *path, int64_t step, int64_t lost)
 {
     struct seen *seen = ctx;
     seen->resumed_step = (int)step;
-    seen->from_memory = strcmp(path, TRAINER_MEMORY) == 0;
+    seen->from_memory = strncmp(path, TRAINER_MEMORY, strlen(TRAINER_MEMORY)) == 0;
     seen->steps_lost = (int)lost;
 }
 

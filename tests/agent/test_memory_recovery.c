@@ -12,6 +12,8 @@ enum { PAYLOAD = 64, PAGE = 4096, SIZE = 3 };
 /* What a rank's launcher kept: the steps it saved, in order, and the last it had done. */
 struct kept {
     int64_t saved[3]; /* 0: none more */
+    int64_t held[3];  /* of each other rank, where each is a pod; likewise */
+    int local_size;   /* 0: all ranks are one pod */
     int64_t last_step;
     bool damaged, killed; /* the newest: a bit is flipped; the next save was cut off */
     const char *run;      /* that saved; NULL: this one */
@@ -25,31 +27,47 @@ static struct memory_snapshot_id id_of(int rank, const char *run)
     return id;
 }
 
+static void save(struct memory_snapshots *s, const int64_t steps[3])
+{
+    int slot;
+    for (size_t i = 0; i < 3 && steps[i]; i++) {
+        memset(memory_snapshot_begin(s, &slot), 1, PAYLOAD);
+        memory_snapshot_commit(s, steps[i], PAYLOAD);
+    }
+}
+
 static int find(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
 {
     struct kept *kept = r->arg;
-    struct memory_snapshot_id before = id_of(r->rank, kept->run), now = id_of(r->rank, NULL);
+    struct memory_group group =
+        memory_group_of(r->rank, r->size, kept->local_size ? kept->local_size : r->size);
     size_t bytes = (size_t)memory_snapshot_bytes(PAYLOAD);
-    void *memory = memset(aligned_alloc(PAGE, bytes), 0, bytes);
-    struct memory_snapshots s;
+    char *memory = aligned_alloc(PAGE, SIZE * bytes);
+    struct memory_snapshots all[MEMORY_GROUP_MOST];
     int slot;
-    memory_snapshot_open(memory, PAYLOAD, &before, &s);
-    for (size_t i = 0; i < array_length(kept->saved) && kept->saved[i]; i++) {
-        memset(memory_snapshot_begin(&s, &slot), 1, PAYLOAD);
-        memory_snapshot_commit(&s, kept->saved[i], PAYLOAD);
+    memset(memory, 0, SIZE * bytes);
+    for (int m = 0; m < group.count; m++) {
+        struct memory_snapshot_id before = id_of(group.ranks[m], kept->run);
+        memory_snapshot_open(memory + (size_t)m * bytes, PAYLOAD, &before, &all[m]);
+        save(&all[m], m == group.me ? kept->saved : kept->held);
     }
-    memory_snapshot_set_last_step(&s, kept->last_step);
+    struct memory_snapshots *own = &all[group.me];
+    memory_snapshot_set_last_step(own, kept->last_step);
     if (kept->killed)
-        memory_snapshot_begin(&s, &slot);
+        memory_snapshot_begin(own, &slot);
     if (kept->damaged)
-        *(char *)memory_snapshot_payload(&s, s.newest) ^= 1;
-    memory_snapshot_open(memory, PAYLOAD, &now, &s);
-    int result = memory_recovery_find(comm, stream, &s, &kept->found, err);
-    struct memory_snapshot mine;
-    if (result == 0 && kept->found.step >= 0) {
-        result = memory_snapshot_read(&s, kept->found.slot, &mine, err);
-        if (result == 0 && mine.step != kept->found.step)
+        *(char *)memory_snapshot_payload(own, own->newest) ^= 1;
+    for (int m = 0; m < group.count; m++)
+        all[m].id = id_of(group.ranks[m], NULL);
+    int result = memory_recovery_find(comm, stream, &group, all, &kept->found, err);
+    for (int m = 0; m < group.count && result == 0 && kept->found.step >= 0; m++) {
+        struct memory_snapshot it;
+        if (kept->found.slots[m] >= 0 &&
+            (memory_snapshot_read(&all[m], kept->found.slots[m], &it, err) ||
+             it.step != kept->found.step))
             result = error_set(err, ERR_INPUT, "the slot has another step");
+        if (m == group.me && (kept->found.slots[m] < 0) != (kept->found.from[m] >= 0))
+            result = error_set(err, ERR_INPUT, "neither here nor sent");
     }
     free(memory);
     return result;
@@ -189,10 +207,100 @@ static void the_newest_that_all_have(void **state)
     }
 }
 
+static void another_pods_memory_counts(void **state)
+{
+    (void)state;
+#define KEPT                                                                                       \
+    {                                                                                              \
+        .saved = {8, 9}, .held = {8, 9}, .last_step = 9                                            \
+    }
+#define NEW                                                                                        \
+    {                                                                                              \
+        .last_step = -1                                                                            \
+    }
+    static const struct {
+        const char *name;
+        struct kept kept[SIZE];
+        int64_t step;
+        int sent, from; /* from: whence rank 1 gets it, if it lacks it */
+    } rows[] = {
+        {"all have their own", {KEPT, KEPT, KEPT}, 9, 0, -1},
+        {"a new pod", {KEPT, NEW, KEPT}, 9, 1, 0},
+        {"two new pods", {NEW, NEW, KEPT}, 9, 2, 2},
+        {"three new pods", {NEW, NEW, NEW}, -1, 0, -1},
+        {"killed before the last exchange",
+         {{.saved = {8, 9}, .held = {7, 8}, .last_step = 9},
+          NEW,
+          {.saved = {8, 9}, .held = {7, 8}, .last_step = 9}},
+         8,
+         1,
+         0},
+        {"one of two had it",
+         {{.saved = {8, 9}, .held = {7, 8}, .last_step = 9}, NEW, KEPT},
+         9,
+         1,
+         2},
+        {"all from others", /* the ranks' own are too new for what is left of the second pod's */
+         {{.saved = {8, 9}, .held = {6, 7}, .last_step = 9},
+          NEW,
+          {.saved = {8, 9}, .held = {6, 7}, .last_step = 9}},
+         7,
+         3,
+         0},
+        {"nobody keeps the new pod's",
+         {{.saved = {8, 9}, .last_step = 9}, NEW, {.saved = {8, 9}, .last_step = 9}},
+         -1,
+         0,
+         -1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct rank ranks[SIZE] = {0};
+        struct kept kept[SIZE];
+        memcpy(kept, rows[i].kept, sizeof kept);
+        for (int r = 0; r < SIZE; r++) {
+            kept[r].local_size = 1;
+            ranks[r].arg = &kept[r];
+        }
+        ranks_run(ranks, SIZE, RANKS_TIMEOUT_MS, find);
+        for (int r = 0; r < SIZE; r++) {
+            const struct memory_found *found = &kept[r].found;
+            assert_ok(ranks[r].result, &ranks[r].err);
+            if (found->step != rows[i].step || found->sent != rows[i].sent ||
+                found->from[1] != rows[i].from)
+                fail_msg("%s: rank %d has step %lld, %d sent, from %d", rows[i].name, r,
+                         (long long)found->step, found->sent, found->from[1]);
+        }
+    }
+}
+
+/* Whoever is in a group says so of all in it, of as many pods as ranks. */
+static void groups_are_of_other_pods(void **state)
+{
+    (void)state;
+    for (int local = 1; local <= 3; local++)
+        for (int pods = 1; pods <= 9; pods++)
+            for (int rank = 0; rank < pods * local; rank++) {
+                struct memory_group g = memory_group_of(rank, pods * local, local);
+                bool is_odd_one = pods % 2 && rank / local >= pods - 3;
+                assert_int_equal(g.count, pods == 1 ? 1 : is_odd_one ? 3 : 2);
+                assert_int_equal(g.ranks[g.me], rank);
+                for (int m = 0; m < g.count; m++) {
+                    struct memory_group other = memory_group_of(g.ranks[m], pods * local, local);
+                    assert_int_equal(g.ranks[m] % local, rank % local);
+                    assert_true(m == 0 || g.ranks[m] > g.ranks[m - 1]);
+                    assert_int_equal(other.count, g.count);
+                    assert_int_equal(other.me, m);
+                    assert_memory_equal(other.ranks, g.ranks, (size_t)g.count * sizeof g.ranks[0]);
+                }
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_that_all_have),
+        cmocka_unit_test(another_pods_memory_counts),
+        cmocka_unit_test(groups_are_of_other_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,7 @@ static void close_memory(const int fds[RUNS_MAX_RANKS], int size)
 struct attempt {
     const char *flags;
     const char *name; /* the run's */
+    int local_size;   /* of each pod; 0: there is one */
     int stop_at;      /* 0: to the end */
     bool may_skip;
 };
@@ -46,6 +47,7 @@ static struct run *start(configure_function *configure, struct arena *arena, con
     run->name = a->name ? a->name : "uid-1";
     memcpy(run->memory_fds, fds, sizeof run->memory_fds);
     for (int rank = 0; rank < size; rank++) {
+        run->local_sizes[rank] = a->local_size;
         run->seen[rank].stop_at_step = a->stop_at;
         run->seen[rank].may_skip = a->may_skip;
     }
@@ -238,6 +240,71 @@ static void the_newest_is_taken(void **state)
     }
 }
 
+/* A pod that is made again has nothing: its ranks get their snapshots from their buddies, if these
+ * keep any; else all go on from disk, here from the beginning. */
+static void a_new_pod_goes_on_from_its_buddies(void **state)
+{
+    enum { STOP = 7 }; /* asked for in this step, done after the next */
+    static const struct {
+        const char *name, *flags;
+        int size, local_size;
+        bool is_new[RUNS_MAX_RANKS]; /* the rank's pod is, at the second start */
+        int step;                    /* of the second start; 0: anew */
+        const char *notice;
+    } rows[] = {
+        {"the second of two pods", "--memory_buddies", 4, 2, {0, 0, 1, 1}, STOP + 1, ""},
+        {"the first of two pods", "--memory_buddies", 4, 2, {1, 1}, STOP + 1, ""},
+        {"two of three pods", "--memory_buddies", 3, 1, {1, 0, 1}, STOP + 1, ""},
+        {"a pod of each pair",
+         "--memory_buddies --sharding_strategy=FULL_SHARD",
+         4,
+         1,
+         {0, 1, 1},
+         STOP + 1,
+         ""},
+        {"both of a pair", "--memory_buddies", 4, 1, {0, 0, 1, 1}, 0, ""},
+        {"none is new", "--memory_buddies", 4, 2, {0}, STOP + 1, ""},
+        {"without buddies", "", 4, 2, {0, 0, 1, 1}, 0, ""},
+        {"one pod",
+         "--memory_buddies",
+         2,
+         0,
+         {0},
+         STOP + 1,
+         "no rank keeps another's snapshots (checkpoint.memory_buddies): all ranks are in one pod"},
+    };
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int fds[RUNS_MAX_RANKS] = {0}, none[RUNS_MAX_RANKS] = {0}, size = rows[i].size, news = 0;
+        const char *flags =
+            arena_printf(arena, "--epochs=3 --device=cpu --memory_every_steps=1 %s", rows[i].flags);
+        struct attempt attempt = {
+            .flags = flags, .stop_at = STOP, .local_size = rows[i].local_size};
+        open_memory(fds, size);
+        start(runs_configure_language, arena, data[1], size, fds, &attempt);
+        for (int rank = 0; rank < size; rank++) {
+            news += rows[i].is_new[rank];
+            assert_int_equal(rows[i].is_new[rank] ? ftruncate(fds[rank], 0) : 0, 0);
+        }
+        attempt.stop_at = 0;
+        const struct run *run = start(runs_configure_language, arena, data[1], size, fds, &attempt);
+        close_memory(fds, size);
+        attempt.flags = arena_printf(arena, "%s --memory_every_steps=0", flags);
+        const struct run *calm =
+            start(runs_configure_language, arena, data[1], size, none, &attempt);
+        const struct seen *seen = &run->seen[0];
+        if (seen->resumed_step != rows[i].step || (rows[i].step && seen->steps_lost != 0) ||
+            !strstr(rows[i].notice[0] ? seen->notice : "", rows[i].notice))
+            fail_msg("%s: resumed at step %d, %d lost: %s", rows[i].name, seen->resumed_step,
+                     seen->steps_lost, seen->notice);
+        for (int step = rows[i].step; step < calm->seen[0].last_step; step++)
+            if (seen->loss[step] != calm->seen[0].loss[step])
+                fail_msg("%s: step %d has loss %.17g, not %.17g", rows[i].name, step + 1,
+                         seen->loss[step], calm->seen[0].loss[step]);
+    }
+}
+
 /* Weights that are no numbers are not kept: the run ends there, as it does for a save to disk, and
  * memory has the last step that was good on all ranks. */
 static void no_numbers_are_not_kept(void **state)
@@ -340,6 +407,7 @@ int main(void)
         cmocka_unit_test(the_bits_are_those_of_a_calm_run),
         cmocka_unit_test(of_a_snapshot_in_three_steps_too),
         cmocka_unit_test(the_newest_is_taken),
+        cmocka_unit_test(a_new_pod_goes_on_from_its_buddies),
         cmocka_unit_test(no_numbers_are_not_kept),
         cmocka_unit_test(without_memory_nothing_is_saved),
         cmocka_unit_test(automatic_saves_are_found_again),

@@ -333,7 +333,7 @@ static void checkpoints_in_memory_are_counted_beside(void **state)
     struct run_plan plan;
     auto_str struct str text;
     str_init(&text, 1 << 16);
-    f.memory_checkpoints = true;
+    f.memory_copies = 1;
     run_plan_make(&f, &plan);
     for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
         const struct run_plan_strategy *s = &plan.strategies[i];
@@ -350,6 +350,10 @@ static void checkpoints_in_memory_are_counted_beside(void **state)
     run_plan_make(&f, &plan);
     assert_int_equal(plan.strategies[0].memory_checkpoints,
                      2 * (plan.strategies[0].values + plan.strategies[0].states));
+    f.memory_copies = 2; /* with another pod's */
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.strategies[0].memory_checkpoints,
+                     4 * (plan.strategies[0].values + plan.strategies[0].states));
 }
 
 static void it_is_told_as_text_and_as_json(void **state)

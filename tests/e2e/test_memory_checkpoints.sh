@@ -14,9 +14,10 @@ run() { # NAME FLAGS...: two ranks, some hundred steps over two epochs
     exec torchrun --standalone --nproc_per_node=2 --max_restarts=12 FSDP_mnist.py --data.root="$data" --train_size=2048 \
         --eval_size=64 --epochs=2 --batch_size=16 --device=cpu --prometheus_port=0 --save_model="$work/$name.safetensors" "$@" >"$work/$name" 2>&1
 }
-attempt() { tac "$work/$1" | sed '/start again/q'; } # NAME: the last one's lines
+# memory LAUNCHER: the memory that it holds for its first rank; its fourth number is the last step that the rank has done.
+memory() { find "/proc/$1/fd" -lname '/memfd:shoal-rank-0*' 2>/dev/null; }
+has_done() { [ "$(od -An -t d8 -j 24 -N 8 "$(memory "$1")" 2>/dev/null || echo -1)" -ge "$2" ] || ! kill -0 "$1"; } # LAUNCHER STEP
 starts_again() { [ "$(grep -c 'start again' "$work/$1")" -ge "$2" ] || ! kill -0 "$3"; } # NAME TIMES LAUNCHER
-is_training() { grep -q 'First step done' < <(attempt "$1") || ! kill -0 "$2"; } # NAME LAUNCHER
 has_ranks() { mapfile -t ranks < <(pgrep -P "$1") && [ "${#ranks[@]}" -eq 2 ] || ! kill -0 "$1"; } # LAUNCHER
 
 # killed NAME KILLS FLAGS...: one of two ranks is killed, again and again: in the middle of whatever it does, and each third
@@ -28,7 +29,7 @@ killed() {
     launcher=$!
     for ((i = 0; i < times; i++)); do
         wait_for 300 starts_again "$name" "$i" "$launcher" && wait_for 300 has_ranks "$launcher" || return 1
-        [ $((i % 3)) -eq 2 ] || wait_for 300 is_training "$name" "$launcher" || return 1
+        [ $((i % 3)) -eq 2 ] || wait_for 300 has_done "$launcher" $((8 * i + 8)) || return 1
         sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
         has_ranks "$launcher"
         kill -KILL "${ranks[$((RANDOM % 2))]}" || break # the run was faster
@@ -60,11 +61,41 @@ shoal-agent --standalone --nproc_per_node=2 --max_restarts=1 --model.name_or_pat
     --data.dataset "$work/tokens.bin" --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --num_train_epochs 1000000 --eval_strategy no \
     --logging_steps 1 --device cpu --prometheus_port 0 --memory_every_steps=1 >"$work/llama" 2>&1 &
 launcher=$!
-makes_steps() { attempt llama | grep -q "Step 3/"; }
-check "a language model makes steps" wait_for 300 makes_steps
+check "a language model makes steps" wait_for 300 has_done "$launcher" 3
 has_ranks "$launcher" && kill -KILL "${ranks[1]}"
 check "... goes on from memory, which a line says" wait_for 300 lost_at_most llama 1
 kill -TERM "$launcher"
 wait "$launcher"
 check "... and stops as ever" test $? -eq 143
+
+# Two pods of two ranks. The second is lost with its memory, and made again: its ranks get their snapshots from the first.
+node() { # NAME NUMBER FLAGS...: becomes the launcher of a pod, with the operator's variables
+    exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=2 PET_NPROC_PER_NODE=2 \
+        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$1" shoal-agent --preset=mnist --data.root="$data" --train_size=2048 --eval_size=64 \
+        --batch_size=8 --epochs=2 --device=cpu --prometheus_port=0 --save_model="$work/$1.safetensors" "${@:3}" >>"$work/$1.$2" 2>&1
+}
+pods() { # NAME FLAGS...: both, as $first and $second
+    port=$(free_port 21000)
+    node "$1" 0 "${@:2}" & first=$!
+    node "$1" 1 "${@:2}" & second=$!
+}
+end() { # waits for both; their exit codes in $ended
+    wait "$first"
+    ended=$?
+    wait "$second"
+    ended="$ended $?"
+}
+both_done() { [ "$ended" = "0 0" ] || { echo "they left with $ended"; tail -n 20 "$work/$1".[01]; return 1; }; } # NAME
+pods calm-pods --memory_every_steps=0
+end
+check "two pods that nobody disturbs" both_done calm-pods
+pods lost-pod --memory_every_steps=1 --memory_buddies
+check "two pods that keep each other's snapshots" wait_for 300 has_done "$first" 20
+kill -KILL "$second"
+wait "$second"
+node lost-pod 1 --memory_every_steps=1 --memory_buddies & second=$!
+end
+check "one is lost and made again" both_done lost-pod
+check "... its ranks go on from the other's memory" grep "^Resumed at step [0-9]* from memory, for 2 ranks a buddy's ([01] steps\? lost)$" "$work/lost-pod.0"
+check "... with the undisturbed weights" cmp "$work/calm-pods.safetensors" "$work/lost-pod.safetensors"
 tap_done
