@@ -107,8 +107,8 @@ struct model {
     int64_t sample_count; /* image models: activations of a sample at an evaluation's worst moment;
                              in training there are as many gradients beside them */
     double sample_flops;  /* image models: forward's of a sample */
-    int64_t forward_kernels;        /* image models: of a forward pass */
-    int64_t classes;                /* images, and labels of MODEL_PRETRAINING and _CLASSES */
+    int64_t pass_kernels; /* image models: of a forward and a backward pass */
+    int64_t classes;      /* images, and labels of MODEL_PRETRAINING and _CLASSES */
     const char *label_names;        /* of MODEL_CLASSES, separated by commas; NULL: none */
     struct language_shape language; /* V is 0 for image models */
     struct model_tie ties[MODEL_MAX_TIES];

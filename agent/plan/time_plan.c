@@ -38,7 +38,7 @@ static struct time_shape shape_of(const struct model *model, const struct run_pl
         .value_bytes = f->bytes.value,
         .sample_flops = model->sample_flops,
         .sample_count = model->sample_count,
-        .sample_kernels = model->forward_kernels,
+        .pass_kernels = model->pass_kernels,
     };
 }
 
@@ -52,6 +52,7 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
     w.update_bytes = b->gradient + 2 * (b->master > 0 ? b->master : b->value) + 2 * b->state;
     w.cast_bytes = b->master > 0 ? b->master + b->value : 0;
     w.clips = c->optimizer.grad_clip > 0;
+    w.skips_norm = f->activations.L == 0 && !w.clips;
     w.checkpointing = f->activations.checkpointing;
     return w;
 }

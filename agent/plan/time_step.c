@@ -131,9 +131,9 @@ static struct micro_batch run_images(struct time_walk *w)
     double rate = w->device->fp32 * time_convolution;
     double forward = s->sample_flops * (double)s->rows / rate;
     double bytes = (double)(s->rows * s->sample_count * s->value_bytes);
-    time_add(w, TIME_PRODUCTS, forward, 3, 1); /* forward, and two gradients */
-    time_pass(w, bytes * 2, 3, 1, 0.9);
-    w->step->launches += 3 * s->sample_kernels;
+    time_add(w, TIME_PRODUCTS, forward, 3, 0); /* forward, and two gradients */
+    time_pass(w, bytes * 2, 3, 0, 0.9);
+    w->step->launches += s->pass_kernels;
     return (struct micro_batch){forward, 2 * forward};
 }
 
@@ -171,7 +171,8 @@ static void update(struct time_walk *w, const struct time_ranks *r)
         time_add(w, TIME_OFFLOAD, slice * ways->update_bytes / time_host_update, 1, 0);
         return;
     }
-    time_pass_of(w, TIME_OPTIMIZER, slice * 4, 1, 2 * units, 0.93); /* the gradients' norm */
+    if (!ways->skips_norm)
+        time_pass_of(w, TIME_OPTIMIZER, slice * 4, 1, 2 * units, 0.93);
     if (ways->clips && !ways->fused_clip)
         time_pass_of(w, TIME_OPTIMIZER, slice * 8, 1, units, 0.95);
     bool casts = ways->cast_bytes > 0;

@@ -20,9 +20,9 @@ struct time_shape {
     bool dropout;
     int64_t parameters;
     int value_bytes;
-    /* Images: forward's FLOPs of a sample, its activations and kernels of a pass. */
+    /* Images: forward's FLOPs of a sample, its activations, and kernels of both passes. */
     double sample_flops;
-    int64_t sample_count, sample_kernels;
+    int64_t sample_count, pass_kernels;
 };
 
 /* How a program does a step. */
@@ -45,6 +45,7 @@ struct time_ways {
     int gradient_bytes;  /* of a weight's gradient, as a product writes it */
     bool accumulates;    /* that is added to what is there, also in the first micro-batch */
     bool clips;
+    bool skips_norm; /* nobody asks for that of the gradients */
     enum tape_checkpointing checkpointing;
     double recomputed_products; /* of a block's forward that backward multiplies again, beyond
                                    `checkpointing`; PyTorch's selective form: 0.5 */

@@ -47,4 +47,15 @@ layers() { # MODEL
 for model in llama gpt2 bert; do
     check "a layer of $model has the kernels that are planned, and the rest nearly" layers "$model"
 done
+images() {
+    local runs plans
+    shoal-agent --device cuda --preset mnist --data.root /usr/share/datasets/fashion-mnist --batch_size 2 --train_size 12 --max_steps 5 \
+        --eval_strategy no --prometheus_port 0 --profiler.enable --profiler.dir "$work/mnist" --profiler.warmup_steps 3 >"$work/mnist.log" 2>&1 ||
+        { cat "$work/mnist.log" && return 1; }
+    runs=$(grep -o '"cat":"kernel"' "$work/mnist/trace.json" | wc -l)
+    plans=$(shoal plan --preset mnist --batch_size 2 --device h100 --json | grep -o '"launches":[0-9]*' | cut -d: -f2)
+    echo "$runs are launched, $plans planned"
+    [ "$plans" = "$runs" ]
+}
+check "MNIST's network has the kernels that are planned" images
 tap_done
