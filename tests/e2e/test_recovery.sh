@@ -61,6 +61,23 @@ check "... both of them" says twice 1 "all local ranks start again, 2 of 3 times
 check "... from the last checkpoints" grep -q "^Resumed at step 6 from " "$work/twice/log0"
 check "... with the calm run's weights" same twice
 
+# Two at once, and another while they start again: before they meet, while they do, or in their first steps.
+mapfile -t held < <(hold more)
+start more "${held[@]}"
+check "a checkpoint appears before two ranks are killed" wait_for 200 committed more 3
+mapfile -t ranks < <(pgrep -P "$first,$second")
+check "one of each launcher is killed" pkill -KILL -n -P "$first"
+check "... at once" pkill -KILL -n -P "$second"
+let_go more 3
+new_rank() { victim=$(pgrep -n -P "$second") && [[ " ${ranks[*]} " != *" $victim "* ]]; }
+wait_for 200 new_rank
+new_rank
+check "one that has just started again is killed" kill -KILL "$victim"
+let_end more
+end
+check "they end as if nothing had happened" with more 0 0
+check "... with the calm run's weights" same more
+
 # A pod that is deleted gets SIGTERM, and another one comes in its place.
 mapfile -t held < <(hold replaced)
 start replaced "${held[@]}"
