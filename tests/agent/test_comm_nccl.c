@@ -38,6 +38,9 @@ static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct 
                                         .registers = wish->registers};
     struct nccl_api api;
     struct comm *c = host;
+    struct collective_progress progress;
+    collective_progress_init(&progress);
+    options.watchdog.progress = &progress;
     options.watchdog.records = 16;
     if (options.watchdog.timeout_ms == 0)
         options.watchdog.timeout_ms = TIMEOUT_MS;
@@ -49,6 +52,11 @@ static int run_nccl(struct rank *r, struct comm *host, struct stream *s, struct 
     int result = wish->body(r, c, s, err);
     if (c != host)
         comm_close(c);
+    struct collective_state at = collective_progress_read(&progress);
+    collective_progress_destroy(&progress);
+    if (result == 0 && r->size > 1 && (at.entered == 0 || at.ended != at.entered))
+        return error_set(err, ERR_INPUT, "of %d collectives %d have ended", (int)at.entered,
+                         (int)at.ended);
     return result;
 }
 

@@ -95,7 +95,7 @@ static int is_noted(struct rank *r, struct collective_progress *progress, uint64
 {
     if (stream_sync(r->stream, err))
         return -1;
-    struct collective_place at = collective_progress_read(progress);
+    struct collective_state at = collective_progress_read(progress);
     if (at.entered != count || at.ended != count || strcmp(at.op, op) != 0 ||
         strcmp(at.unit, unit) != 0)
         return error_set(err, ERR_INPUT, "%d entered, %d ended, last %s of %s", (int)at.entered,
