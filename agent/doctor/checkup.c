@@ -31,6 +31,15 @@ struct check_row *checkup_add(struct checkup *c, enum check_status status, const
     return row;
 }
 
+void checkup_more(struct check_row *row, const char *format, ...)
+{
+    size_t length = strlen(row->found);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(row->found + length, sizeof row->found - length, format, values);
+    va_end(values);
+}
+
 void checkup_explain(struct check_row *row, const char *means, const char *format, ...)
 {
     va_list values;
@@ -57,8 +66,10 @@ static void check_memory_of_host(const struct doctor_facts *f, bool with_gpus, s
 {
     bool shares = with_gpus && f->survey.gpus > 1;
     struct check_row *row =
-        checkup_add(c, CHECK_OK, "CPU", "%d core%s, %.1f GiB of memory", f->cores,
-                    f->cores == 1 ? "" : "s", (double)f->memory_bytes / GIB);
+        checkup_add(c, CHECK_OK, "CPU", "%d core%s", f->cores, f->cores == 1 ? "" : "s");
+    if (f->memory_bytes < INT64_MAX)
+        checkup_more(row, ", %.1f GiB of memory left (%s)", (double)f->memory_bytes / GIB,
+                     f->memory_by);
     if (f->shm_bytes < 0)
         row = checkup_add(c, shares ? CHECK_WARNING : CHECK_OK, "shared memory", "no /dev/shm");
     else

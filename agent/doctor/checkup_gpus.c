@@ -67,8 +67,7 @@ static bool check_driver(const struct doctor_facts *f, struct checkup *c)
                       f->driver.file[0] ? ": " : "", f->driver.file);
     if (!is_old)
         return true;
-    snprintf(row->found + strlen(row->found), sizeof row->found - strlen(row->found),
-             "; this build needs CUDA %d.%d", built / 1000, built % 1000 / 10);
+    checkup_more(row, "; this build needs CUDA %d.%d", built / 1000, built % 1000 / 10);
     row->is_fatal = !is_asked(f, "cpu") && !f->hides_gpus;
     checkup_explain(row, "no GPU can be used",
                     "a driver of %s or newer on the node, or a build with the toolkit of CUDA %d",

@@ -7,6 +7,9 @@
 /* Adds a row; valid until checkup_make() is called again. */
 struct check_row *checkup_add(struct checkup *c, enum check_status status, const char *what,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds to what was found. */
+void checkup_more(struct check_row *row, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Gives it what it means and the mend. */
 void checkup_explain(struct check_row *row, const char *means, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -23,12 +23,13 @@ struct doctor_facts {
     int nccl_version;      /* 22809; 0: not known */
     bool has_launch_order; /* see nccl_api.h's orders_launches */
 
-    int64_t shm_bytes;    /* of /dev/shm; -1: there is none */
-    int64_t locked_bytes; /* that may be locked in memory; -1: no limit */
-    bool has_infiniband;  /* or EFA */
-    int64_t open_files;   /* most that this process may have */
-    int cores;            /* that it may use */
-    int64_t memory_bytes; /* of the machine */
+    int64_t shm_bytes;     /* of /dev/shm; -1: there is none */
+    int64_t locked_bytes;  /* that may be locked in memory; -1: no limit */
+    bool has_infiniband;   /* or EFA */
+    int64_t open_files;    /* most that this process may have */
+    int cores;             /* that it may use */
+    int64_t memory_bytes;  /* that it can have; INT64_MAX: nobody tells */
+    const char *memory_by; /* who limits it: "the machine" */
 
     struct error no_topology; /* the environment names no job that could run; ERR_NONE: it does */
     int world_size;

@@ -6,6 +6,7 @@
 #include "base/cores.h"
 #include "base/environment.h"
 #include "base/mem.h"
+#include "base/memory_left.h"
 #include "base/open_files.h"
 #include "kernels/device.h"
 
@@ -73,7 +74,7 @@ static void examine_limits(struct doctor_facts *f)
     open_files_raise(); /* as training does */
     f->open_files = open_files_limit();
     f->cores = cores_available();
-    f->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    f->memory_bytes = memory_left(&f->memory_by);
 }
 
 /* This end of the route to the host; no packet is sent. */

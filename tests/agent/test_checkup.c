@@ -41,6 +41,7 @@ static struct doctor_facts healthy(void)
         .open_files = 1 << 20,
         .cores = 96,
         .memory_bytes = INT64_C(1) << 40,
+        .memory_by = "the machine",
         .world_size = 4,
         .master = "job-master-0",
         .address = "10.0.0.7",
@@ -220,6 +221,10 @@ static void small_shm(struct doctor_facts *f)
 {
     f->shm_bytes = 64 << 20;
 }
+static void no_limit(struct doctor_facts *f)
+{
+    f->memory_bytes = INT64_MAX;
+}
 static void no_shm(struct doctor_facts *f)
 {
     f->shm_bytes = -1;
@@ -279,7 +284,9 @@ static const struct {
     {"all is there", nothing, "NCCL", CHECK_OK, true, "2.28.9"},
     {"all is there", nothing, "NCCL's rules", CHECK_OK, true, "2.14.0 or newer is needed"},
     {"all is there", nothing, "NVML", CHECK_OK, true, "580.95.05"},
-    {"all is there", nothing, "CPU", CHECK_OK, true, "96 cores, 1024.0 GiB"},
+    {"all is there", nothing, "CPU", CHECK_OK, true,
+     "96 cores, 1024.0 GiB of memory left (the machine)"},
+    {"memory without a limit", no_limit, "CPU", CHECK_OK, true, "96 cores"},
     {"all is there", nothing, "shared memory", CHECK_OK, true, "/dev/shm has 8192 MiB"},
     {"all is there", nothing, "locked memory", CHECK_OK, true, "no limit"},
     {"all is there", nothing, "open files", CHECK_OK, true, "at most 1048576"},
