@@ -69,6 +69,22 @@ static void look_from_outside(const struct rendezvous_inspection *i)
             i->pid, text.length > 0 ? str_text(&text) : "  it is not there\n");
 }
 
+/* Whether one launcher has started that process and this one: nobody else's is killed, whatever has
+ * become of the number. */
+static bool is_sibling(int pid)
+{
+    char path[32], text[512];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[bytes] = '\0';
+    const char *after = strrchr(text, ')'); /* "PID (NAME) STATE PARENT ...": proc(5) */
+    return after && sscanf(after + 1, " %*c %d", &parent) == 1 && parent == getppid();
+}
+
 static void inspect(void *ctx, const struct rendezvous_inspection *i)
 {
     const struct rank_health *h = ctx;
@@ -77,7 +93,7 @@ static void inspect(void *ctx, const struct rendezvous_inspection *i)
         thread_stacks_print(i->rank);
     else
         look_from_outside(i);
-    if (!i->ends)
+    if (!i->ends || (!is_self && !is_sibling(i->pid)))
         return;
     log_error("rank %d is killed, so that all ranks start again (runtime.hang_action=restart): %s",
               i->rank, i->why);
