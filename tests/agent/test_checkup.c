@@ -53,9 +53,9 @@ static struct doctor_facts healthy(void)
                                   .memory_bytes = INT64_C(80) << 30,
                                   .has_ecc = true,
                                   .peers = i == 0 ? 2 : 1};
-        snprintf(gpu->pci, sizeof gpu->pci, "0000:a%d:00.0", i);
+        snprintf(gpu->pci, sizeof gpu->pci, "0000:a%c:00.0", "01"[i]);
         f.nvml.gpus[i] = (struct nvml_gpu){.model = "NVIDIA H100 80GB HBM3"};
-        snprintf(f.nvml.gpus[i].pci, sizeof f.nvml.gpus[i].pci, "0000:a%d:00.0", i);
+        snprintf(f.nvml.gpus[i].pci, sizeof f.nvml.gpus[i].pci, "0000:a%c:00.0", "01"[i]);
     }
     return f;
 }
