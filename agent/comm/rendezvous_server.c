@@ -26,6 +26,7 @@
 
 #define STRANGERS_MAX 64   /* connections beyond one per rank */
 #define OWN_FILES     32   /* open files that rank 0 needs besides: rings, data, checkpoints */
+#define NEWS_MS       100  /* between two messages about who is missing */
 #define PAUSE_MS      100  /* before the next accept(), when no file is left for a connection */
 #define SEND_MS       1000 /* a rank that accepts no message for so long is lost */
 
@@ -53,6 +54,7 @@ struct rendezvous_server {
     int members_max;
     int size; /* ranks */
     bool leaving, has_lost;
+    bool has_joiners;      /* ranks have joined since heartbeats were sent last */
     int64_t beat_ms;       /* when heartbeats were sent last */
     int64_t full_until_ms; /* accept() failed: it is tried again then */
 };
@@ -116,7 +118,15 @@ static void send_beats(struct rendezvous_server *s)
     if (!rendezvous_round_has_begun(s->round))
         rendezvous_round_describe(s->round, text);
     s->beat_ms = clock_monotonic_ms();
+    s->has_joiners = false;
     broadcast(s, WIRE_BEAT, text);
+}
+
+/* To all, as each of a thousand ranks joins, would be half a million messages. */
+static int64_t next_beats_ms(const struct rendezvous_server *s)
+{
+    bool is_soon = s->has_joiners && NEWS_MS < s->beat_every_ms;
+    return s->beat_ms + (is_soon ? NEWS_MS : s->beat_every_ms);
 }
 
 /* ---- health ---- */
@@ -167,10 +177,13 @@ static void join(struct rendezvous_server *s, struct member *m, const struct wir
         break;
     case RENDEZVOUS_JOINED:
         m->rank = in->number;
-        send_beats(s);
+        s->has_joiners = true;
+        rendezvous_round_describe(s->round, text);
+        send_message(s, m, WIRE_BEAT, 0, 0, text);
         break;
     case RENDEZVOUS_COMPLETE:
         m->rank = in->number;
+        s->has_joiners = false;
         broadcast(s, WIRE_WELCOME, "");
         break;
     }
@@ -374,19 +387,22 @@ static void serve(struct rendezvous_server *s, int64_t until_ms)
 
 static void beat(struct rendezvous_server *s)
 {
-    send_beats(s);
-    check_health(s);
+    int64_t now_ms = clock_monotonic_ms();
+    bool is_due = now_ms >= s->beat_ms + s->beat_every_ms;
+    if (now_ms >= next_beats_ms(s))
+        send_beats(s);
+    if (is_due)
+        check_health(s);
 }
 
 static void *server_main(void *arg)
 {
     struct rendezvous_server *s = arg;
     while (!s->leaving) {
-        int64_t wait_ms = expire_waits(s), beat_ms = s->beat_ms + s->beat_every_ms;
+        int64_t wait_ms = expire_waits(s), beat_ms = next_beats_ms(s);
         serve(s, wait_ms < beat_ms ? wait_ms : beat_ms);
         drop_silent(s);
-        if (clock_monotonic_ms() >= s->beat_ms + s->beat_every_ms)
-            beat(s);
+        beat(s);
     }
     /* Wait for the ranks to hang up first: see rendezvous_close(). */
     int64_t until_ms = clock_monotonic_ms() + FAREWELL_MS;
