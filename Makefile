@@ -373,11 +373,12 @@ $(addprefix bench-,$(BENCH_MODELS)): bench-%: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_models.sh $* $(WITH)
 
-#> make bench-recovery  seconds from kill -9 of a rank to the end of the next step (RANKS=8 KILLS=5)
+#> make bench-recovery  seconds from kill -9 of a rank to the end of the next step (RANKS=8 KILLS=5); 1,000 ranks meet
 .PHONY: bench-recovery
 bench-recovery: deps
-	@$(MAKE) --no-print-directory V=release programs
+	@$(MAKE) --no-print-directory V=release programs build/release/tests/bench/meeting_bench
 	@tests/bench/bench_recovery.py $(or $(RANKS),8) $(or $(KILLS),5)
+	@build/release/tests/bench/meeting_bench
 
 #> make simulate-hangs  what finds ranks that hang, on HOURS=100000 simulated ones: no false alarm, and each hang found
 HOURS := 100000
@@ -402,6 +403,8 @@ $(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(patsubst %,$(BU
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
 GPU_BENCHES := $(addprefix build/release/,$(BENCH_PROGRAMS))
 GPU_PROGRAMS := $(addprefix build/release/tests/,gpu/gpu $(shell tests/gpu/programs.sh))
+$(BUILD)/tests/bench/meeting_bench: $(BUILD)/tests/bench/meeting_bench.c.o $(call archives,agent)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
 .PHONY: check-gpu bench-gpu bundle
