@@ -134,6 +134,15 @@ int trainer_evaluate(struct trainer *t, struct error *err);
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
 
+/* trainer_compare.c, of what it goes on from. */
+/* Reports what makes the rest another run than the one that saved. The number of ranks may change,
+ * but the samples of a step with it. */
+void trainer_compare_saved(struct trainer *t, const struct checkpoint_state *saved);
+/* Errors: ERR_CONFIG naming what no run can go on with: other weights, or another optimizer's
+ * state. */
+int trainer_check_saved(struct trainer *t, const char *path, struct checkpoint *checkpoint,
+                        struct error *err);
+
 /* trainer_weights.c: initial values from where the configuration says, if it says
  * so. Collective. */
 int trainer_load_weights(struct trainer *t, struct error *err);

@@ -1,7 +1,6 @@
 /* Which checkpoint to go on from, and going on from it. */
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/agree.h"
-#include "agent/models/config_json.h"
 #include "agent/trainer/trainer_internal.h"
 
 #include <limits.h>
@@ -247,58 +246,6 @@ static int load_parts(struct trainer *t, const char *path, struct checkpoint *ch
     return result;
 }
 
-static void add_difference(struct lines *lines, const char *what, int64_t saved, int64_t now)
-{
-    if (saved != now)
-        lines_add(lines, "%s: it had %lld, this one has %lld", what, (long long)saved,
-                  (long long)now);
-}
-
-/* What makes the rest another run than the one that saved. The number of ranks may change, but the
- * samples of a step with it. */
-static void compare(struct trainer *t, const struct checkpoint_state *saved)
-{
-    struct lines lines;
-    lines_init(&lines, t->arena);
-    add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
-    add_difference(&lines, "samples per step and micro-batch",
-                   saved->batch_rows * saved->world_size,
-                   t->cursor.train->batch_rows * t->world->size);
-    add_difference(&lines, "training samples", saved->train_rows,
-                   t->cursor.train->samples >= 0 ? t->cursor.train->samples : 0);
-    if (lines.count > 0)
-        t->listener->differs(t->listener->ctx, lines_join(&lines));
-}
-
-/* The same for what no run can go on with: other weights, or another optimizer's state. */
-static int check_kind(struct trainer *t, const char *path, struct checkpoint *checkpoint,
-                      struct error *err)
-{
-    const struct checkpoint_state *saved = checkpoint_get_state(checkpoint);
-    const char *model, *optimizer = optim_kind(t->config->optimizer.name)->name;
-    struct lines lines;
-    lines_init(&lines, t->arena);
-    if (checkpoint_read_text(checkpoint, CHECKPOINT_MODEL_CONFIG, &model, err))
-        return -1;
-    if (model && t->checkpointer.of.model_config)
-        config_json_compare(model, t->checkpointer.of.model_config, &lines);
-    if (model && !t->checkpointer.of.model_config)
-        lines_add(&lines,
-                  "model.type mnist_cnn (saved: a language model, whose config.json is there)");
-    if (!model && t->checkpointer.of.model_config)
-        lines_add(
-            &lines,
-            "a language model (saved: mnist_cnn, as there is no config.json in the checkpoint)");
-    if (saved->optimizer[0] && strcmp(saved->optimizer, optimizer) != 0)
-        lines_add(&lines, "optimizer.name %s (saved: %s)", optimizer, saved->optimizer);
-    if (lines.count == 0)
-        return 0;
-    return error_set(err, ERR_CONFIG,
-                     "%s: saved from another model or optimizer: %s; give what was saved, or start "
-                     "anew in another checkpoint.dir",
-                     path, lines_join(&lines));
-}
-
 /* Steps that ranks had done before they were started again. */
 static int64_t steps_lost(const struct trainer *t, int64_t step)
 {
@@ -312,7 +259,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
     trainer_event(t, RUN_LOAD_BEGIN, path);
     int result = checkpoint_open(path, &checkpoint, err);
     if (result == 0)
-        result = check_kind(t, path, checkpoint, err);
+        result = trainer_check_saved(t, path, checkpoint, err);
     if (result == 0)
         result = load_parts(t, path, checkpoint, err);
     result = agree_all(t->world, t->compute, result, err);
@@ -322,7 +269,7 @@ static int load(struct trainer *t, const char *path, struct error *err)
         trainer_schedule_resume(t, state);
         trainer_event(t, RUN_LOAD_DONE, path);
         t->listener->resumed(t->listener->ctx, path, state->step, steps_lost(t, state->step));
-        compare(t, state);
+        trainer_compare_saved(t, state);
     }
     checkpoint_close(checkpoint);
     return result;
@@ -346,7 +293,7 @@ static int load_memory(struct trainer *t, const struct choice *choice, struct er
         path = arena_printf(t->arena, TRAINER_MEMORY ", for %d rank%s a buddy's", sent,
                             sent == 1 ? "" : "s");
     t->listener->resumed(t->listener->ctx, path, state.step, steps_lost(t, state.step));
-    compare(t, &state);
+    trainer_compare_saved(t, &state);
     return 0;
 }
 
