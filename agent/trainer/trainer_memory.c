@@ -137,6 +137,8 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
     if (!c->checkpoint.auto_resume && !c->checkpoint.resume[0])
         run.every_steps = MEMORY_SAVER_OFF;
     int result = find_bytes_to_come(t, &run.bytes_to_come, err);
+    if (c->checkpoint.dir[0]) /* a save to disk is a copy in host memory first */
+        run.bytes_to_come += host_state_bytes(t->shard, t->optim);
     if (agree_all(t->world, t->compute, result, err))
         return -1;
     return memory_saver_open(&t->memory_saver, &run, err) ||
