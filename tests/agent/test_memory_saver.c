@@ -112,7 +112,7 @@ static void interrupt(void *data[2], size_t i, int every)
                                 is_language ? "" : ".safetensors");
         flags[n] =
             arena_printf(arena,
-                         "%s --lr=0.001 %s --eval_strategy=no --save_model=%s "
+                         "--device=cpu %s --lr=0.001 %s --eval_strategy=no --save_model=%s "
                          "--memory_every_steps=%d",
                          is_language ? "--epochs=8"
                                      : arena_printf(arena, "--epochs=3 --batch_size=%d", 4 / size),
@@ -309,8 +309,9 @@ static void no_numbers_are_not_kept(void **state)
 {
     void **data = *state;
     auto_arena struct arena *arena = arena_open();
-    const char *flags = "--optim=sgd --lr=1e6 --weight_decay=1000 --warmup_steps=0 --epochs=7 "
-                        "--grad_clip=0 --memory_every_steps=1";
+    const char *flags =
+        "--device=cpu --optim=sgd --lr=1e6 --weight_decay=1000 --warmup_steps=0 --epochs=7 "
+        "--grad_clip=0 --memory_every_steps=1";
     int fds[RUNS_MAX_RANKS] = {0};
     open_memory(fds, 2);
     int steps[2];
@@ -388,9 +389,10 @@ static void automatic_saves_are_found_again(void **state)
     int fds[RUNS_MAX_RANKS] = {0};
     open_memory(fds, 2);
     start(runs_configure, arena, data[0], 2, fds,
-          &(struct attempt){.flags = "--eval_strategy=no --epochs=15", .stop_at = 60});
-    const struct run *run = start(runs_configure, arena, data[0], 2, fds,
-                                  &(struct attempt){.flags = "--eval_strategy=no --epochs=15"});
+          &(struct attempt){.flags = "--device=cpu --eval_strategy=no --epochs=15", .stop_at = 60});
+    const struct run *run =
+        start(runs_configure, arena, data[0], 2, fds,
+              &(struct attempt){.flags = "--device=cpu --eval_strategy=no --epochs=15"});
     assert_true(rank_memory_used(fds[0]) > 0);
     close_memory(fds, 2);
     /* How fast this machine is decides whether it was saved at all. */
