@@ -21,6 +21,15 @@ static bool are_wanted(const struct doctor_facts *f)
     return is_asked(f, "cuda") || (is_asked(f, "auto") && !f->hides_gpus && f->nvml.count > 0);
 }
 
+/* What a missing thing means to training. */
+static const char *without_gpus(const struct doctor_facts *f)
+{
+    if (is_asked(f, "cuda"))
+        return "no rank gets a GPU, so training does not start";
+    return are_wanted(f) ? "training would run on the CPU, and leave the GPUs alone"
+                         : "training runs on the CPU";
+}
+
 /* The first driver that serves a CUDA's major version (NVIDIA, "CUDA Toolkit Release Notes",
  * table of minimum drivers). */
 static const char *driver_of(int cuda)
@@ -45,7 +54,7 @@ static bool check_driver(const struct doctor_facts *f, struct checkup *c)
         row = checkup_add(c, CHECK_MISSING, "driver", "no NVIDIA driver answers (%s)",
                           checkup_reason(&f->driver, reason));
         row->is_fatal = is_asked(f, "cuda");
-        checkup_explain(row, "training runs on the CPU",
+        checkup_explain(row, without_gpus(f),
                         "for GPUs: install the driver (%s or newer%s); in a pod: nvidia.com/gpu "
                         "in its limits, and NVIDIA's container toolkit on the node",
                         driver_of(built ? built : 13000), built ? "" : " for CUDA 13");
@@ -57,7 +66,7 @@ static bool check_driver(const struct doctor_facts *f, struct checkup *c)
                           f->nvml.library.why.code ? ": " : "",
                           f->nvml.library.why.code ? f->nvml.library.why.msg : "");
         row->is_fatal = is_asked(f, "cuda");
-        checkup_explain(row, "training runs on the CPU",
+        checkup_explain(row, without_gpus(f),
                         "does nvidia-smi work on the node? are /dev/nvidia* in the container?");
         return false;
     }
@@ -86,7 +95,7 @@ static bool check_backend(const struct doctor_facts *f, struct checkup *c)
     }
     struct check_row *row = checkup_add(c, CHECK_MISSING, "GPU backend", "%s", f->no_backend.msg);
     row->is_fatal = are_wanted(f);
-    checkup_explain(row, "training runs on the CPU",
+    checkup_explain(row, without_gpus(f),
                     "for GPUs: make V=release where nvcc is, or take the image " AGENT_PROGRAM
                     ":" SHOAL_VERSION "-cuda13");
     return false;
@@ -144,6 +153,42 @@ static void check_gpu(const struct doctor_facts *f, int i, struct checkup *c)
     }
 }
 
+/* --device cuda:N of a GPU that is not there. */
+static void check_number(const struct doctor_facts *f, struct checkup *c)
+{
+    char what[24];
+    for (int i = 0; i < f->survey.gpus; i++)
+        if (is_taken(f, i))
+            return;
+    snprintf(what, sizeof what, "GPU %s", f->asked + strlen("cuda:"));
+    struct check_row *row =
+        checkup_add(c, CHECK_MISSING, what, "this process sees %d GPU%s, numbered from 0",
+                    f->survey.gpus, f->survey.gpus == 1 ? "" : "s");
+    row->is_fatal = true;
+    checkup_explain(row, without_gpus(f), "--device cuda:0 to cuda:%d, or cuda for all",
+                    f->survey.gpus - 1);
+}
+
+/* Ranks of this node that would share GPUs. */
+static void check_ranks(const struct doctor_facts *f, struct checkup *c)
+{
+    bool have_one = is_asked(f, "cuda:"); /* which may be shared */
+    int gpus = have_one ? 1 : f->survey.gpus;
+    bool may_share = have_one || f->share_gpus;
+    if (f->started_here <= gpus)
+        return;
+    struct check_row *row = checkup_add(c, may_share ? CHECK_WARNING : CHECK_MISSING,
+                                        "GPUs of ranks", "%d ranks on this node share %d GPU%s",
+                                        f->started_here, gpus, gpus == 1 ? "" : "s");
+    row->is_fatal = !may_share;
+    checkup_explain(row,
+                    may_share ? "NCCL joins no ranks of one GPU: collectives go through the host"
+                              : "ranks may not have one GPU, so training does not start",
+                    "start as many ranks as there are GPUs (nproc_per_node)%s",
+                    may_share ? ""
+                              : ", let them share (--share_gpus) or take the CPU (--device cpu)");
+}
+
 static void check_kinds(const struct doctor_facts *f, struct checkup *c)
 {
     const struct gpu_facts *first = &f->survey.gpu[0];
@@ -191,7 +236,7 @@ static void check_none(const struct doctor_facts *f, struct checkup *c)
         checkup_add(c, CHECK_MISSING, "GPUs", "%s (NVML counts %d%s)", f->survey.no_gpus.msg,
                     f->nvml.count, has_slices ? ", cut into MIG slices" : "");
     row->is_fatal = are_wanted(f);
-    checkup_explain(row, "training runs on the CPU",
+    checkup_explain(row, without_gpus(f),
                     has_slices ? "make slices (nvidia-smi mig -cgi ... -C) and ask for one "
                                  "(nvidia.com/mig-...), or turn MIG off"
                                : "nvidia.com/gpu in the pod's limits; CUDA_VISIBLE_DEVICES names "
@@ -213,6 +258,8 @@ bool checkup_gpus(const struct doctor_facts *f, struct checkup *c)
     }
     for (int i = 0; i < f->survey.gpus; i++)
         check_gpu(f, i, c);
+    check_number(f, c);
+    check_ranks(f, c);
     check_kinds(f, c);
     check_peers(f, c);
     return true;

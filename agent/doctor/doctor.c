@@ -1,5 +1,6 @@
 #include "agent/doctor/doctor.h"
 
+#include "agent/config/config_keys.h"
 #include "agent/doctor/checkup.h"
 #include "agent/doctor/examine.h"
 #include "agent/launch/device_choice.h"
@@ -16,7 +17,7 @@ enum { TEXT_MAX_BYTES = 128 * 1024 };
 
 struct wish {
     const char *device;
-    bool as_json, help;
+    bool share_gpus, as_json, help;
 };
 
 static void add_text(const struct checkup *c, const struct doctor_facts *f, struct str *out)
@@ -77,6 +78,8 @@ static int read_wish(int argc, char *const *argv, struct wish *ret, struct str *
         {"device", 0, OPTION_TEXT, &ret->device, "DEVICE",
          "auto (default), cuda, cuda:N or cpu: what training shall run on; also: AGENT_RUNTIME_DEVICE",
          0, 0, NULL},
+        {"share_gpus", 0, OPTION_FLAG, &ret->share_gpus, NULL,
+         "several ranks may have one GPU; also: AGENT_RUNTIME_SHARE_GPUS", 0, 0, NULL},
         {"json", 0, OPTION_FLAG, &ret->as_json, NULL, "print one JSON object", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &ret->help, NULL, "print this", 0, 0, NULL},
         {0},
@@ -84,6 +87,10 @@ static int read_wish(int argc, char *const *argv, struct wish *ret, struct str *
     const char *variable = environment_get(NULL, "AGENT_RUNTIME_DEVICE");
     *ret = (struct wish){.device = variable && variable[0] ? variable : "auto"};
     options_help(rows, help);
+    const char *share = environment_get(NULL, "AGENT_RUNTIME_SHARE_GPUS");
+    if (share && share[0] && !config_parse_bool(share, &ret->share_gpus))
+        return error_set(err, ERR_CONFIG, "AGENT_RUNTIME_SHARE_GPUS=%s: it is true or false",
+                         share);
     if (options_parse(rows, argc, argv, err) < 0)
         return -1;
     return device_choice_is_valid(ret->device)
@@ -98,7 +105,7 @@ static int examine_and_print(const struct wish *wish)
     static struct checkup checkup;
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
-    examine(wish->device, &facts);
+    examine(wish->device, wish->share_gpus, &facts);
     checkup_make(&facts, &checkup);
     if (wish->as_json)
         add_json(&checkup, &text);
@@ -118,7 +125,7 @@ static int run(int argc, char *const *argv)
         return exit_failed(AGENT_PROGRAM " doctor", &err);
     if (!wish.help)
         return examine_and_print(&wish);
-    printf("Usage: " AGENT_PROGRAM " doctor [--device DEVICE] [--json]\n"
+    printf("Usage: " AGENT_PROGRAM " doctor [--device DEVICE] [--share_gpus] [--json]\n"
            "\n"
            "Tells whether training could start here: driver, GPUs, NVIDIA's libraries with path\n"
            "and version, shared memory, limits, network. A line each: whether it will do, what\n"

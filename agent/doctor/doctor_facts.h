@@ -11,6 +11,7 @@
 
 struct doctor_facts {
     const char *asked; /* --device */
+    bool share_gpus;   /* --share_gpus */
 
     struct error no_backend; /* why there is no CUDA backend; ERR_NONE: there is one */
     struct gpu_survey survey;
@@ -33,6 +34,7 @@ struct doctor_facts {
 
     struct error no_topology; /* the environment names no job that could run; ERR_NONE: it does */
     int world_size;
+    int started_here;          /* ranks that a launcher starts beside each other here; a rank: 1 */
     char master[256];          /* rank 0's host */
     char interface[64];        /* that the rendezvous takes; "": the one with the route to rank 0 */
     char address[64];          /* this process's, there; "": not known */

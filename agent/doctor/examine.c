@@ -103,23 +103,27 @@ static void examine_rendezvous(struct doctor_facts *f)
         .nnodes = "",
         .node_rank = -1,
         .master_addr = "",
+        .max_restarts = -1,
         .count_gpus = strcmp(f->asked, "cpu") == 0 ? NULL : launch_count_gpus,
     };
     struct topology t;
-    f->world_size = 1;
+    f->world_size = f->started_here = 1;
     if (topology_read(environment_get, NULL, &wish, &t, &f->no_topology) < 0)
         return;
     f->world_size = t.world_size;
+    if (t.is_launcher) /* ranks of srun may see a GPU of their own each */
+        f->started_here = t.local_size;
     snprintf(f->master, sizeof f->master, "%s", t.host);
     if (rank_find_interface(&t, f->interface, f->address, &f->no_interface) == 0 &&
         t.world_size > 1 && !f->interface[0])
         find_route(t.host, f->address, sizeof f->address, &f->no_interface);
 }
 
-void examine(const char *asked, struct doctor_facts *ret)
+void examine(const char *asked, bool share_gpus, struct doctor_facts *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->asked = asked;
+    ret->share_gpus = share_gpus;
     examine_rendezvous(ret); /* first: it may start a process, which a driver's threads forbid */
     examine_limits(ret);
     if (strcmp(asked, "cpu") == 0)

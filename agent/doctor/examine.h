@@ -5,6 +5,6 @@
 
 #include "agent/doctor/doctor_facts.h"
 
-/* asked: --device, valid; it outlives *ret. */
-void examine(const char *asked, struct doctor_facts *ret);
+/* asked: --device, valid; it outlives *ret. share_gpus: --share_gpus. */
+void examine(const char *asked, bool share_gpus, struct doctor_facts *ret);
 #endif

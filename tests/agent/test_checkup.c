@@ -43,6 +43,7 @@ static struct doctor_facts healthy(void)
         .memory_bytes = INT64_C(1) << 40,
         .memory_by = "the machine",
         .world_size = 4,
+        .started_here = 2,
         .master = "job-master-0",
         .address = "10.0.0.7",
     };
@@ -142,6 +143,11 @@ static void no_driver_but_asked(struct doctor_facts *f)
     no_driver(f);
     f->asked = "cuda";
 }
+static void silent_driver_but_asked(struct doctor_facts *f)
+{
+    no_driver_but_asked(f);
+    f->driver = library("driver", "");
+}
 static void silent_driver(struct doctor_facts *f)
 {
     no_driver(f);
@@ -173,6 +179,11 @@ static void no_gpu(struct doctor_facts *f)
     f->survey.gpus = 0;
     error_set(&f->survey.no_gpus, ERR_UNSUPPORTED, "this process sees no GPU");
 }
+static void no_gpu_but_asked(struct doctor_facts *f)
+{
+    no_gpu(f);
+    f->asked = "cuda";
+}
 static void hidden_gpus(struct doctor_facts *f)
 {
     no_gpu(f);
@@ -200,6 +211,29 @@ static void old_gpu_unasked(struct doctor_facts *f)
 {
     old_gpu(f);
     f->asked = "cuda:0";
+}
+static void no_such_gpu(struct doctor_facts *f)
+{
+    f->asked = "cuda:7";
+    f->started_here = 1;
+}
+static void other_gpu(struct doctor_facts *f)
+{
+    no_such_gpu(f);
+    f->asked = "cuda:1";
+}
+static void more_ranks(struct doctor_facts *f)
+{
+    f->started_here = 4;
+}
+static void more_ranks_that_share(struct doctor_facts *f)
+{
+    more_ranks(f);
+    f->share_gpus = true;
+}
+static void ranks_of_one_gpu(struct doctor_facts *f)
+{
+    f->asked = "cuda:1";
 }
 static void lost_gpu(struct doctor_facts *f)
 {
@@ -232,7 +266,7 @@ static void no_shm(struct doctor_facts *f)
 static void small_shm_of_one(struct doctor_facts *f)
 {
     small_shm(f);
-    f->survey.gpus = 1;
+    f->survey.gpus = f->started_here = 1;
 }
 static void locked_little(struct doctor_facts *f)
 {
@@ -309,7 +343,10 @@ static const struct {
     {"no driver", no_driver, "driver", CHECK_MISSING, true, "libcuda.so.1 is not on this machine)"},
     {"no driver", no_driver, "driver", CHECK_MISSING, true, "580.65.06 or newer"},
     {"no driver", no_driver, "cuBLASLt", CHECK_OK, true, "13.1.0"},
-    {"no driver, but a GPU is asked for", no_driver_but_asked, "driver", CHECK_MISSING, false, ""},
+    {"no driver, but a GPU is asked for", no_driver_but_asked, "driver", CHECK_MISSING, false,
+     "training does not start"},
+    {"... that does not answer", silent_driver_but_asked, "driver", CHECK_BROKEN, false,
+     "training does not start"},
     {"a driver without devices", silent_driver, "driver", CHECK_BROKEN, true, "does not answer"},
     {"driver too old", old_driver, "driver", CHECK_TOO_OLD, false,
      "550.54.15, serves CUDA 12.4: /lib/libdriver.so; this build needs CUDA 13.0"},
@@ -317,14 +354,25 @@ static const struct {
      "a driver of 580.65.06 or newer"},
     {"driver too old, on the CPU", old_driver_on_the_cpu, "GPUs", CHECK_OK, true, "none are asked"},
     {"no backend beside GPUs", no_backend, "GPU backend", CHECK_MISSING, false, "-cuda13"},
+    {"no backend beside GPUs", no_backend, "GPU backend", CHECK_MISSING, false,
+     "would run on the CPU"},
     {"neither backend nor GPU", no_backend_nor_gpu, "GPU backend", CHECK_MISSING, true, "CPU"},
     {"no GPU is shown", no_gpu, "GPUs", CHECK_MISSING, false, "(NVML counts 2)"},
+    {"no GPU is shown", no_gpu_but_asked, "GPUs", CHECK_MISSING, false, "does not start"},
     {"GPUs are hidden", hidden_gpus, "GPUs", CHECK_MISSING, true, "runs on the CPU"},
     {"MIG without slices", no_slices, "GPUs", CHECK_MISSING, false, "cut into MIG slices"},
     {"a MIG slice", slice, "GPU 1", CHECK_WARNING, true, "--collectives host"},
     {"two kinds", other_kind, "kinds of GPU", CHECK_WARNING, true, "GPU 1 is NVIDIA L40S"},
     {"a GPU too old", old_gpu, "GPU 1", CHECK_TOO_OLD, false, "compute capability 7.5"},
     {"a GPU too old, for none", old_gpu_unasked, "GPU 1", CHECK_TOO_OLD, true, ""},
+    {"no such GPU", no_such_gpu, "GPU 7", CHECK_MISSING, false, "sees 2 GPUs, numbered from 0"},
+    {"no such GPU", no_such_gpu, "GPU 7", CHECK_MISSING, false, "--device cuda:0 to cuda:1"},
+    {"the other GPU", other_gpu, "GPU 1", CHECK_OK, true, ""},
+    {"more ranks than GPUs", more_ranks, "GPUs of ranks", CHECK_MISSING, false,
+     "4 ranks on this node share 2 GPUs"},
+    {"... that share them", more_ranks_that_share, "GPUs of ranks", CHECK_WARNING, true,
+     "collectives go through the host"},
+    {"two ranks of one GPU", ranks_of_one_gpu, "GPUs of ranks", CHECK_WARNING, true, "share 1 GPU"},
     {"a lost GPU", lost_gpu, "GPU 0", CHECK_BROKEN, false, "uncorrectable ECC"},
     {"memory that is worn", worn_gpu, "GPU 1", CHECK_BROKEN, true, "replace it"},
     {"ECC errors", ecc_errors, "GPU 1", CHECK_WARNING, true, "that ECC cannot correct"},

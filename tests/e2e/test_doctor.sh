@@ -17,7 +17,7 @@ row() {
 
 check "its help" fails 0 "Usage: shoal-agent doctor" shoal-agent doctor --help
 check "the agent's help names it" fails 0 "shoal-agent doctor" shoal-agent --help
-check "an unknown option" fails 2 "--device --json --help" shoal-agent doctor --gpus 2
+check "an unknown option" fails 2 "--device --share_gpus --json --help" shoal-agent doctor --gpus 2
 check "an unknown device" fails 2 "--device tpu: it is auto, cuda, cuda:N or cpu" shoal-agent doctor --device tpu
 
 # ---- no GPU: a program without a backend
@@ -44,6 +44,17 @@ check "... each library" row gpus=2 ok cuBLASLt "13.1.0"
 check "... with its path" row gpus=2 ok NCCL "2.28.9: $BUILD/emulation/libnccl.so.2"
 json() { doctor gpus=2 --json | jq -e '.can_train and .device == "cuda" and ([.checks[] | select(.what == "cuDNN")][0].status == "ok")'; }
 if command -v jq >/dev/null; then check "... as JSON" json; fi
+
+check "no such GPU" fails 2 "training cannot start: GPU 7 (missing)" doctor gpus=2 --device cuda:7
+seventh() { SHOAL_EMULATION=gpus=2 llama 1 seventh --device cuda:7; }
+check "... training refuses the same" fails 2 "this process may see 2 GPUs" seventh
+more() { (export PET_NNODES=1 PET_NPROC_PER_NODE=4 && doctor gpus=2 "$@"); }
+check "more ranks than GPUs" fails 2 "training cannot start: GPUs of ranks (missing)" more
+check "... that may share them" fails 0 "training can start" more --share_gpus
+check "... as the environment says, too" env AGENT_RUNTIME_SHARE_GPUS=true bash -c "$(declare -f fails doctor more); fails 0 'training can start' more"
+check "... on the CPU" fails 0 "training can start: on the CPU" more --device cpu
+check "... a rank that srun started may have a GPU of its own" env LOCAL_RANK=0 LOCAL_WORLD_SIZE=4 RANK=0 WORLD_SIZE=4 \
+    bash -c "$(declare -f fails doctor); fails 0 'training can start' doctor gpus=2"
 
 check "no cuBLASLt" row missing=libcublasLt missing cuBLASLt "pip install nvidia-cublas" 2
 trains() { SHOAL_EMULATION=$1 llama 1 "$2" --device auto; } # SETTINGS NAME
