@@ -135,9 +135,21 @@ static int run(int argc, char *const *argv)
     return EXIT_DONE;
 }
 
+/* "torchrun doctor", "python3 doctor": a script of that name. */
+static bool is_image_name(const char *program)
+{
+    static const char *const names[] = {AGENT_IMAGE_NAMES};
+    const char *own = str_after_last(program, '/');
+    for (size_t i = 0; i < array_length(names); i++)
+        if (strcmp(own, names[i]) == 0)
+            return true;
+    return false;
+}
+
 bool doctor_command(char *const *argv, int *ret_exit_code)
 {
-    if (!argv[0] || !argv[1] || (strcmp(argv[1], "doctor") && strcmp(argv[1], "--check")))
+    if (!argv[0] || !argv[1] || is_image_name(argv[0]) ||
+        (strcmp(argv[1], "doctor") && strcmp(argv[1], "--check")))
         return false;
     int argc = 0;
     while (argv[2 + argc])

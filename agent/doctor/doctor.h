@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 /* Runs argv if it is this command, and sets *ret_exit_code: 0, or 2 if training could not start.
- * False: it is none. */
+ * False: it is none; under another program's name,
+ * such as torchrun's, it never is. */
 bool doctor_command(char *const *argv, int *ret_exit_code);
 #endif

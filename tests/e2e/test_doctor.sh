@@ -20,6 +20,9 @@ check "the agent's help names it" fails 0 "shoal-agent doctor" shoal-agent --hel
 check "an unknown option" fails 2 "--device --share_gpus --json --help" shoal-agent doctor --gpus 2
 check "an unknown device" fails 2 "--device tpu: it is auto, cuda, cuda:N or cpu" shoal-agent doctor --device tpu
 
+mkdir "$work/bin" && cp "$BUILD/shoal-agent" "$work/bin/torchrun"
+check "torchrun takes it for a script" fails 2 "'doctor' is no script" "$work/bin/torchrun" doctor
+
 # ---- no GPU: a program without a backend
 without() { (unset SHOAL_CUDA_LIBRARY && cp "$BUILD/shoal-agent" "$work/agent" && "$work/agent" doctor "$@"); }
 check "without a GPU training runs on the CPU" fails 0 "training can start: on the CPU, which needs nothing of NVIDIA's" without
