@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A line "NAME VALUE" of such a file. */
 static bool find_number(const char *text, const char *name, int64_t *ret_value)
@@ -46,20 +47,52 @@ int64_t memory_left_of_group(const char *limit, const char *used, const char *st
 
 static void take_least(void *ctx, const char *directory)
 {
-    int64_t *least = ctx;
+    struct memory_bound *least = ctx;
+    struct stat st;
     auto_free char *v2 = cgroup_read(directory, "memory.max");
     auto_free char *limit = v2 ? NULL : cgroup_read(directory, "memory.limit_in_bytes");
     auto_free char *used = cgroup_read(directory, v2 ? "memory.current" : "memory.usage_in_bytes");
-    auto_free char *stat = cgroup_read(directory, "memory.stat");
-    int64_t left = memory_left_of_group(v2 ? v2 : limit, used, stat);
-    *least = left < *least ? left : *least;
+    auto_free char *stat_text = cgroup_read(directory, "memory.stat");
+    int64_t left = memory_left_of_group(v2 ? v2 : limit, used, stat_text);
+    if (left >= least->left)
+        return;
+    least->left = left;
+    /* A group has the same inode in each container that sees it. */
+    least->id = stat(directory, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* The same in all containers, and another after each boot; 0: not known. */
+static uint64_t machine_id(void)
+{
+    unsigned first, second, third;
+    auto_free char *text = cgroup_read("/proc/sys/kernel/random", "boot_id");
+    if (!text || sscanf(text, "%8x-%4x-%4x", &first, &second, &third) != 3)
+        return 0;
+    return (uint64_t)first << 32 | second << 16 | third;
+}
+
+const char *memory_bound_name(enum memory_bound_of of)
+{
+    return of == MEMORY_OF_MACHINE ? "the machine" : "the container's memory limit";
+}
+
+void memory_bounds(struct memory_bound ret_bounds[MEMORY_BOUNDS])
+{
+    auto_free char *meminfo = cgroup_read("/proc", "meminfo");
+    struct memory_bound *machine = &ret_bounds[MEMORY_OF_MACHINE],
+                        *group = &ret_bounds[MEMORY_OF_CONTAINER];
+    *machine = (struct memory_bound){machine_id(), memory_left_of_machine(meminfo)};
+    *group = (struct memory_bound){0, INT64_MAX};
+    cgroup_walk("memory", take_least, group);
+    group->id = group->id && machine->id ? machine->id + group->id : 0;
 }
 
 int64_t memory_left(const char **ret_by)
 {
-    auto_free char *meminfo = cgroup_read("/proc", "meminfo");
-    int64_t machine = memory_left_of_machine(meminfo), groups = INT64_MAX;
-    cgroup_walk("memory", take_least, &groups);
-    *ret_by = groups < machine ? "the container's memory limit" : "the machine";
-    return groups < machine ? groups : machine;
+    struct memory_bound bounds[MEMORY_BOUNDS];
+    memory_bounds(bounds);
+    bool by_group = bounds[MEMORY_OF_CONTAINER].left < bounds[MEMORY_OF_MACHINE].left;
+    enum memory_bound_of least = by_group ? MEMORY_OF_CONTAINER : MEMORY_OF_MACHINE;
+    *ret_by = memory_bound_name(least);
+    return bounds[least].left;
 }

@@ -118,6 +118,7 @@ agent/trainer/step_totals.[ch]:base/(error|mem).h|kernels/device.h|agent/(comm/c
 agent/trainer/data_cursor.[ch]:base/error.h|agent/(batches/batch_source|config/config|plan/trainer_settings|trainer/data_cursor).h
 agent/trainer/memory_interval.[ch]:agent/trainer/memory_interval.h
 agent/trainer/memory_buddies.[ch]:base/mem.h|agent/trainer/memory_(buddies|recovery).h
+agent/trainer/memory_room.[ch]:base/(error|memory_left).h|agent/trainer/memory_room.h
 agent/trainer/memory_recovery.[ch]:base/mem.h|agent/(checkpoint/memory_snapshot|comm/agree|trainer/memory_recovery).h
 agent/trainer/host_state.[ch]:base/mem.h|agent/(checkpoint/checkpoint|shard/optim|shard/shard|trainer/host_state).h
 agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topology|nn/module|plan/.*|shard/shard|telemetry/.*|trainer/trainer).h|agent/report/.*

@@ -2,8 +2,8 @@
 
 #include "agent/checkpoint/nonfinite.h"
 #include "agent/launch/rank_memory.h"
+#include "agent/trainer/memory_room.h"
 #include "base/contract.h"
-#include "base/memory_left.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,31 +59,6 @@ static int64_t payload_bytes(const struct checkpointer *c)
     return (int64_t)sizeof(struct payload) + host_state_bytes(c->of.shard, c->of.optim);
 }
 
-static double gigabytes(int64_t bytes)
-{
-    return (double)bytes / 1e9;
-}
-
-/* Whether this rank can save to memory. Errors: ERR_NOT_FOUND without any, ERR_MEMORY. */
-static int check_memory(const struct memory_saver *s, struct error *err)
-{
-    const char *by;
-    if (s->of.fd <= 0)
-        return error_set(err, ERR_NOT_FOUND,
-                         "no launcher starts it again (runtime.max_restarts), which would keep its "
-                         "memory");
-    int64_t left = memory_left(&by), ranks = s->of.local_size;
-    int64_t needed = ranks * (s->bytes - rank_memory_used(s->of.fd));
-    int64_t others = ranks * s->of.bytes_to_come;
-    if (needed <= 0 || needed <= left - others)
-        return 0;
-    return error_set(err, ERR_MEMORY,
-                     "memory checkpoints of %lld rank%s need %.2f GB, beside %.2f GB for training, "
-                     "but %s has %.2f GB left",
-                     (long long)ranks, ranks == 1 ? "" : "s", gigabytes(needed), gigabytes(others),
-                     by, gigabytes(left));
-}
-
 static void notify(const struct memory_saver *s, struct error *why, const char *what)
 {
     const struct trainer_listener *listener = s->of.checkpointer->of.listener;
@@ -91,22 +66,49 @@ static void notify(const struct memory_saver *s, struct error *why, const char *
     listener->notice(listener->ctx, why->msg);
 }
 
-/* Whether all ranks can: one that cannot is enough, as a run goes on from what all have. */
-static int check_memory_of_all(struct memory_saver *s, struct error *err)
+/* Those of one launcher share, where nobody tells who does. */
+static void claim_memory(const struct memory_saver *s, int rank, struct memory_claim *ret)
 {
-    s->bytes = memory_buddies_bytes(&s->buddies, payload_bytes(s->of.checkpointer));
-    return agree_all(s->of.checkpointer->of.world, s->of.stream, check_memory(s, err), err);
+    s->of.memory_left(ret->bounds);
+    for (int of = 0; of < MEMORY_BOUNDS; of++)
+        if (ret->bounds[of].id == 0)
+            ret->bounds[of].id = 1 + (uint64_t)(rank / s->of.local_size);
+    ret->snapshots = s->bytes - rank_memory_used(s->of.fd);
+    ret->training = s->of.bytes_to_come;
+}
+
+/* Whether all ranks can save to memory: one that cannot is enough, as a run goes on from what all
+ * have. Errors: ERR_NOT_FOUND where there is none, ERR_MEMORY. */
+static int check_memory(struct memory_saver *s, struct error *err)
+{
+    const struct checkpointer *c = s->of.checkpointer;
+    struct comm *world = c->of.world;
+    struct memory_claim mine = {0};
+    auto_free struct memory_claim *all = xcalloc((size_t)world->size, sizeof *all);
+    int result = 0;
+    s->bytes = memory_buddies_bytes(&s->buddies, payload_bytes(c));
+    if (s->of.fd <= 0)
+        result = error_set(err, ERR_NOT_FOUND,
+                           "no launcher starts it again (runtime.max_restarts), which would keep "
+                           "its memory");
+    if (agree_all(world, s->of.stream, result, err))
+        return -1;
+    claim_memory(s, world->rank, &mine);
+    if (agree_gather(world, s->of.stream, &mine, all, sizeof mine, err))
+        return -1;
+    return agree_all(world, s->of.stream, memory_room_check(all, world->size, world->rank, err),
+                     err);
 }
 
 /* *ret_on: whether they save. */
 static int agree_on_memory(struct memory_saver *s, bool *ret_on, struct error *err)
 {
     bool is_asked = s->of.every_steps != MEMORY_SAVER_AUTO;
-    int result = check_memory_of_all(s, err);
+    int result = check_memory(s, err);
     if (result && err->code == ERR_MEMORY && s->buddies.group.count > 1) {
         notify(s, err, "no rank keeps another's snapshots (checkpoint.memory_buddies)");
         memory_buddies_part(&s->buddies);
-        result = check_memory_of_all(s, err);
+        result = check_memory(s, err);
     }
     *ret_on = result == 0;
     if (result == 0)

@@ -7,6 +7,7 @@
 #include "agent/trainer/checkpointer.h"
 #include "agent/trainer/memory_buddies.h"
 #include "agent/trainer/memory_interval.h"
+#include "base/memory_left.h"
 
 enum { MEMORY_SAVER_OFF = 0, MEMORY_SAVER_AUTO = -1 }; /* checkpoint.memory_every_steps */
 
@@ -17,10 +18,11 @@ struct memory_saver_run {
     struct comm *host;       /* moves host memory between all ranks */
     int fd;                  /* the memory (rank_memory.h); 0: there is none */
     int64_t (*now_us)(void); /* a clock that never goes back */
-    int local_size;          /* ranks that share the machine's memory with this one */
-    int64_t bytes_to_come;   /* of host memory that this rank will take beside */
-    int64_t every_steps;     /* or MEMORY_SAVER_OFF or _AUTO */
-    bool has_buddies;        /* ranks of other pods keep this one's snapshots, too */
+    void (*memory_left)(struct memory_bound ret_bounds[MEMORY_BOUNDS]); /* base/memory_left.h */
+    int local_size;        /* ranks of this one's launcher */
+    int64_t bytes_to_come; /* of host memory that this rank will take beside */
+    int64_t every_steps;   /* or MEMORY_SAVER_OFF or _AUTO */
+    bool has_buddies;      /* ranks of other pods keep this one's snapshots, too */
 };
 
 struct memory_saver {

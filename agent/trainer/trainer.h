@@ -12,6 +12,7 @@
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
 #include "base/error.h"
+#include "base/memory_left.h"
 #include "kernels/device.h"
 
 #include <stdbool.h>
@@ -99,8 +100,10 @@ struct rank_env {
     int local_rank;                       /* on this node: which of its GPUs */
     int local_size;                       /* ranks on this node: HYBRID's default group */
     int threads;                          /* CPU threads per op */
-    int memory_fd;            /* memory that outlives this rank (rank_memory.h); 0: none */
-    int64_t (*now_us)(void);  /* measures what checkpoints in memory cost; NULL without memory_fd */
+    int memory_fd;           /* memory that outlives this rank (rank_memory.h); 0: none */
+    int64_t (*now_us)(void); /* measures what checkpoints in memory cost; NULL without memory_fd */
+    /* What host memory this rank and those beside it can still have; likewise. */
+    void (*memory_left)(struct memory_bound ret_bounds[MEMORY_BOUNDS]);
     bool restarted;           /* this rank is known to have been started before (auto_resume) */
     const char *run;          /* the run's id, the same after a restart; "" or NULL: not known */
     const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */

@@ -128,6 +128,7 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
         .stream = t->compute,
         .fd = t->env.memory_fd,
         .now_us = t->env.now_us,
+        .memory_left = t->env.memory_left,
         .local_size = t->env.local_size,
         .host = t->env.world,
         .every_steps = c->checkpoint.memory_every_steps,
@@ -137,7 +138,8 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
     if (!c->checkpoint.auto_resume && !c->checkpoint.resume[0])
         run.every_steps = MEMORY_SAVER_OFF;
     int result = find_bytes_to_come(t, &run.bytes_to_come, err);
-    if (c->checkpoint.dir[0]) /* a save to disk is a copy in host memory first */
+    /* A save to disk is a copy in host memory first, and so is what is read from there. */
+    if (c->checkpoint.dir[0] || c->checkpoint.resume[0] || c->model.init_weights[0])
         run.bytes_to_come += host_state_bytes(t->shard, t->optim);
     if (agree_all(t->world, t->compute, result, err))
         return -1;

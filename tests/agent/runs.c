@@ -117,9 +117,26 @@ static long memory_calls(void)
     return calls;
 }
 
+/* Each rank has its thread. */
+static _Thread_local struct {
+    const struct memory_bound *memory_left;
+    int64_t step_us, now_us;
+} told;
+
+static int64_t told_now_us(void)
+{
+    return ++told.now_us;
+}
+
+static void told_memory_left(struct memory_bound ret_bounds[MEMORY_BOUNDS])
+{
+    memcpy(ret_bounds, told.memory_left, MEMORY_BOUNDS * sizeof ret_bounds[0]);
+}
+
 static void on_step(void *ctx, const struct run_numbers *step)
 {
     struct seen *seen = ctx;
+    told.now_us += told.step_us;
     assert_in_range(step->step, 1, RUNS_MAX_STEPS);
     seen->loss[step->step - 1] = step->loss;
     seen->fresh_blocks[step->step - 1] = step->memory.fresh_blocks;
@@ -259,9 +276,15 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .stop_requested = stop_requested,
     };
     int local = run->local_sizes[rank];
+    const struct memory_bound *left = run->memory_left[rank];
+    bool is_told = left[MEMORY_OF_MACHINE].left > 0;
+    told.memory_left = left;
+    told.step_us = run->step_us;
+    told.now_us = 0;
     const struct rank_env env = {.world = world,
                                  .memory_fd = run->memory_fds[rank],
-                                 .now_us = clock_monotonic_us,
+                                 .now_us = run->step_us ? told_now_us : clock_monotonic_us,
+                                 .memory_left = is_told ? told_memory_left : memory_bounds,
                                  .local_size = local ? local : run->size,
                                  .threads = 1,
                                  .restarted = run->restarted,

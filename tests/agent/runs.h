@@ -47,6 +47,9 @@ struct run {
     int size;
     int local_sizes[RUNS_MAX_RANKS]; /* ranks of each rank's node; 0: all */
     int memory_fds[RUNS_MAX_RANKS];  /* that outlives each rank; 0: none */
+    /* What each rank is told that is left; all 0: what really is. */
+    struct memory_bound memory_left[RUNS_MAX_RANKS][MEMORY_BOUNDS];
+    int64_t step_us; /* that a step takes, and all else 1 us; 0: what it really takes */
     bool restarted;
     const char *name; /* the run's id; NULL: none is known */
     struct comm_local *group;

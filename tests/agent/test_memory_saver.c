@@ -30,6 +30,7 @@ struct attempt {
     int local_size;   /* of each pod; 0: there is one */
     int stop_at;      /* 0: to the end */
     bool may_skip;
+    int64_t step_us; /* of a clock that is not real; 0: it is */
 };
 
 typedef void configure_function(struct config *config, struct arena *arena, const char *data,
@@ -45,6 +46,7 @@ static struct run *start(configure_function *configure, struct arena *arena, con
     run->config = &config->value;
     run->size = size;
     run->name = a->name ? a->name : "uid-1";
+    run->step_us = a->step_us;
     memcpy(run->memory_fds, fds, sizeof run->memory_fds);
     for (int rank = 0; rank < size; rank++) {
         run->local_sizes[rank] = a->local_size;
@@ -339,18 +341,18 @@ static void without_memory_nothing_is_saved(void **state)
     static const struct {
         const char *flags;
         bool has_memory;
-        int local_size;     /* a million ranks share the machine: its memory is short */
+        bool is_short;
         const char *notice; /* or error */
         bool fails;
     } rows[] = {
-        {"", false, 0, "", false},
-        {"--memory_every_steps=0", true, 1 << 26, "", false},
-        {"--memory_every_steps=2", false, 0,
+        {"", false, false, "", false},
+        {"--memory_every_steps=0", true, true, "", false},
+        {"--memory_every_steps=2", false, false,
          "there will be no checkpoints in memory (checkpoint.memory_every_steps): rank 0: no "
          "launcher starts it again (runtime.max_restarts)",
          false},
-        {"", true, 1 << 26, "there will be no checkpoints in memory", false},
-        {"--memory_every_steps=2", true, 1 << 26,
+        {"", true, true, "there will be no checkpoints in memory", false},
+        {"--memory_every_steps=2", true, true,
          "checkpoint.memory_every_steps (0 saves none): rank 0: memory checkpoints of", true},
     };
     void **data = *state;
@@ -360,9 +362,10 @@ static void without_memory_nothing_is_saved(void **state)
         runs_configure(
             config, arena, data[0], 2,
             arena_printf(arena, "--device=cpu --eval_strategy=no --max_steps=2 %s", rows[i].flags));
-        struct run run = {.config = &config->value,
-                          .size = 2,
-                          .local_sizes = {rows[i].local_size, rows[i].local_size}};
+        struct run run = {.config = &config->value, .size = 2};
+        if (rows[i].is_short)
+            run.memory_left[0][MEMORY_OF_MACHINE] = run.memory_left[1][MEMORY_OF_MACHINE] =
+                (struct memory_bound){1, 1000};
         if (rows[i].has_memory)
             open_memory(run.memory_fds, 2);
         runs_start(&run);
@@ -380,25 +383,99 @@ static void without_memory_nothing_is_saved(void **state)
     }
 }
 
+/* Whether two ranks save to memory with so much left of their machine or machines. */
+static bool saves(struct arena *arena, const char *data, const char *flags, int local_size,
+                  const uint64_t machines[2], int64_t left)
+{
+    struct config *config = arena_new(arena, struct config);
+    struct run *run = arena_new(arena, struct run);
+    runs_configure(config, arena, data, 2,
+                   arena_printf(arena, "--device=cpu --eval_strategy=no --max_steps=1 %s", flags));
+    *run =
+        (struct run){.config = &config->value, .size = 2, .local_sizes = {local_size, local_size}};
+    for (int rank = 0; rank < 2; rank++) {
+        run->memory_left[rank][MEMORY_OF_MACHINE] = (struct memory_bound){machines[rank], left};
+        run->memory_left[rank][MEMORY_OF_CONTAINER] = (struct memory_bound){0, INT64_MAX};
+    }
+    open_memory(run->memory_fds, 2);
+    runs_start(run);
+    bool is_on = rank_memory_used(run->memory_fds[0]) > 0;
+    close_memory(run->memory_fds, 2);
+    return is_on;
+}
+
+/* Ranks of several launchers share a machine as those of one do; what is copied to go to disk, or
+ * comes from there, counts. */
+static void room_is_for_all_that_share_it(void **state)
+{
+    static const struct {
+        const char *name;
+        int local_size;
+        uint64_t machines[2];
+        int parts, of; /* of what one launcher's two ranks need */
+    } rows[] = {
+        {"one launcher", 2, {1, 1}, 1, 1},
+        {"two launchers of one machine", 1, {1, 1}, 1, 1},
+        {"two machines", 1, {1, 2}, 1, 2},
+        {"a launcher whose machine has no name", 2, {0, 0}, 1, 1},
+        {"two of them", 1, {0, 0}, 1, 2},
+    };
+    void **data = *state;
+    auto_arena struct arena *arena = arena_open();
+    enum { NEAR = 1 << 16 };
+    const char *dir = data[0];
+    /* The least that is enough, of one launcher. */
+    int64_t short_of = 0, enough = 1 << 30;
+    assert_true(saves(arena, dir, "", 2, rows[0].machines, enough));
+    while (enough - short_of > NEAR) {
+        int64_t middle = short_of + (enough - short_of) / 2;
+        *(saves(arena, dir, "", 2, rows[0].machines, middle) ? &enough : &short_of) = middle;
+    }
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int64_t it = enough * rows[i].parts / rows[i].of;
+        if (!saves(arena, dir, "", rows[i].local_size, rows[i].machines, it + NEAR) ||
+            saves(arena, dir, "", rows[i].local_size, rows[i].machines, it - NEAR))
+            fail_msg("%s: not %lld bytes", rows[i].name, (long long)it);
+    }
+    static const char *const disks[] = {"--checkpoint_dir", "--resume_from_checkpoint",
+                                        "--init_weights"};
+    for (size_t i = 0; i < array_length(disks); i++) {
+        const char *flags = arena_printf(arena, "%s=%s/none-%zu", disks[i], dir, i);
+        if (saves(arena, dir, flags, 2, rows[0].machines, enough + NEAR) ||
+            !saves(arena, dir, flags, 2, rows[0].machines, 2 * enough))
+            fail_msg("%s is not counted", disks[i]);
+    }
+}
+
 /* So often that it costs next to nothing: the first look is after two steps, and later saves happen
  * at the same steps on all ranks. */
 static void automatic_saves_are_found_again(void **state)
 {
+    static const struct {
+        int64_t step_us;
+        int resumed_step;
+    } rows[] = {
+        {1000 * 1000, 40}, /* each snapshot takes 1 us: after each step */
+        {10, 0},           /* the first one would take longer than all steps */
+    };
     void **data = *state;
     auto_arena struct arena *arena = arena_open();
-    int fds[RUNS_MAX_RANKS] = {0};
-    open_memory(fds, 2);
-    start(runs_configure, arena, data[0], 2, fds,
-          &(struct attempt){.flags = "--device=cpu --eval_strategy=no --epochs=15", .stop_at = 60});
-    const struct run *run =
-        start(runs_configure, arena, data[0], 2, fds,
-              &(struct attempt){.flags = "--device=cpu --eval_strategy=no --epochs=15"});
-    assert_true(rank_memory_used(fds[0]) > 0);
-    close_memory(fds, 2);
-    /* How fast this machine is decides whether it was saved at all. */
-    assert_int_equal(run->seen[0].last_step, 60);
-    if (run->seen[0].resumed_step > 0)
-        assert_true(run->seen[0].from_memory);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct attempt attempt = {.flags = "--device=cpu --eval_strategy=no --epochs=15",
+                                  .stop_at = 40,
+                                  .step_us = rows[i].step_us};
+        int fds[RUNS_MAX_RANKS] = {0};
+        open_memory(fds, 2);
+        start(runs_configure, arena, data[0], 2, fds, &attempt);
+        attempt.stop_at = 0;
+        const struct run *run = start(runs_configure, arena, data[0], 2, fds, &attempt);
+        assert_true(rank_memory_used(fds[0]) > 0);
+        close_memory(fds, 2);
+        assert_int_equal(run->seen[0].last_step, 60);
+        assert_int_equal(run->seen[0].resumed_step, rows[i].resumed_step);
+        assert_int_equal(run->seen[0].from_memory, rows[i].resumed_step > 0);
+        assert_int_equal(run->seen[0].steps_lost, 0);
+    }
 }
 
 int main(void)
@@ -410,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_new_pod_goes_on_from_its_buddies),
         cmocka_unit_test(no_numbers_are_not_kept),
         cmocka_unit_test(without_memory_nothing_is_saved),
+        cmocka_unit_test(room_is_for_all_that_share_it),
         cmocka_unit_test(automatic_saves_are_found_again),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -52,12 +52,28 @@ static void this_process_has_some(void **state)
     assert_non_null(by);
 }
 
+/* Whoever asks gets the same names, by which ranks see that they share it. */
+static void bounds_have_names(void **state)
+{
+    (void)state;
+    struct memory_bound bounds[MEMORY_BOUNDS], again[MEMORY_BOUNDS];
+    memory_bounds(bounds);
+    memory_bounds(again);
+    assert_true(bounds[MEMORY_OF_MACHINE].id != 0);
+    for (int i = 0; i < MEMORY_BOUNDS; i++)
+        assert_true(bounds[i].id == again[i].id);
+    const struct memory_bound *limit = &bounds[MEMORY_OF_CONTAINER];
+    assert_int_equal(limit->id != 0, limit->left != INT64_MAX);
+    assert_true(limit->id != bounds[MEMORY_OF_MACHINE].id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_machine_tells_what_is_available),
         cmocka_unit_test(a_limit_leaves_what_is_not_used),
         cmocka_unit_test(this_process_has_some),
+        cmocka_unit_test(bounds_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
