@@ -28,6 +28,7 @@ enum error_code {
     ERR_LIMIT,     /* larger than a stated cap */
     ERR_TIMEOUT,   /* a deadline passed */
     ERR_PEER,      /* another rank is gone or the collective was aborted; a restart may help */
+    ERR_DEVICE,    /* this rank's GPU is lost or faulty; a restart may help */
     ERR_SHAPE,     /* tensors that do not fit together */
     ERR_MEMORY,    /* device memory is exhausted */
     ERR_UNSUPPORTED, /* understood, but not built */

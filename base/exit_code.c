@@ -19,6 +19,7 @@ int exit_code_of(enum error_code code)
     case ERR_LIMIT:
         return EXIT_CONFIG;
     case ERR_PEER:
+    case ERR_DEVICE:
     case ERR_TIMEOUT:
         return EXIT_RETRYABLE;
     case ERR_CANCELLED:

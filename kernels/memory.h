@@ -20,8 +20,8 @@ struct memory_source {
     /* Waits until no queued work can touch freed blocks. Called before a block goes back to the
      * source while the device is at work. */
     void (*wait_idle)(void *ctx);
-    /* Called when alloc() gave nothing: 0 if the device works, else ERR_PEER or its fault. NULL: it
-     * always works. */
+    /* Called when alloc() gave nothing: 0 if the device works, else its fault. NULL: it always
+     * works. */
     int (*check)(void *ctx, struct error *err);
 };
 

@@ -40,6 +40,7 @@ const char *support_error_name(enum error_code code)
         [ERR_PEER] = "peer",           [ERR_SHAPE] = "shape",
         [ERR_MEMORY] = "memory",       [ERR_UNSUPPORTED] = "unsupported",
         [ERR_CANCELLED] = "cancelled", [ERR_DIVERGED] = "diverged",
+        [ERR_DEVICE] = "device",
     };
     if ((unsigned)code >= sizeof names / sizeof names[0])
         return "unknown";

@@ -65,6 +65,9 @@ int nccl_api_fail(const struct nccl_api *api, nccl_comm nccl, int result, const 
 {
     const char *more = api->last_error(nccl);
     bool is_ours = result == NCCL_INVALID_ARGUMENT || result == NCCL_INVALID_USAGE;
-    return error_set(err, is_ours ? ERR_CONFIG : ERR_PEER, "%s: NCCL: %s%s%.200s", what,
-                     api->error_text(result), more && more[0] ? ": " : "", more ? more : "");
+    enum error_code code = is_ours                               ? ERR_CONFIG
+                           : result == NCCL_UNHANDLED_CUDA_ERROR ? ERR_DEVICE
+                                                                 : ERR_PEER;
+    return error_set(err, code, "%s: NCCL: %s%s%.200s", what, api->error_text(result),
+                     more && more[0] ? ": " : "", more ? more : "");
 }

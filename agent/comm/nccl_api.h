@@ -27,6 +27,7 @@ enum {
 
 enum nccl_result {
     NCCL_SUCCESS = 0,
+    NCCL_UNHANDLED_CUDA_ERROR = 1,
     NCCL_INVALID_ARGUMENT = 4,
     NCCL_INVALID_USAGE = 5,
     NCCL_IN_PROGRESS = 7,
@@ -86,7 +87,8 @@ struct nccl_api {
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
 /* Describes the failed call with NCCL's own text in *err; returns -1. what: its purpose. comm: may
- * be NULL. ERR_CONFIG for an invalid argument or usage, else ERR_PEER. */
+ * be NULL. ERR_CONFIG for an invalid argument or usage, ERR_DEVICE where a CUDA call of NCCL's
+ * failed, else ERR_PEER. */
 int nccl_api_fail(const struct nccl_api *api, nccl_comm comm, int result, const char *what,
                   struct error *err);
 

@@ -12,11 +12,13 @@ int rank_exit_code(const struct rank_exit *rank)
                                        : WEXITSTATUS(rank->status);
 }
 
-/* A rank that exits by itself has logged why. A rank that a signal killed could not. */
+/* A rank that exits by itself has logged why. A rank that a signal killed could not. A GPU's fault
+ * is the rank's own, although its exit code is that of a lost peer. */
 enum exit_severity rank_exit_severity(const struct rank_exit *rank)
 {
     int code = rank_exit_code(rank);
-    if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !rank->is_stuck) ||
+    bool is_own = rank->is_stuck || rank->words.code == ERR_DEVICE;
+    if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !is_own) ||
         (code == 128 + SIGKILL && rank->is_too_slow))
         return CONSEQUENCE;
     return WIFSIGNALED(rank->status) && !rank->is_stuck ? UNREPORTED : REPORTED;

@@ -163,8 +163,10 @@ static int finish(struct checkpointer *c, bool last, struct error *err)
     error_wrap(err, "checkpoint at step %lld", (long long)c->state.step);
     c->saved_step = -1;
     /* A full disk may have room for the next save, so one failure is only reported. A lost rank
-     * does not come back, and NaN does not become a number again: steps from there on are waste. */
-    bool is_final = err->code == ERR_PEER || err->code == ERR_TIMEOUT || err->code == ERR_DIVERGED;
+     * or GPU does not come back, and NaN does not become a number again: steps from there on are
+     * waste. */
+    bool is_final = err->code == ERR_PEER || err->code == ERR_DEVICE || err->code == ERR_TIMEOUT ||
+                    err->code == ERR_DIVERGED;
     if (last || is_final || ++c->failed_saves == FAILED_SAVES_MAX)
         return -1;
     c->of.listener->save_failed(c->of.listener->ctx, c->state.step, err->msg);

@@ -30,7 +30,7 @@ void cuda_use(const struct cuda_device *device)
 
 int cuda_error(struct error *err, cudaError_t status, const char *what)
 {
-    enum error_code code = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_PEER;
+    enum error_code code = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE;
     return error_set(err, code, "GPU: %s: %s", what, cudaGetErrorString(status));
 }
 

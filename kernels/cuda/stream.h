@@ -35,7 +35,7 @@ struct cuda_device {
 /* Makes the device current for this thread's CUDA calls. */
 void cuda_use(const struct cuda_device *device);
 
-/* Sets *err from a failed CUDA call and returns -1. A lost or faulty GPU is ERR_PEER: a restart,
+/* Sets *err from a failed CUDA call and returns -1. A lost or faulty GPU is ERR_DEVICE: a restart,
  * perhaps on another GPU, may help. what: the call. */
 int cuda_error(struct error *err, cudaError_t status, const char *what);
 

@@ -237,7 +237,7 @@ static void ranks_of_one_gpu(struct doctor_facts *f)
 }
 static void lost_gpu(struct doctor_facts *f)
 {
-    error_set(&f->refused[0], ERR_PEER, "GPU: open it: uncorrectable ECC error encountered");
+    error_set(&f->refused[0], ERR_DEVICE, "GPU: open it: uncorrectable ECC error encountered");
 }
 static void worn_gpu(struct doctor_facts *f)
 {

@@ -15,7 +15,7 @@ static void trying_again_is_asked_for_only_where_it_helps(void **state)
         {ERR_NOT_FOUND, EXIT_CONFIG}, {ERR_PEER, EXIT_RETRYABLE},
         {ERR_MEMORY, EXIT_FAILED},    {ERR_TIMEOUT, EXIT_RETRYABLE},
         {ERR_NO_SPACE, EXIT_FAILED},  {ERR_CANCELLED, EXIT_TERMINATED},
-        {ERR_DIVERGED, EXIT_FAILED},
+        {ERR_DIVERGED, EXIT_FAILED},  {ERR_DEVICE, EXIT_RETRYABLE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (exit_code_of(rows[i].code) != rows[i].exit_code)

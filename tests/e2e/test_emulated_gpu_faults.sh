@@ -89,6 +89,14 @@ resumed() {
 }
 check "an ECC error is told to all" broken ecc 214 "uncorrectable ECC error"
 check "... and the checkpoint goes on to the same bits" resumed ecc
+in_place() { # without snapshots, so that both rounds meet the fault
+    SHOAL_RESTART_COUNT=0 PET_MAX_RESTARTS=1 pods in_place "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=300:214 --device cuda \
+        --memory_every_steps 0 &&
+        [ "$(grep -c "rank 1 (.* failed at .*: exit code 138: GPU: .*: uncorrectable ECC error" "$work/in_place.1")" = 2 ]
+}
+check "... and names its rank also where that starts again" in_place
+check "... which the other launcher does not" says in_place "a peer was lost (rank 1 failed (GPU: " "all local ranks start again, 1 of 1"
+check "... nor does its own take it for a lost peer" lacks "$work/in_place.1" "a peer was lost"
 check "a GPU that is lost is told to all" broken lost 999 "unknown error"
 check "... and the checkpoint goes on to the same bits" resumed lost
 check "a GPU that fails in the first step is one that failed, whatever met it" pods early "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=20:719 --device cuda
