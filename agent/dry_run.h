@@ -8,10 +8,11 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Adds the resolved configuration as YAML, the units, the memory of a rank by its plan, the time of
- * a step where the model of time knows the GPU, and what the run would read; what it would miss is
- * logged. world_size, local_size: ranks in all and of this node. Errors: a model that cannot be
- * built, a group that does not divide the ranks, a tokenizer that does not fit the model. */
+/* Adds the resolved configuration as YAML, the units, the memory of a rank by its plan, and what
+ * the run would read. Where the model of time knows the GPU, adds the time of a step, too. What the
+ * run would miss is logged. world_size, local_size: ranks in all and of this node. Errors: a model
+ * that cannot be built, a group that does not divide the ranks, a tokenizer that does not fit the
+ * model. */
 int dry_run(const struct config *config, int world_size, int local_size, struct str *out,
             struct error *err);
 #endif

@@ -49,8 +49,8 @@ typedef void op_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, 
                      int64_t count);
 /* y[i] = mean + stddev * z, z the standard normal number at (key, first + i). Numbers come in
  * groups of 32 of random_uniform's: number n of a group, n < 16, is u, and number n + 16 is v.
- * Normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times the cosine and the sine of 2 pi v (Box
- * and Muller 1958). */
+ * Normal numbers n and n + 16 are sqrt(-2 log(1 - u)) times cos(2 pi v) and sin(2 pi v) (Box and
+ * Muller 1958). */
 typedef void op_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                        float mean, float stddev);
 /* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_

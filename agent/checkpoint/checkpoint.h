@@ -135,9 +135,9 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
 
 /* Fills the data of each range from whichever files have its elements, widened exactly or rounded
  * to nearest where it was saved in another dtype; each file that is read is first verified against
- * its checksum. Errors: ERR_INPUT names the file that is damaged, the element that is NaN or
- * infinite unless those are allowed, or the elements that are in no file; ERR_SHAPE a tensor that
- * has another shape. The data is then undefined. */
+ * its checksum. Errors: ERR_INPUT names the file that is damaged, or the elements that are in no
+ * file. It names the element that is NaN or infinite unless those are allowed. ERR_SHAPE names a
+ * tensor that has another shape. The data is then undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
                     const struct tensor_ranges *ranges, bool allow_nonfinite, struct error *err);
 #endif

@@ -2,7 +2,7 @@
  * written the other stays whole, so a kill at any byte leaves a snapshot or, before the first,
  * none. Each is checked as a whole before it is used.
  *
- *   head           a page: which slots follow, and how far the rank has come
+ *   head           a page: which slots follow, and how far the rank has come;
  *   slot 0, slot 1 a page of header (whose it is, of which step, checksums, the mark "complete",
  *                  which is written last), then the payload
  *

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Rank 0 asks a rank what it does, and, if that may be unable to answer, another rank of its pod
- * to look at it from outside. */
+/* Rank 0 asks a rank what it does. If that may be unable to answer, another rank of its pod is to
+ * look at it from outside. */
 struct rendezvous_inspection {
     int rank;
     int witness; /* that other rank; -1: none is asked */

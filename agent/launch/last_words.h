@@ -1,5 +1,5 @@
-/* The error that a rank ends with, told to its launcher over a pipe, so that the launcher can name
- * the cause of a round's end. */
+/* The error that a rank ends with, told to its launcher over a pipe. The launcher names the cause
+ * of a round's end by it. */
 #ifndef SHOAL_AGENT_LAUNCH_LAST_WORDS_H
 #define SHOAL_AGENT_LAUNCH_LAST_WORDS_H
 

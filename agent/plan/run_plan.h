@@ -7,8 +7,8 @@
  * the two largest of U and U' elements, and other units, the largest of E. v, g: bytes of a value
  * and of a gradient.
  *
- *   FULL_SHARD     gathered v (K + max(U + U', E + U)), whole gradients g (K + max(U + U', E))
- *   SHARD_GRAD_OP  gathered v P, whole gradients g (K + U + U' + E)
+ *   FULL_SHARD     gathered v (K + max(U + U', E + U)), whole gradients g (K + max(U + U', E));
+ *   SHARD_GRAD_OP  gathered v P, whole gradients g (K + U + U' + E);
  *   NO_SHARD       neither: used and reduced in place
  *
  * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the

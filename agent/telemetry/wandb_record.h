@@ -1,7 +1,7 @@
 /* The bytes of the file that `wandb sync` uploads: protobuf messages (Record of wandb's
  * wandb_internal.proto), framed as LevelDB frames its log, but with zlib's CRC-32:
  *
- *   ":W&B" | u16 0xBEE1 | u8 0                               the head of the file
+ *   ":W&B" | u16 0xBEE1 | u8 0                               the head of the file;
  *   u32 crc of type and data | u16 length | u8 type | data   a frame, all little-endian
  *
  * A frame lies within a block of 32768 bytes of the file; a record that does not is split (types

@@ -1,5 +1,5 @@
 /* Which snapshots in memory a run can go on from: those of the newest step that is there for every
- * rank, in its own memory or in that of a rank of another pod that keeps it, its buddy. */
+ * rank. It is there in the rank's own memory, or in its buddy's: a rank of another pod. */
 #ifndef SHOAL_AGENT_TRAINER_MEMORY_RECOVERY_H
 #define SHOAL_AGENT_TRAINER_MEMORY_RECOVERY_H
 

@@ -1,6 +1,6 @@
 /* The fields of struct history and of struct replica_history, a row each. Copying, comparing and
- * printing a history follow from the rows, and so do manifest_status, which writes it,
- * decode_status, which reads it, and manifest_lost_history, which says what of it an older
+ * printing a history follow from the rows. So do manifest_status, which writes it, and
+ * decode_status, which reads it. So does manifest_lost_history, which says what of it an older
  * CustomResourceDefinition dropped. Whoever adds a field adds its row here and its property to the
  * CustomResourceDefinition. */
 #ifndef SHOAL_OPERATOR_JOB_HISTORY_FIELDS_H
