@@ -303,7 +303,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
 static bool should_restart(const struct round *round)
 {
     return round->exit_code != 0 && round->exit_code != EXIT_CONFIG && !round->is_stopped &&
-           round->attempt < round->options->max_restarts && !rank_exit_met_nobody(&round->cause);
+           round->attempt < round->options->max_restarts && !rank_exit_would_repeat(&round->cause);
 }
 
 /* The host, which in a pod has the pod's name; and what the pod's variables say beyond that. */

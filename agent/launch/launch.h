@@ -33,7 +33,8 @@ int launch_count_gpus(void);
  *
  * Failures: when a rank fails, the launcher ends the others and starts a new round. In it,
  * SHOAL_RESTART_COUNT is one higher and SHOAL_RUN_ID the same (the topology's, or one made here).
- * After SIGTERM or SIGINT, and after EXIT_CONFIG, which a restart cannot mend, no round follows.
+ * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
+ * rank_exit_would_repeat() (root_cause.h) names.
  * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE.
  *
  * *ret_exit_code: 0 if all ranks ended with 0, else the root cause's in the last round (128 + n for

@@ -24,9 +24,10 @@ enum exit_severity rank_exit_severity(const struct rank_exit *rank)
     return WIFSIGNALED(rank->status) && !rank->is_stuck ? UNREPORTED : REPORTED;
 }
 
-bool rank_exit_met_nobody(const struct rank_exit *rank)
+bool rank_exit_would_repeat(const struct rank_exit *rank)
 {
-    return rank->words.code == ERR_TIMEOUT && !rank->words.has_met;
+    return rank->words.code == ERR_DIVERGED ||
+           (rank->words.code == ERR_TIMEOUT && !rank->words.has_met);
 }
 
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

@@ -28,8 +28,9 @@ enum exit_severity {
 /* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck. */
 int rank_exit_code(const struct rank_exit *rank);
 enum exit_severity rank_exit_severity(const struct rank_exit *rank);
-/* Whether it waited in vain for the other ranks to join: another round would wait as long. */
-bool rank_exit_met_nobody(const struct rank_exit *rank);
+/* Whether another round would end the same: it waited in vain for the other ranks to join, or what
+ * it computes is no number any more. */
+bool rank_exit_would_repeat(const struct rank_exit *rank);
 
 /* Adds "rank 2 (local rank 0, pid 7) on PLACE failed at WHEN: exit code 1: why". */
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

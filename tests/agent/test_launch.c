@@ -79,16 +79,20 @@ static int remember(int rank, const char *file)
 /* All ranks say why they end; only the first ends by itself. */
 static int follow_peer(const char *how, const char *file, int rank)
 {
-    bool has_met = strcmp(how, "peer missing") != 0;
+    bool has_met = strcmp(how, "peer missing") != 0, diverged = strcmp(how, "peer diverged") == 0;
     struct error err;
     leave_word(file, ".");
     wait_for_words(file, RANKS * (1 + atoi(getenv("TORCHELASTIC_RESTART_COUNT"))));
-    error_set(&err, has_met ? ERR_PEER : ERR_TIMEOUT, "rank 1 is lost (connection closed)");
+    error_set(&err,
+              diverged  ? ERR_DIVERGED
+              : has_met ? ERR_PEER
+                        : ERR_TIMEOUT,
+              "rank 1 is lost (connection closed)");
     last_words_send(&err, has_met);
     error_set(&err, ERR_IO, "not the cause");
     last_words_send(&err, true);
     if (rank == 6)
-        return EXIT_RETRYABLE;
+        return diverged ? EXIT_FAILED : EXIT_RETRYABLE;
     pause_until_signal();
     return EXIT_TERMINATED;
 }
@@ -286,6 +290,7 @@ static void test_all_start_again_as_often_as_they_may(void **state)
                 {"wrong", 5, 2, 1},
                 {"lost for good", 5, 2, RANKS}, /* a round in which each leaves a word */
                 {"peer missing", 5, EXIT_RETRYABLE, RANKS}, /* nobody came: nor would they again */
+                {"peer diverged", 5, EXIT_FAILED, RANKS},   /* as it would again */
                 {"peer lost", 1, EXIT_RETRYABLE, 2 * RANKS}};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct place place = place_open();

@@ -73,7 +73,7 @@ static void exits_are_weighed_and_described(void **state)
     }
 }
 
-static void only_who_never_met_the_others_met_nobody(void **state)
+static void what_would_end_the_same_is_not_tried_again(void **state)
 {
     (void)state;
     static const struct {
@@ -83,11 +83,13 @@ static void only_who_never_met_the_others_met_nobody(void **state)
         {{ERR_TIMEOUT, false, "1 of 2 ranks are here"}, true},
         {{ERR_TIMEOUT, true, "all_gather 4 took more than 1800 s"}, false},
         {{ERR_PEER, false, "rank 0 is lost"}, false},
+        {{ERR_DIVERGED, true, "step 7: the gradient's norm is no number"}, true},
+        {{ERR_IO, true, "read x: it is gone"}, false},
         {{ERR_NONE, false, ""}, false},
     };
     for (size_t i = 0; i < array_length(rows); i++)
-        assert_int_equal(rank_exit_met_nobody(&(struct rank_exit){.status = EXIT_RETRYABLE * EXITED,
-                                                                  .words = rows[i].words}),
+        assert_int_equal(rank_exit_would_repeat(&(struct rank_exit){
+                             .status = EXIT_RETRYABLE * EXITED, .words = rows[i].words}),
                          rows[i].expected);
 }
 
@@ -95,7 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exits_are_weighed_and_described),
-        cmocka_unit_test(only_who_never_met_the_others_met_nobody),
+        cmocka_unit_test(what_would_end_the_same_is_not_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

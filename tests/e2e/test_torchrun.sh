@@ -42,6 +42,12 @@ check "a script nobody knows" fails 2 "it knows train.py FSDP_mnist.py DDP_mnist
 check "a model that is not there" fails 2 "google-t5/t5-small" torchrun t5-fsdp.py
 check "no data: reported with rank, process and code" fails 2 "exit code 2" \
     torchrun --standalone --max_restarts=3 FSDP_mnist.py --data.root=/nonexistent
+diverge() {
+    torchrun --standalone --nproc_per_node=2 --max_restarts=3 FSDP_mnist.py "${mnist[@]}" --optim=sgd --lr=1e6 --epochs=4 --nan_policy=abort \
+        --prometheus_port=0 >"$work/diverged" 2>&1 || { local code=$?; cat "$work/diverged"; return "$code"; }
+}
+check "NaN: reported likewise" fails 1 "the gradient's norm is no number" diverge
+check "... and not tried again" lacks "$work/diverged" "start again"
 
 port=$(free_port 21000)
 # Two nodes of two ranks on this machine. A rank of the second is killed: all four start again, and go on.
