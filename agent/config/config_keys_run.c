@@ -197,7 +197,7 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "runtime", "hang_action", runtime.hang_action, "restart",
         CHOICES({"restart", HANG_RESTART}, {"report", HANG_REPORT}, {"none", HANG_IGNORE}), NULL,
-        "a rank that makes no progress while the others wait for it: report: the log names it, and it writes its call stacks; restart: where ranks are started again (max_restarts), it is also killed 10 s later; none: nobody looks for one"),
+        "a rank that makes no progress while the others wait for it: report: the log names it, and it writes its call stacks; restart: where ranks are started again (max_restarts), it is also killed if it hangs on for 1 to 5 min, by its phase; none: nobody looks for one"),
     KEY_CHOICE("runtime", "debug", runtime.debug, "off",
                CHOICES({"off=info", DEBUG_OFF}, {"detail", DEBUG_DETAIL}), NULL,
                "detail: log each collective between GPUs as it is queued",

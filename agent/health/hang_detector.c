@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,22 +12,35 @@ enum {
     LATE_BEATS = 2,      /* a report may be so old, and some more be lost around a pause */
     AWAY_BEATS = 3,      /* a longer gap between two ticks: this process was paused */
     NODE_AWAY_BEATS = 3, /* a pod that is not heard for longer is away */
-    PAUSE_BEATS = 15     /* of a pause so much may have been a rank's own */
+    PAUSE_BEATS = 15,    /* of a pause so much may have been a rank's own */
+    /* Of a silent rank the rendezvous says after 15 s that it is lost. */
+    SILENT_PATIENCE_MS = 4 * 1000
 };
 
-/* What a phase allows. */
+/* What a phase allows, in seconds. A name that comes too early costs a line, an end that comes too
+ * early costs the work since the last checkpoint: the patience is for what heals by itself. */
 static const struct allowance {
-    int64_t first_ms; /* before it was passed for the first time */
-    int64_t least_ms; /* after that */
-    int times;        /* the longest time without progress that was seen in it */
+    int first;    /* before this rank has passed it for the first time */
+    int least;    /* after that */
+    int times;    /* the longest time without progress that was seen in it */
+    int patience; /* from the rank's name to its end */
 } allowances[RANK_PHASES] = {
-    [RANK_START] = {.first_ms = 1200 * 1000, .least_ms = 1200 * 1000, .times = 1},
-    [RANK_FIRST_STEP] = {.first_ms = 600 * 1000, .least_ms = 600 * 1000, .times = 1},
-    [RANK_STEP] = {.first_ms = 0, .least_ms = 0, .times = 1},
-    [RANK_DATA] = {.first_ms = 600 * 1000, .least_ms = 30 * 1000, .times = 3},
-    [RANK_EVALUATION] = {.first_ms = 600 * 1000, .least_ms = 30 * 1000, .times = 3},
-    [RANK_SAVE] = {.first_ms = 600 * 1000, .least_ms = 60 * 1000, .times = 3},
-    [RANK_END] = {.first_ms = INT64_MAX / 2, .least_ms = INT64_MAX / 2, .times = 1},
+    /* Both have had many minutes by then. */
+    [RANK_START] = {.first = 1200, .least = 1200, .times = 1, .patience = 60},
+    [RANK_FIRST_STEP] = {.first = 600, .least = 600, .times = 1, .patience = 60},
+    /* It writes its lines to stdout and to CSV files, whose disk may be a server that fails over:
+     * NFS takes 60 to 90 s for that. */
+    [RANK_STEP] = {.first = 0, .least = 0, .times = 1, .patience = 120},
+    /* All of these wait for storage as long as they run, and an evaluation reads its data. Storage
+     * that is overloaded, or fails over more than once, is back within minutes. */
+    [RANK_DATA] = {.first = 600, .least = 30, .times = 3, .patience = 300},
+    [RANK_EVALUATION] = {.first = 600, .least = 30, .times = 3, .patience = 300},
+    [RANK_SAVE] = {.first = 600, .least = 60, .times = 3, .patience = 300},
+    [RANK_TRACE] = {.first = 600, .least = 60, .times = 3, .patience = 300},
+    /* No storage, but as many bytes, whose memory may have to be found first. */
+    [RANK_SNAPSHOT] = {.first = 600, .least = 60, .times = 3, .patience = 300},
+    /* The model is written, with nobody waiting: never. */
+    [RANK_END] = {.first = INT_MAX, .least = INT_MAX, .times = 1, .patience = INT_MAX},
 };
 
 struct rank {
@@ -47,13 +61,13 @@ struct hang_detector {
     int64_t ticked_ms;
     int64_t watched_ms;              /* time that counts, so far */
     int64_t longest_ms[RANK_PHASES]; /* without progress, and it went on */
-    unsigned passed;                 /* by any rank */
     int64_t front_step;              /* of the rank that is furthest */
     int64_t front_ms;                /* when it came there, in watched time */
     double step_ms[STEPS_KEPT];      /* the last ones'; a ring */
     int64_t steps_seen;
     double median_ms; /* of them */
     int hung;         /* -1: none */
+    bool is_silent;   /* so it was named */
 };
 
 struct hang_detector *hang_detector_open(int ranks, int64_t beat_ms)
@@ -95,11 +109,12 @@ static double median_of(const struct hang_detector *d)
     return sorted[count / 2];
 }
 
-int64_t hang_detector_bound_ms(const struct hang_detector *d, enum rank_phase phase)
+int64_t hang_detector_bound_ms(const struct hang_detector *d, int rank, enum rank_phase phase)
 {
     const struct allowance *a = &allowances[phase];
-    bool is_first = !(d->passed & 1u << phase);
-    int64_t allowed_ms = is_first ? a->first_ms : a->least_ms;
+    /* Another's first time says little of this rank's: it may have done less. */
+    bool is_first = !(d->rank[rank].report.passed & 1u << phase);
+    int64_t allowed_ms = (is_first ? a->first : a->least) * INT64_C(1000);
     if (d->longest_ms[phase] * a->times > allowed_ms)
         allowed_ms = d->longest_ms[phase] * a->times;
     int64_t beyond_ms = (int64_t)(3 * d->median_ms);
@@ -151,7 +166,6 @@ void hang_detector_hear(struct hang_detector *d, int rank, const struct rank_rep
     }
     r->is_known = r->is_heard = true;
     r->report = *report;
-    d->passed |= report->passed;
 }
 
 void hang_detector_drop(struct hang_detector *d, int rank)
@@ -193,15 +207,38 @@ static void count(struct hang_detector *d, struct rank *r, int64_t passed_ms)
 /* ---- who hangs ---- */
 
 /* Time without progress beyond what the rank is allowed; <= 0: it may still come. */
-static int64_t excess_ms(const struct hang_detector *d, const struct rank *r, bool *ret_is_silent)
+static int64_t excess_ms(const struct hang_detector *d, int rank, bool *ret_is_silent)
 {
+    const struct rank *r = &d->rank[rank];
     int64_t silent_ms = r->silent_ms - HANG_SILENT_BEATS * d->beat_ms;
     *ret_is_silent = silent_ms > 0;
     if (*ret_is_silent)
         return silent_ms;
     if (rank_report_is_in_collective(&r->report) || r->silent_ms > 0)
         return 0;
-    return r->still_ms - hang_detector_bound_ms(d, r->report.phase);
+    return r->still_ms - hang_detector_bound_ms(d, rank, r->report.phase);
+}
+
+/* Whether another waits in a collective, or is ahead of this one. Else all do the same, and it
+ * takes long on all of them. */
+static bool is_missed(const struct hang_detector *d, int rank)
+{
+    const struct rank_report *r = &d->rank[rank].report;
+    for (int i = 0; i < d->ranks; i++) {
+        const struct rank_report *other = &d->rank[i].report;
+        if (i != rank && d->rank[i].is_known &&
+            (rank_report_is_in_collective(other) || other->entered > r->entered ||
+             other->step > r->step))
+            return true;
+    }
+    return false;
+}
+
+static bool hangs_for(const struct hang_detector *d, int rank, int64_t ms, int64_t silent_ms)
+{
+    bool is_silent;
+    int64_t beyond_ms = excess_ms(d, rank, &is_silent);
+    return is_silent ? beyond_ms > silent_ms : beyond_ms > ms && is_missed(d, rank);
 }
 
 /* Of several the one that is furthest behind in the sequence of collectives. */
@@ -215,11 +252,9 @@ static bool is_worse(const struct rank *a, const struct rank *b)
 static int find_hung(const struct hang_detector *d)
 {
     int worst = -1;
-    bool is_silent;
     for (int i = 0; i < d->ranks; i++) {
         const struct rank *r = &d->rank[i];
-        if (r->is_known && excess_ms(d, r, &is_silent) > 0 &&
-            (worst < 0 || is_worse(r, &d->rank[worst])))
+        if (r->is_known && hangs_for(d, i, 0, 0) && (worst < 0 || is_worse(r, &d->rank[worst])))
             worst = i;
     }
     return worst;
@@ -229,10 +264,10 @@ static void describe(const struct hang_detector *d, int rank, struct hang_verdic
 {
     const struct rank *r = &d->rank[rank];
     *ret = (struct hang_verdict){.rank = rank, .waiting_first = -1};
-    excess_ms(d, r, &ret->is_silent);
+    excess_ms(d, rank, &ret->is_silent);
     ret->still_ms = ret->is_silent ? r->silent_ms : r->still_ms;
     ret->bound_ms = ret->is_silent ? HANG_SILENT_BEATS * d->beat_ms
-                                   : hang_detector_bound_ms(d, r->report.phase);
+                                   : hang_detector_bound_ms(d, rank, r->report.phase);
     for (int i = 0; i < d->ranks; i++) {
         if (i == rank || !rank_report_is_in_collective(&d->rank[i].report))
             continue;
@@ -248,7 +283,9 @@ enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
     int64_t gap_ms = d->has_ticked ? now_ms - d->ticked_ms : 0;
     bool was_away = gap_ms < 0 || gap_ms > AWAY_BEATS * d->beat_ms;
     int64_t passed_ms = was_away ? 0 : gap_ms < d->beat_ms ? gap_ms : d->beat_ms;
-    bool goes_on = d->hung >= 0 && d->rank[d->hung].has_changed;
+    /* One that was silent and is heard again was only stopped: what it does counts anew. */
+    const struct rank *hung = d->hung >= 0 ? &d->rank[d->hung] : NULL;
+    bool goes_on = hung && (hung->has_changed || (d->is_silent && hung->is_heard));
     d->has_ticked = true;
     d->ticked_ms = now_ms;
     d->watched_ms += passed_ms;
@@ -267,7 +304,16 @@ enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
     if (d->hung >= 0 || (d->hung = find_hung(d)) < 0)
         return HANG_NONE;
     describe(d, d->hung, ret_verdict);
+    d->is_silent = ret_verdict->is_silent;
     return HANG_FOUND;
+}
+
+bool hang_detector_must_end(const struct hang_detector *d)
+{
+    if (d->hung < 0)
+        return false;
+    int64_t patience = allowances[d->rank[d->hung].report.phase].patience;
+    return hangs_for(d, d->hung, patience * 1000, SILENT_PATIENCE_MS);
 }
 
 /* ---- what others show ---- */

@@ -3,7 +3,8 @@
  * Progress is any change of a rank's report. A rank makes none for longer than its bound: what its
  * phase allows, and max(2 s, 3 x the median step) beyond that. A phase allows as much as was seen
  * in it before (docs/troubleshooting.md has the table). A rank that waits in a collective is never
- * the one that hangs: it waits for the one that did not come. A rank that is silent while another
+ * the one that hangs: it waits for the one that did not come. Nor does a rank hang for which nobody
+ * waits: all do the same, and it takes long. A rank that is silent while another
  * of its pod is heard is stopped. If a whole pod is silent, its machine or the network is away;
  * that is no hang, and the rendezvous loses such ranks after a while.
  *
@@ -49,6 +50,9 @@ int hang_detector_hung(const struct hang_detector *detector); /* the rank; -1: n
 int64_t hang_detector_still_ms(const struct hang_detector *detector, int rank);
 /* NULL: the rank has not been heard yet. */
 const struct rank_report *hang_detector_report(const struct hang_detector *detector, int rank);
-/* How long a rank in this phase may be without progress. */
-int64_t hang_detector_bound_ms(const struct hang_detector *detector, enum rank_phase phase);
+/* How long the rank may be without progress in this phase. */
+int64_t hang_detector_bound_ms(const struct hang_detector *detector, int rank,
+                               enum rank_phase phase);
+/* Whether the rank that hangs has done so for as long beyond its bound that it hardly goes on. */
+bool hang_detector_must_end(const struct hang_detector *detector);
 #endif

@@ -18,10 +18,6 @@
 enum {
     LINE_BYTES = 4096,
     STACKS_BYTES = 64 * 1024,
-    /* From the name to the kill: a disk or a driver that was only slow has its rank go on. Of a
-     * silent rank the rendezvous says after 15 s that it is lost. */
-    PATIENCE_MS = 10 * 1000,
-    SILENT_PATIENCE_MS = 4 * 1000,
 };
 
 struct rank_health {
@@ -35,7 +31,6 @@ struct rank_health {
     const struct rank_report **reports; /* [ranks] */
     struct str json;
     struct rendezvous_inspection hang; /* of the rank that hangs; rank -1: none, or it is ended */
-    int64_t ends_at_ms;                /* without progress for so long */
     pthread_mutex_t show_mutex;        /* guards the two below */
     void (*show)(void *ctx, const struct rank_health_view *view);
     void *show_ctx;
@@ -197,7 +192,6 @@ static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
         .pid = hang_detector_report(h->detector, v->rank)->pid,
     };
     snprintf(h->hang.why, sizeof h->hang.why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
-    h->ends_at_ms = v->bound_ms + (v->is_silent ? SILENT_PATIENCE_MS : PATIENCE_MS);
 }
 
 static void tell_end(const struct rank_health *h, const struct hang_verdict *v)
@@ -257,7 +251,7 @@ static bool must_end(const struct rank_health *h)
 {
     int rank = hang_detector_hung(h->detector);
     return h->setting.hang_action == HANG_RESTART && rank >= 0 && rank == h->hang.rank &&
-           hang_detector_still_ms(h->detector, rank) >= h->ends_at_ms;
+           hang_detector_must_end(h->detector);
 }
 
 static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)

@@ -8,8 +8,8 @@
 
 const char *rank_phase_name(enum rank_phase phase)
 {
-    static const char *const names[RANK_PHASES] = {"start",      "first step", "step", "data",
-                                                   "evaluation", "save",       "end"};
+    static const char *const names[RANK_PHASES] = {
+        "start", "first step", "step", "data", "evaluation", "save", "snapshot", "trace", "end"};
     return names[phase];
 }
 

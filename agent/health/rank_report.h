@@ -16,7 +16,9 @@ enum rank_phase {
     RANK_DATA, /* waits for the next batch */
     RANK_EVALUATION,
     RANK_SAVE,
-    RANK_END, /* trains no more: writes the model, closes */
+    RANK_SNAPSHOT, /* a checkpoint in memory */
+    RANK_TRACE,    /* writes what the profiler recorded */
+    RANK_END,      /* trains no more: writes the model, closes */
     RANK_PHASES,
 };
 const char *rank_phase_name(enum rank_phase phase); /* "start", "first step", ... */

@@ -259,7 +259,7 @@ static int check_finite(const struct memory_saver *s, const struct host_state *h
     return result;
 }
 
-static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err)
+static int copy(struct memory_saver *s, int64_t step, struct error *err)
 {
     const struct checkpointer *c = s->of.checkpointer;
     struct checkpoint_state state;
@@ -277,6 +277,14 @@ static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err
     snprintf(payload->state, sizeof payload->state, "%s", text);
     memory_snapshot_commit(own(s), step, own(s)->payload_bytes);
     return memory_buddies_exchange(&s->buddies, step, err);
+}
+
+static int take_snapshot(struct memory_saver *s, int64_t step, struct error *err)
+{
+    enum rank_phase before = activity_enter(s->of.activity, RANK_SNAPSHOT);
+    int result = copy(s, step, err);
+    activity_enter(s->of.activity, before);
+    return result;
 }
 
 /* When the next one is due, the same on all ranks. Counts what it costs to find out. */

@@ -4,6 +4,7 @@
 #ifndef SHOAL_AGENT_TRAINER_MEMORY_SAVER_H
 #define SHOAL_AGENT_TRAINER_MEMORY_SAVER_H
 
+#include "agent/health/activity.h"
 #include "agent/trainer/checkpointer.h"
 #include "agent/trainer/memory_buddies.h"
 #include "agent/trainer/memory_interval.h"
@@ -15,9 +16,10 @@ enum { MEMORY_SAVER_OFF = 0, MEMORY_SAVER_AUTO = -1 }; /* checkpoint.memory_ever
 struct memory_saver_run {
     const struct checkpointer *checkpointer; /* of the run that is saved; open */
     struct stream *stream;
-    struct comm *host;       /* moves host memory between all ranks */
-    int fd;                  /* the memory (rank_memory.h); 0: there is none */
-    int64_t (*now_us)(void); /* a clock that never goes back */
+    struct comm *host;         /* moves host memory between all ranks */
+    int fd;                    /* the memory (rank_memory.h); 0: there is none */
+    int64_t (*now_us)(void);   /* a clock that never goes back */
+    struct activity *activity; /* where to note that one is taken; NULL: nowhere */
     void (*memory_left)(struct memory_bound ret_bounds[MEMORY_BOUNDS]); /* base/memory_left.h */
     int local_size;        /* ranks of this one's launcher */
     int64_t bytes_to_come; /* of host memory that this rank will take beside */

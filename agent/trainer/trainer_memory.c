@@ -129,6 +129,7 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
         .fd = t->env.memory_fd,
         .now_us = t->env.now_us,
         .memory_left = t->env.memory_left,
+        .activity = t->env.activity,
         .local_size = t->env.local_size,
         .host = t->env.world,
         .every_steps = c->checkpoint.memory_every_steps,

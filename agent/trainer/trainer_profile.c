@@ -87,6 +87,7 @@ static void write_trace(struct trainer *t)
     struct error err;
     bool gzip = profile_is_gzip(c->profiler.file, c->profiler.gzip);
     int rank = t->world->rank;
+    enum rank_phase before = activity_enter(t->env.activity, RANK_TRACE);
     profile_path(c->profiler.dir, c->profiler.file, gzip, rank, t->cursor.position.step, path,
                  sizeof path);
     if (profiler_write(t->profiler, path, gzip, &err))
@@ -95,6 +96,7 @@ static void write_trace(struct trainer *t)
     else
         log_info("rank %d: traced up to step %lld: %s", rank, (long long)t->cursor.position.step,
                  path);
+    activity_enter(t->env.activity, before);
 }
 
 void trainer_profile_begin_step(struct trainer *t)

@@ -102,7 +102,7 @@ static void inject(struct job *j)
         j->silent_until[j->victim] = 1e300;
     j->bound_s = j->kind == HANG_SILENT
                      ? HANG_SILENT_BEATS * BEAT_MS / 1e3
-                     : (double)hang_detector_bound_ms(j->detector, j->phase) / 1e3;
+                     : (double)hang_detector_bound_ms(j->detector, j->victim, j->phase) / 1e3;
     j->tally->hangs[j->kind]++;
 }
 
@@ -250,7 +250,8 @@ static void judge(struct job *j, enum hang_news news, const struct hang_verdict 
     double delay_s = j->t - j->hang_s;
     /* others that end the same phase later teach the detector meanwhile */
     if (j->victim >= 0 && j->kind != HANG_SILENT)
-        j->bound_s = fmax(j->bound_s, (double)hang_detector_bound_ms(j->detector, j->phase) / 1e3);
+        j->bound_s = fmax(j->bound_s,
+                          (double)hang_detector_bound_ms(j->detector, j->victim, j->phase) / 1e3);
     bool is_late = j->victim >= 0 && delay_s > j->bound_s + LATE_S + 15; /* a pause may come too */
     if (news == HANG_FOUND && (j->victim < 0 || verdict->rank != j->victim)) {
         printf("# false alarm at %.0f s: rank %d, phase %s, %s for %lld ms of %lld; hung: %d\n",

@@ -281,7 +281,11 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     told.memory_left = left;
     told.step_us = run->step_us;
     told.now_us = 0;
+    struct activity activity;
+    struct rank_report report;
+    activity_init(&activity);
     const struct rank_env env = {.world = world,
+                                 .activity = &activity,
                                  .memory_fd = run->memory_fds[rank],
                                  .now_us = run->step_us ? told_now_us : clock_monotonic_us,
                                  .memory_left = is_told ? told_memory_left : memory_bounds,
@@ -299,6 +303,9 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     if (trainer)
         trainer_memory_use(trainer, &seen->memory);
     trainer_close(trainer);
+    activity_read(&activity, &report);
+    seen->phases = report.passed;
+    activity_destroy(&activity);
     return result;
 }
 

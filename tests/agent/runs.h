@@ -33,6 +33,7 @@ struct seen {
     bool from_memory; /* where it resumed from */
     int steps_lost;
     unsigned events; /* bits of enum run_event */
+    unsigned phases; /* those that it has left: bits of enum rank_phase */
     struct trainer_facts facts;
     /* NULL, or called on the rank's thread when a checkpoint is there. */
     void (*after_save)(struct seen *seen, int64_t step);

@@ -59,6 +59,11 @@ static void test_stories(void **state)
          .second = 7},
         {.label = "... and goes on in time",
          .ranks = {"...==.....", "...ww.....", "...ww.....", "...ww....."}},
+        {.label = "... or are ahead",
+         .ranks = {"...=========", "............", "............", "............"},
+         .second = 7},
+        {.label = "it takes long on all of them, and nobody waits",
+         .ranks = {"...=========", "...=========", "...=========", "...========="}},
         {.label = "those who wait are not the ones",
          .ranks = {"...wwwwwww", "...wwwwwww", "...wwwwwww", "...wwwwwww"}},
         {.label = "a stopped one is silent, its neighbour is not",
@@ -87,8 +92,70 @@ static void test_stories(void **state)
         if (news_at != s->second ||
             (news_at && (verdict.rank != s->rank || verdict.is_silent != s->is_silent)))
             fail_msg("%s: rank %d at %d s", s->label, verdict.rank, news_at);
+        int waiting = 0;
+        for (int r = 0; r < RANKS; r++)
+            waiting += s->ranks[r][news_at] == 'w';
         if (news_at)
-            assert_int_equal(verdict.waiting, 3);
+            assert_int_equal(verdict.waiting, waiting);
+        hang_detector_close(d);
+    }
+}
+
+/* Rank 0 is in the phase for so long, and all others wait; -1: nobody is named. */
+static int named_after_s(struct hang_detector *d, int64_t *now_ms, enum rank_phase phase,
+                         unsigned passed, int seconds)
+{
+    static int64_t step;
+    int named_s = -1;
+    step++;
+    for (int s = 0; s < seconds; s++) {
+        struct hang_verdict verdict;
+        struct rank_report other = {.step = step, .phase = RANK_STEP, .passed = 1u << phase};
+        other.entered = (uint64_t)step + 1;
+        other.ended = (uint64_t)step;
+        const struct rank_report slow = {.step = step,
+                                         .phase = phase,
+                                         .passed = passed,
+                                         .entered = other.ended,
+                                         .ended = other.ended};
+        hang_detector_hear(d, 0, &slow);
+        for (int r = 1; r < RANKS; r++)
+            hang_detector_hear(d, r, &other);
+        *now_ms += BEAT_MS;
+        if (hang_detector_tick(d, *now_ms, &verdict) == HANG_FOUND)
+            named_s = s;
+    }
+    return named_s;
+}
+
+static void test_what_is_done_for_the_first_time_may_take_long(void **state)
+{
+    (void)state;
+    static const struct {
+        enum rank_phase phase;
+        int least_s;
+    } rows[] = {{RANK_DATA, 30},
+                {RANK_EVALUATION, 30},
+                {RANK_SAVE, 60},
+                {RANK_SNAPSHOT, 60},
+                {RANK_TRACE, 60}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct hang_detector *d = hang_detector_open(RANKS, BEAT_MS);
+        enum rank_phase phase = rows[i].phase;
+        const unsigned passed = 1u << phase;
+        int64_t now_ms = 0;
+        /* though all others have done it before */
+        assert_int_equal(named_after_s(d, &now_ms, phase, 0, 15), -1);
+        assert_int_equal(named_after_s(d, &now_ms, phase, 0, 590), -1);
+        assert_int_equal(named_after_s(d, &now_ms, RANK_STEP, passed, 2), -1);
+        /* it has taken 590 s, and may again */
+        assert_true(hang_detector_bound_ms(d, 0, phase) > 3 * 589 * 1000);
+        hang_detector_close(d);
+        d = hang_detector_open(RANKS, BEAT_MS);
+        now_ms = 0;
+        assert_int_equal(named_after_s(d, &now_ms, RANK_STEP, passed, 2), -1);
+        int named_s = named_after_s(d, &now_ms, phase, passed, 100);
+        assert_in_range(named_s, rows[i].least_s, rows[i].least_s + 10);
         hang_detector_close(d);
     }
 }
@@ -111,7 +178,26 @@ static void test_a_hang_is_told_once_and_so_is_its_end(void **state)
     assert_int_equal(found, 1);
     assert_int_equal(over, 1);
     /* it took 10 s, and went on: it may again */
-    assert_true(hang_detector_bound_ms(d, RANK_STEP) >= 10000);
+    assert_true(hang_detector_bound_ms(d, 0, RANK_STEP) >= 10000);
+    hang_detector_close(d);
+}
+
+static void test_a_stopped_rank_that_is_heard_again_hangs_no_more(void **state)
+{
+    (void)state;
+    /* it is in the same collective as before, and waits like all others */
+    static const struct story s = {
+        .ranks = {"..w          www", "..wwwwwwwwwwwwww", "..wwwwwwwwwwwwww", "..wwwwwwwwwwwwww"}};
+    struct hang_detector *d = hang_detector_open(RANKS, BEAT_MS);
+    int over_at = 0;
+    for (size_t t = 0; s.ranks[0][t]; t++) {
+        struct hang_verdict verdict;
+        hear(d, &s, t);
+        if (hang_detector_tick(d, (int64_t)t * BEAT_MS, &verdict) == HANG_OVER)
+            over_at = (int)t;
+        assert_int_equal(hang_detector_hung(d), t >= 11 && t < 13 ? 0 : -1);
+    }
+    assert_int_equal(over_at, 13);
     hang_detector_close(d);
 }
 
@@ -133,7 +219,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stories),
+        cmocka_unit_test(test_what_is_done_for_the_first_time_may_take_long),
         cmocka_unit_test(test_a_hang_is_told_once_and_so_is_its_end),
+        cmocka_unit_test(test_a_stopped_rank_that_is_heard_again_hangs_no_more),
         cmocka_unit_test(test_simulated_hours),
     };
     if (argc > 1)

