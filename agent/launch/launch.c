@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "kernels/device.h"
 
@@ -371,20 +372,24 @@ static bool begin_restart(struct round *round, int signals)
     return restarts && pause_before_restart(round, signals);
 }
 
-/* Only a launcher that starts ranks again has use for what they leave behind. */
-static int open_memory(struct round *round, struct error *err)
-{
-    int result = 0;
-    for (int i = 0; i < round->count && result == 0 && round->options->max_restarts > 0; i++)
-        result = rank_memory_open(i, &round->memory[i], err);
-    return result;
-}
-
 static void close_memory(const struct round *round)
 {
     for (int i = 0; i < round->count; i++)
         if (round->memory[i] > 0)
-            close(round->memory[i]);
+            close(take_fd(round->memory[i]));
+}
+
+/* Only a launcher that starts ranks again has use for what they leave behind. They train without
+ * as well: one that lacks it is enough for all to do so. */
+static void open_memory(struct round *round)
+{
+    struct error err;
+    for (int i = 0; i < round->count && round->options->max_restarts > 0; i++)
+        if (rank_memory_open(i, &round->memory[i], &err)) {
+            log_warning("no checkpoints in memory: %s", err.msg);
+            close_memory(round);
+            return;
+        }
 }
 
 int launch_count_gpus(void)
@@ -430,7 +435,8 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
                           .fds = fds,
                           .count = (int)count};
     launch_identity_choose(options->topology, &round.identity);
-    int result = open_memory(&round, err);
+    open_memory(&round);
+    int result = 0;
     while (result == 0 && (result = run_round(&round, signals, &before, err)) == 0 &&
            begin_restart(&round, signals))
         ;

@@ -13,12 +13,24 @@
 #include <unistd.h>
 
 #define MEMORY_FD "SHOAL_MEMORY_FD"
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* Nothing in it is executed. Systems may refuse memory that does not say so (vm.memfd_noexec), and
+ * kernels before 6.3 do not know the word. */
+static int create(const char *name)
+{
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
+}
 
 int rank_memory_open(int local_rank, int *ret_fd, struct error *err)
 {
     char name[32]; /* for people who look into /proc/PID/maps */
     snprintf(name, sizeof name, "shoal-rank-%d", local_rank);
-    *ret_fd = memfd_create(name, MFD_CLOEXEC);
+    *ret_fd = create(name);
     if (*ret_fd == 0) { /* standard input is closed: 0 means none */
         *ret_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
         close(0);
@@ -42,8 +54,12 @@ int rank_memory_inherit(void)
 {
     const char *text = getenv(MEMORY_FD);
     int64_t fd;
-    /* Only such memory has seals: a variable that somebody passed on may name any open file. */
-    if (!text || !str_to_i64(text, 1, INT_MAX, &fd) || fcntl((int)fd, F_GET_SEALS) < 0)
+    if (!text || !str_to_i64(text, 1, INT_MAX, &fd))
+        return 0;
+    /* A variable that somebody passed on may name any open file. Only memory that was created so
+     * can be sealed: a file of /dev/shm has seals too, but takes none. */
+    int seals = fcntl((int)fd, F_GET_SEALS);
+    if (seals < 0 || seals & F_SEAL_SEAL)
         return 0;
     fcntl((int)fd, F_SETFD, FD_CLOEXEC);
     return (int)fd;

@@ -89,8 +89,8 @@ static int check_memory(struct memory_saver *s, struct error *err)
     s->bytes = memory_buddies_bytes(&s->buddies, payload_bytes(c));
     if (s->of.fd <= 0)
         result = error_set(err, ERR_NOT_FOUND,
-                           "no launcher starts it again (runtime.max_restarts), which would keep "
-                           "its memory");
+                           "no launcher keeps memory for it: runtime.max_restarts is 0, or a "
+                           "warning said why");
     if (agree_all(world, s->of.stream, result, err))
         return -1;
     claim_memory(s, world->rank, &mine);

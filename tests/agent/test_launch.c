@@ -1,5 +1,6 @@
 /* The launcher starts this very program again for each rank: `test_launch rank HOW FILE`. The file
  * (under a temporary directory) is where ranks leave word for each other and for the test. */
+#include "tests/agent/memfd_rules.h"
 #include "tests/support.h"
 
 #include "agent/launch/heartbeat.h"
@@ -9,6 +10,7 @@
 #include "base/contract.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <signal.h>
@@ -317,6 +319,24 @@ static void test_memory_outlives_its_rank(void **state)
     place_close(&place);
 }
 
+/* A system that refuses such memory costs nothing but that: the ranks run, and start again. */
+static void test_ranks_run_without_memory(void **state)
+{
+    (void)state;
+    struct place place = place_open();
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        memfd_refuse(0, 0, EPERM);
+        int code = launch_with("forget", place.file, 2, (struct launch_output_spec){0});
+        _exit(code ? code : launch_with("again", place.file, 2, (struct launch_output_spec){0}));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    place_close(&place);
+}
+
 static void assert_text(const char *path, const char *expected)
 {
     char text[1000] = "";
@@ -548,6 +568,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_signals_reach_every_rank),
         cmocka_unit_test(test_all_start_again_as_often_as_they_may),
         cmocka_unit_test(test_memory_outlives_its_rank),
+        cmocka_unit_test(test_ranks_run_without_memory),
         cmocka_unit_test(test_output_goes_where_it_is_sent),
         cmocka_unit_test(test_output_can_be_told_without_files),
         cmocka_unit_test(test_a_death_by_a_signal_is_told),

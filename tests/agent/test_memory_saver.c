@@ -351,7 +351,7 @@ static void without_memory_nothing_is_saved(void **state)
         {"--memory_every_steps=0", true, true, "", false},
         {"--memory_every_steps=2", false, false,
          "there will be no checkpoints in memory (checkpoint.memory_every_steps): rank 0: no "
-         "launcher starts it again (runtime.max_restarts)",
+         "launcher keeps memory for it: runtime.max_restarts is 0, or a warning said why",
          false},
         {"", true, true, "there will be no checkpoints in memory", false},
         {"--memory_every_steps=2", true, true,
