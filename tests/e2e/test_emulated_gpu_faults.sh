@@ -142,8 +142,8 @@ hung() {
     FAKE_NCCL=hang=1:7 NCCL_TIMEOUT=$limit TORCH_NCCL_DEBUG_INFO_TEMP_FILE=$work/trace_rank_ fails 138 "did not end within $limit s" \
         llama 2 hung --device cuda --max_steps 50
 }
-hung_beside() { # beside the hanging gather another communicator's reduce waits, too
-    FAKE_NCCL=hang=1:19 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 beside --device cuda --max_steps 50
+hung_beside() { # the second step's first gather hangs; another communicator's reduce waits beside it
+    FAKE_NCCL=hang=1:20 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 beside --device cuda --max_steps 50
 }
 deaf() { FAKE_NCCL=hang=1:7,abort_hangs=1 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 deaf --device cuda; }
 stopped() {
