@@ -96,13 +96,20 @@ static int find_route(const char *host, char *out, size_t out_bytes, struct erro
     return has_route ? 0 : error_set(err, ERR_NOT_FOUND, "%s: no route leads there", host);
 }
 
+/* A key that the environment sets; "": it does not. */
+static const char *setting(const char *variable)
+{
+    const char *value = environment_get(NULL, variable);
+    return value ? value : "";
+}
+
 static void examine_rendezvous(struct doctor_facts *f)
 {
     const struct topology_request wish = {
-        .nproc_per_node = "",
-        .nnodes = "",
+        .nproc_per_node = setting("AGENT_RUNTIME_NPROC_PER_NODE"),
+        .nnodes = setting("AGENT_RUNTIME_NNODES"),
         .node_rank = -1,
-        .master_addr = "",
+        .master_addr = setting("AGENT_RUNTIME_MASTER_ADDR"),
         .max_restarts = -1,
         .count_gpus = strcmp(f->asked, "cpu") == 0 ? NULL : launch_count_gpus,
     };

@@ -53,6 +53,8 @@ seventh() { SHOAL_EMULATION=gpus=2 llama 1 seventh --device cuda:7; }
 check "... training refuses the same" fails 2 "this process may see 2 GPUs" seventh
 more() { (export PET_NNODES=1 PET_NPROC_PER_NODE=4 && doctor gpus=2 "$@"); }
 check "more ranks than GPUs" fails 2 "training cannot start: GPUs of ranks (missing)" more
+check "... that a key of the agent's asks for" env AGENT_RUNTIME_NPROC_PER_NODE=4 SHOAL_EMULATION=gpus=2 \
+    bash -c "$(declare -f fails); fails 2 '4 ranks on this node share 2 GPUs' shoal-agent doctor"
 check "... that may share them" fails 0 "training can start" more --share_gpus
 check "... as the environment says, too" env AGENT_RUNTIME_SHARE_GPUS=true bash -c "$(declare -f fails doctor more); fails 0 'training can start' more"
 check "... on the CPU" fails 0 "training can start: on the CPU" more --device cpu
