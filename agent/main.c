@@ -194,6 +194,7 @@ int main(int argc, char **argv)
         return describe(&config, &topology, &err) ? exit_failed("shoal-agent", &err) : printed();
     if (topology.is_launcher)
         return launch(&config.value, &topology, own_argv, is_shim, &err);
+    last_words_inherit();
     crash_install_handlers(topology.rank);
     thread_stacks_install();
     if (rank_run(&config, &topology, start_us, &err) == 0)

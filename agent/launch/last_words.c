@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,29 @@
 
 _Static_assert(sizeof(struct last_words) <= PIPE_BUF, "one write is whole or nothing");
 
-void last_words_send(const struct error *err, bool has_met)
+static atomic_int inherited = -1;
+
+void last_words_inherit(void)
 {
     const char *text = getenv(LAST_WORDS_FD);
     int64_t fd;
     if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
         return;
+    /* Neither the pipe nor its number is for what the rank starts: the number may be another file
+     * there. */
+    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    atomic_store(&inherited, (int)fd);
+    unsetenv(LAST_WORDS_FD);
+}
+
+void last_words_send(const struct error *err, bool has_met)
+{
+    int fd = atomic_exchange(&inherited, -1);
+    if (fd < 0)
+        return;
     struct last_words words = {.code = (int32_t)err->code, .has_met = has_met};
     snprintf(words.text, sizeof words.text, "%s", err->msg);
-    (void)!write((int)fd, &words, sizeof words);
-    unsetenv(LAST_WORDS_FD);
+    (void)!write(fd, &words, sizeof words);
 }
 
 int last_words_open(int *ret_fd, int *ret_inherited, struct error *err)

@@ -16,8 +16,10 @@ struct last_words {
 
 /* ---- in the rank ---- */
 
+/* Takes the pipe from the environment; called once, before any thread starts. */
+void last_words_inherit(void);
 /* Only the first call of a process has an effect: it is closest to the cause. Without a launcher,
- * none has. Not thread-safe; never blocks. */
+ * none has. From any thread; never blocks. */
 void last_words_send(const struct error *err, bool has_met);
 
 /* ---- in the launcher ---- */

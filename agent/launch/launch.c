@@ -105,6 +105,9 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
     if (result == 0) {
         round->ranks[i].pid = pid;
         round->alive++;
+    } else {
+        last_words_take(round->ranks[i].words, &round->ranks[i].exit.words);
+        round->ranks[i].words = -1;
     }
     return result;
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,6 +84,11 @@ static int follow_peer(const char *how, const char *file, int rank)
 {
     bool has_met = strcmp(how, "peer missing") != 0, diverged = strcmp(how, "peer diverged") == 0;
     struct error err;
+    int pipe = atoi(getenv("SHOAL_LAST_WORDS_FD"));
+    last_words_inherit();
+    /* what the rank starts gets neither */
+    if ((fcntl(pipe, F_GETFD) & FD_CLOEXEC) == 0 || getenv("SHOAL_LAST_WORDS_FD"))
+        return 9;
     leave_word(file, ".");
     wait_for_words(file, RANKS * (1 + atoi(getenv("TORCHELASTIC_RESTART_COUNT"))));
     error_set(&err,
@@ -302,6 +308,41 @@ static void test_all_start_again_as_often_as_they_may(void **state)
         assert_int_equal(size_of(place.file), rows[i].rounds);
         place_close(&place);
     }
+}
+
+static int count_open_files(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* In a process of its own, which may start no other. */
+static int launch_without_processes(void)
+{
+    const struct rlimit none = {0, 0};
+    struct topology t = {.local_size = RANKS, .world_size = RANKS, .host = "127.0.0.1", .port = 1};
+    char *argv[] = {(char *)"test_launch", NULL};
+    const struct launch_options options = {.topology = &t, .argv = argv};
+    struct error err = {.code = ERR_NONE};
+    int exit_code, before = count_open_files();
+    if (setrlimit(RLIMIT_NPROC, &none) || (geteuid() == 0 && setuid(65534)))
+        return 1; /* the limit does not hold for root */
+    if (launch_local_ranks(&options, &exit_code, &err) == 0 || err.code != ERR_IO)
+        return 2;
+    return count_open_files() == before ? 0 : 3;
+}
+
+static void test_a_rank_that_cannot_start_leaves_no_open_file(void **state)
+{
+    (void)state;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(launch_without_processes());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 /* Memory outlives its rank, if the launcher may start that again; nobody else's is handed on. */
@@ -567,6 +608,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_first_failure_stops_the_others_and_is_returned),
         cmocka_unit_test(test_signals_reach_every_rank),
         cmocka_unit_test(test_all_start_again_as_often_as_they_may),
+        cmocka_unit_test(test_a_rank_that_cannot_start_leaves_no_open_file),
         cmocka_unit_test(test_memory_outlives_its_rank),
         cmocka_unit_test(test_ranks_run_without_memory),
         cmocka_unit_test(test_output_goes_where_it_is_sent),
