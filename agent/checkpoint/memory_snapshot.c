@@ -16,6 +16,7 @@ struct head {
     uint64_t version;
     int64_t payload_bytes;
     _Atomic int64_t last_step;
+    _Atomic int64_t is_used; /* a snapshot was completed */
 };
 
 /* A slot's first page. */
@@ -70,12 +71,15 @@ void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memo
     struct head *head = head_of(ret_snapshots);
     if (head->magic == MAGIC && head->version == VERSION && head->payload_bytes == payload_bytes)
         return;
+    if (head->magic == MAGIC && head->version == VERSION && atomic_load(&head->is_used))
+        ret_snapshots->passed_over_bytes = head->payload_bytes;
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
         forget(ret_snapshots, slot);
     head->magic = MAGIC;
     head->version = VERSION;
     head->payload_bytes = payload_bytes;
     atomic_store(&head->last_step, -1);
+    atomic_store(&head->is_used, 0);
 }
 
 static uint64_t hash_header(const struct header *h)
@@ -105,6 +109,11 @@ int memory_snapshot_read(const struct memory_snapshots *s, int slot,
 {
     struct header *h = header_of(s, slot);
     uint64_t complete = atomic_load_explicit(&h->complete, memory_order_acquire);
+    if (complete == 0 && s->passed_over_bytes > 0)
+        return error_set(err, ERR_CONFLICT,
+                         "it is of another model, optimizer or strategy, of %lld bytes and not "
+                         "%lld",
+                         (long long)s->passed_over_bytes, (long long)s->payload_bytes);
     if (complete == 0)
         return error_set(err, ERR_NOT_FOUND, "it is not complete");
     if (complete != COMPLETE)
@@ -133,6 +142,7 @@ void memory_snapshot_keep(struct memory_snapshots *s, int slot)
         if (i != slot)
             forget(s, i);
     s->newest = slot;
+    s->passed_over_bytes = 0;
 }
 
 void *memory_snapshot_begin(struct memory_snapshots *s, int *ret_slot)
@@ -157,7 +167,9 @@ void memory_snapshot_commit(struct memory_snapshots *s, int64_t step, int64_t by
     h->payload_xxh3 = XXH3_64bits(memory_snapshot_payload(s, slot), (size_t)bytes);
     h->header_xxh3 = hash_header(h);
     atomic_store_explicit(&h->complete, COMPLETE, memory_order_release);
+    atomic_store(&head_of(s)->is_used, 1);
     s->newest = slot;
+    s->passed_over_bytes = 0;
 }
 
 int64_t memory_snapshot_last_step(const struct memory_snapshots *s)

@@ -35,14 +35,16 @@ struct memory_snapshots {
     char *memory; /* not owned; starts at a page */
     int64_t payload_bytes;
     struct memory_snapshot_id id;
-    int newest; /* the slot that must stay; -1: none */
+    int newest;                /* the slot that must stay; -1: none */
+    int64_t passed_over_bytes; /* of the payloads that were here and are forgotten; 0: none were */
 };
 
 /* Bytes of memory for payloads of at most so many bytes. */
 int64_t memory_snapshot_bytes(int64_t payload_bytes);
 
 /* `memory` has memory_snapshot_bytes(payload_bytes) bytes: zeroes, what a predecessor left, or
- * anything. What is not laid out for such payloads is forgotten. No slot must stay yet. */
+ * anything. What is not laid out for such payloads is forgotten, and reading says so until one
+ * is kept or completed. No slot must stay yet. */
 void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memory_snapshot_id *id,
                           struct memory_snapshots *ret_snapshots);
 

@@ -140,10 +140,10 @@ static int lay_out(struct memory_saver *s, struct error *err)
 {
     const struct checkpointer *c = s->of.checkpointer;
     struct memory_snapshot_id id = {.world_size = c->of.world->size, .rank = c->of.world->rank};
-    struct memory_snapshots own;
+    /* Only to find the slots: what is in them is looked at once their layout is known. */
+    const struct memory_snapshots own = {.memory = s->memory, .payload_bytes = payload_bytes(c)};
     snprintf(id.run, sizeof id.run, "%s", c->run);
     snprintf(id.program, sizeof id.program, "%s", SHOAL_VERSION);
-    memory_snapshot_open(s->memory, payload_bytes(c), &id, &own);
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
         struct payload *payload = memory_snapshot_payload(&own, slot);
         host_state_open(c->of.shard, c->of.optim, payload->tensors, &s->states[slot]);

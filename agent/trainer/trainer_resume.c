@@ -335,8 +335,24 @@ static int load_choice(struct trainer *t, struct choice *choice, struct error *e
     return choice->from_memory ? load_memory(t, choice, err) : 0;
 }
 
+/* Another run's steps are not this one's. */
+static void report_lost_steps(const struct trainer *t)
+{
+    const struct memory_found *found = &t->memory_saver.found;
+    char text[160];
+    if (found->last_step <= 0 || (found->refused.failed && found->refused.code == ERR_CONFLICT))
+        return;
+    snprintf(
+        text, sizeof text,
+        "training starts from the beginning (%lld step%s lost): neither memory nor a directory "
+        "has a checkpoint for all ranks",
+        (long long)found->last_step, found->last_step == 1 ? "" : "s");
+    t->listener->notice(t->listener->ctx, text);
+}
+
 static int begin_anew(struct trainer *t, struct error *err)
 {
+    report_lost_steps(t);
     trainer_event(t, RUN_NO_CHECKPOINT, NULL);
     return trainer_load_weights(t, err);
 }

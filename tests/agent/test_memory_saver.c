@@ -207,9 +207,15 @@ static void the_newest_is_taken(void **state)
         {"another run", "--save_steps=1000 --memory_every_steps=3", "", "uid-2", false, 0, false,
          "rank 0: it is of run uid-1, and this is uid-2"},
         {"another optimizer", "--save_steps=1000 --memory_every_steps=3",
-         "--optim=sgd --momentum=0", NULL, false, 0, false, ""},
+         "--optim=sgd --momentum=0", NULL, false, 0, false,
+         "a checkpoint in memory is passed over: rank 0: it is of another model, optimizer or "
+         "strategy, of "},
+        {"another optimizer of that size", "--optim=adam --save_steps=1000 --memory_every_steps=3",
+         "--optim=adamw", NULL, false, 0, false,
+         "rank 0: it is of another model, optimizer or strategy"},
         {"another strategy", "--save_steps=1000 --memory_every_steps=3",
-         "--sharding_strategy=NO_SHARD", NULL, false, 0, false, ""},
+         "--sharding_strategy=NO_SHARD", NULL, false, 0, false,
+         "rank 0: it is of another model, optimizer or strategy, of "},
     };
     void **data = *state;
     auto_arena struct arena *arena = arena_open();
@@ -249,6 +255,7 @@ static void the_newest_is_taken(void **state)
 static void a_new_pod_goes_on_from_its_buddies(void **state)
 {
     enum { STOP = 7 }; /* asked for in this step, done after the next */
+#define ANEW "training starts from the beginning (8 steps lost)"
     static const struct {
         const char *name, *flags;
         int size, local_size;
@@ -266,9 +273,9 @@ static void a_new_pod_goes_on_from_its_buddies(void **state)
          {0, 1, 1},
          STOP + 1,
          ""},
-        {"both of a pair", "--memory_buddies", 4, 1, {0, 0, 1, 1}, 0, ""},
+        {"both of a pair", "--memory_buddies", 4, 1, {0, 0, 1, 1}, 0, ANEW},
         {"none is new", "--memory_buddies", 4, 2, {0}, STOP + 1, ""},
-        {"without buddies", "", 4, 2, {0, 0, 1, 1}, 0, ""},
+        {"without buddies", "", 4, 2, {0, 0, 1, 1}, 0, ANEW},
         {"one pod",
          "--memory_buddies",
          2,

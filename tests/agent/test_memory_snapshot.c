@@ -189,9 +189,15 @@ static void what_is_laid_out_otherwise_is_forgotten(void **state)
     memory_snapshot_open(memory, PAYLOAD, &own, &s);
     save(&s, 1);
     memory_snapshot_open(memory, PAYLOAD - PAGE, &own, &s);
-    assert_int_equal(step_in(&s, 0), -1);
-    memory_snapshot_open(memory, PAYLOAD, &own, &s);
-    assert_int_equal(step_in(&s, 0), -1);
+    struct memory_snapshot snapshot;
+    struct error err;
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
+        assert_fails(memory_snapshot_read(&s, slot, &snapshot, &err), &err, ERR_CONFLICT,
+                     "it is of another model, optimizer or strategy, of 5000 bytes and not 904");
+    memory_snapshot_keep(&s, -1);
+    assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_NOT_FOUND, "");
+    memory_snapshot_open(memory, PAYLOAD, &own, &s); /* nothing was saved there */
+    assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_NOT_FOUND, "");
     for (int field = 0; field < 3; field++) { /* magic number, version, size */
         save(&s, 1);
         memory[8 * field] ^= 1;
