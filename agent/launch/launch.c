@@ -1,9 +1,7 @@
 #include "agent/launch/launch.h"
 
-#include "agent/launch/heartbeat.h"
-#include "agent/launch/launch_environment.h"
+#include "agent/launch/launch_rank.h"
 #include "agent/launch/rank_memory.h"
-#include "agent/launch/root_cause.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -18,18 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-struct local_rank {
-    pid_t pid; /* 0: ended */
-    struct heartbeat_listener heartbeat;
-    int words;             /* pipe of its last words; -1: none */
-    struct rank_exit exit; /* pid: its own, from its exit to find_root_cause(); else 0 */
-};
 
 struct round {
     const struct launch_options *options;
@@ -49,31 +39,6 @@ struct round {
     bool is_stopped;        /* a signal asked for the end */
 };
 
-/* Runs in the child and does not return. */
-static void exec_rank(const struct round *round, int local_rank, const int fds[2], int heartbeat,
-                      int words, const sigset_t *mask, pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before the line above */
-        _exit(EXIT_RETRYABLE);
-    const struct launch_position position = {.local_rank = local_rank,
-                                             .port = round->port,
-                                             .attempt = round->attempt,
-                                             .max_restarts = round->options->max_restarts};
-    launch_environment_set(round->options->topology, &round->identity, &position);
-    heartbeat_set_inheritable(heartbeat);
-    last_words_set_inheritable(words);
-    rank_memory_set_inheritable(round->memory[local_rank]);
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            dup2(fds[i], i + 1);
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execv("/proc/self/exe", round->options->argv);
-    dprintf(STDERR_FILENO, "shoal-agent: cannot start rank %d again\n",
-            round->options->topology->rank + local_rank);
-    _exit(EXIT_FAILED);
-}
-
 static void signal_all(const struct round *round, int number)
 {
     for (int i = 0; i < round->count; i++)
@@ -83,32 +48,18 @@ static void signal_all(const struct round *round, int number)
 
 static int start_rank(struct round *round, int i, const sigset_t *mask, struct error *err)
 {
-    int fds[2] = {-1, -1};
-    auto_close int heartbeat = -1, words = -1;
-    pid_t parent = getpid(), pid = -1;
-    int result = launch_output_open(&round->options->output, round->attempt, i,
-                                    &round->streams[2 * i], fds, err);
-    if (result == 0)
-        result = heartbeat_open(&round->ranks[i].heartbeat, &heartbeat, err);
-    if (result == 0)
-        result = last_words_open(&round->ranks[i].words, &words, err);
-    if (result == 0) {
-        pid = fork();
-        if (pid == 0)
-            exec_rank(round, i, fds, heartbeat, words, mask, parent);
-        if (pid < 0)
-            result = error_errno(err, errno, "start local rank %d", i);
-    }
-    for (int s = 0; s < 2; s++)
-        if (fds[s] >= 0)
-            close(fds[s]);
-    if (result == 0) {
-        round->ranks[i].pid = pid;
-        round->alive++;
-    } else {
-        last_words_take(round->ranks[i].words, &round->ranks[i].exit.words);
-        round->ranks[i].words = -1;
-    }
+    const struct launch_rank_options options = {
+        .launch = round->options,
+        .identity = &round->identity,
+        .position = {.local_rank = i,
+                     .port = round->port,
+                     .attempt = round->attempt,
+                     .max_restarts = round->options->max_restarts},
+        .memory = round->memory[i],
+        .mask = mask,
+    };
+    int result = launch_rank_start(&options, &round->ranks[i], &round->streams[2 * i], err);
+    round->alive += result == 0;
     return result;
 }
 

@@ -1,5 +1,5 @@
 /* The variables that a launcher sets for each of its ranks, as torchrun does for its workers, and
- * the id and secret in them. Private to agent/launch/launch.c. */
+ * the id and secret in them. Private to the launcher. */
 #ifndef SHOAL_AGENT_LAUNCH_LAUNCH_ENVIRONMENT_H
 #define SHOAL_AGENT_LAUNCH_LAUNCH_ENVIRONMENT_H
 

@@ -1,6 +1,6 @@
 /* The local ranks' output, as torchrun's --redirects and --tee have it: to files of their own, to
  * the launcher's output with "[default0]:" before each line, or to both. Private to
- * agent/launch/launch.c. */
+ * the launcher. */
 #ifndef SHOAL_AGENT_LAUNCH_LAUNCH_OUTPUT_H
 #define SHOAL_AGENT_LAUNCH_LAUNCH_OUTPUT_H
 
