@@ -1,6 +1,7 @@
 /* Communicators over NCCL, on the CPU and with a fake of NCCL (tests/emulation/nccl*.c): what they
  * ask it for, how ranks meet, and what happens when a collective does not end. */
 #include "agent/comm/comm_nccl.h"
+#include "agent/comm/nccl_api.h"
 
 #include "tests/agent/comm_cases.h"
 #include "tests/agent/ranks.h"
@@ -381,6 +382,37 @@ static int find_library(void **state)
     return setenv(ENV_LIBRARY_PATH, path, 1);
 }
 
+static const char *text_of(int result)
+{
+    (void)result;
+    return "it failed";
+}
+
+static const char *last_of(nccl_comm comm)
+{
+    (void)comm;
+    return NULL;
+}
+
+static void test_an_error_of_nccls_tells_whose_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        int result;
+        enum error_code code;
+    } rows[] = {{NCCL_UNHANDLED_CUDA_ERROR, ERR_DEVICE}, /* this rank's GPU */
+                {NCCL_INVALID_ARGUMENT, ERR_CONFIG},
+                {NCCL_INVALID_USAGE, ERR_CONFIG},
+                {2, ERR_PEER},  /* ncclSystemError */
+                {6, ERR_PEER}}; /* ncclRemoteError */
+    const struct nccl_api api = {.error_text = text_of, .last_error = last_of};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct error err;
+        assert_fails(nccl_api_fail(&api, NULL, rows[i].result, "meet", &err), &err, rows[i].code,
+                     "meet: NCCL: it failed");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
         cmocka_unit_test(test_who_did_not_come_is_named),
         cmocka_unit_test(test_an_error_of_nccls_aborts),
+        cmocka_unit_test(test_an_error_of_nccls_tells_whose_it_is),
         cmocka_unit_test(test_a_refused_call_ends_in_any_case),
         cmocka_unit_test(test_a_lost_rank_aborts_at_once),
         cmocka_unit_test(test_a_communicator_after_an_abort_is_refused),
