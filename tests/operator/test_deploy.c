@@ -203,15 +203,27 @@ static void jobs_are_shut_in(void **state)
     json_free(policy);
 }
 
+/* A pod that asks for GPUs needs NVIDIA's libraries; another should not pull them. */
+static const char *image_of(const struct container *container)
+{
+    for (size_t i = 0; i < container->requests.count; i++)
+        if (strcmp(container->requests.items[i].resource, "nvidia.com/gpu") == 0)
+            return AGENT_PROGRAM ":" SHOAL_VERSION "-cuda13";
+    return AGENT_PROGRAM ":" SHOAL_VERSION;
+}
+
 static void the_overlays_are_jobs(void **state)
 {
     (void)state;
     static const char *const paths[] = {
         "kustomize/overlays/mnist/pytorchjob.yaml",
+        "kustomize/overlays/bert/pytorchjob.yaml",
         "kustomize/overlays/llama3-1b/pytorchjob.yaml",
         "kustomize/overlays/llama3-8b/pytorchjob.yaml",
         "kustomize/overlays/llama-single-gpu/pytorchjob.yaml",
         "kustomize/overlays/gpt2/pytorchjob.yaml",
+        "kustomize/overlays/t5-small/pytorchjob.yaml",
+        "kustomize/overlays/t5-base/pytorchjob.yaml",
     };
     for (size_t i = 0; i < array_length(paths); i++) {
         struct error err;
@@ -227,7 +239,7 @@ static void the_overlays_are_jobs(void **state)
         for (int type = 0; type < REPLICA_TYPES; type++) {
             const struct pod_template *pod = &manifest->jobs[0]->replicas[type].template_;
             if (pod->containers)
-                assert_string_equal(pod->containers[0].image, AGENT_PROGRAM ":" SHOAL_VERSION);
+                assert_string_equal(pod->containers[0].image, image_of(&pod->containers[0]));
         }
         json_free(crd);
         decode_close(manifest);
