@@ -8,10 +8,10 @@ ln -s "$BUILD/shoal-agent" "$work/torchrun"
 PATH=$work:$PATH
 RANDOM=20261123 # the seed of who is killed and when
 
-run() { # NAME FLAGS...: two ranks, some hundred steps over two epochs
+run() { # NAME FLAGS...: two ranks, 64 steps over two epochs
     local name=$1
     shift
-    exec torchrun --standalone --nproc_per_node=2 --max_restarts=12 FSDP_mnist.py --data.root="$data" --train_size=2048 \
+    exec torchrun --standalone --nproc_per_node=2 --max_restarts=12 FSDP_mnist.py --data.root="$data" --train_size=1024 \
         --eval_size=64 --epochs=2 --batch_size=16 --device=cpu --prometheus_port=0 --save_model="$work/$name.safetensors" "$@" >"$work/$name" 2>&1
 }
 # memory LAUNCHER: the memory that it holds for its first rank; its fourth number is the last step that the rank has done.
@@ -71,7 +71,7 @@ check "... and stops as ever" test $? -eq 143
 # Two pods of two ranks. The second is lost with its memory, and made again: its ranks get their snapshots from the first.
 node() { # NAME NUMBER FLAGS...: becomes the launcher of a pod, with the operator's variables
     exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=2 PET_NPROC_PER_NODE=2 \
-        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$1" shoal-agent --preset=mnist --data.root="$data" --train_size=2048 --eval_size=64 \
+        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$1" shoal-agent --preset=mnist --data.root="$data" --train_size=1024 --eval_size=64 \
         --batch_size=8 --epochs=2 --device=cpu --prometheus_port=0 --save_model="$work/$1.safetensors" "${@:3}" >>"$work/$1.$2" 2>&1
 }
 pods() { # NAME FLAGS...: both, as $first and $second
