@@ -76,6 +76,7 @@ $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 # libgomp is invisible to ThreadSanitizer, and clang has another: there the loops run on the stream's own thread
 OPENMP := $(if $(filter tsan fuzz,$(V)),-fopenmp-simd -Wno-unknown-pragmas,-fopenmp)
 $(BUILD)/kernels/cpu/%.o: CFLAGS += $(OPENMP) -fno-math-errno -fno-trapping-math
+$(BUILD)/base/page.c.o: $(wildcard base/page/*) # which are in it
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D) && echo "CC   $<"
 	@$(CC) $(CFLAGS) -c -o $@ $<
@@ -148,7 +149,7 @@ $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.c
 # NCCL likewise: it is a library of its own
 $(EMULATION)/libnccl.so.2: $(wildcard tests/emulation/nccl*.[ch]) agent/comm/nccl_api.h
 	@mkdir -p $(@D) && echo "LINK $@"
-	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^)
+	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -fvisibility=hidden -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 $(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
 
 .PHONY: emulation
@@ -181,7 +182,7 @@ tests/%@cuda: $(BUILD)/tests/% emulation
 # libraries of others that a test machine need not have, as far as tests need them
 $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/agent/test_nvml: | $(BUILD)/fakes/libnvidia-ml.so.1
+$(BUILD)/tests/agent/test_nvml $(BUILD)/tests/agent/test_gpu_hardware: | $(BUILD)/fakes/libnvidia-ml.so.1
 $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o $(BUILD)/kernels/cuda/attention_table.c.o
@@ -269,7 +270,7 @@ endif
 MAN := build/release/man
 COMMANDS = $(shell sed -n 's/^    {"\([a-z]*\)", ".*_command},$$/\1/p' cli/main.c)
 MAN_PAGES := $(patsubst %,$(MAN)/%.1,shoal shoal-agent shoal-operator)
-SUMMARY_shoal := training jobs on one machine, and tools on checkpoints and data
+SUMMARY_shoal := training jobs on one machine, a look at those of a cluster, and tools on checkpoints and data
 SUMMARY_shoal-agent := sharded training, one process per GPU
 SUMMARY_shoal-operator := controller of PyTorchJobs on Kubernetes
 $(MAN)/%.1: build/release/% deploy/release/man.sh base/contract.h
@@ -286,12 +287,13 @@ install:
 	@$(MAKE) --no-print-directory V=release programs-and-man
 	@install -d $(INSTALLED)/bin $(INSTALLED)/share/man/man1 $(INSTALLED)/share/doc/shoal
 	@install -m 755 $(addprefix build/release/,shoal shoal-agent shoal-operator) $(INSTALLED)/bin
+	@ln -sf shoal $(INSTALLED)/bin/kubectl-shoal # kubectl's plugin `kubectl shoal`
 	@[ ! -e build/release/libshoal_cuda.so ] || install -D -m 644 -t $(INSTALLED)/lib/shoal build/release/libshoal_cuda.so
 	@install -m 644 $(MAN_PAGES) $(INSTALLED)/share/man/man1
 	@install -m 644 $(PAGES) $(INSTALLED)/share/doc/shoal
 	@cd docs && find . -type f -exec install -D -m 644 {} $(abspath $(INSTALLED))/share/doc/shoal/docs/{} \;
 uninstall:
-	rm -f $(addprefix $(INSTALLED)/bin/,shoal shoal-agent shoal-operator) $(addprefix $(INSTALLED)/share/man/man1/,$(notdir $(MAN_PAGES)))
+	rm -f $(addprefix $(INSTALLED)/bin/,shoal shoal-agent shoal-operator kubectl-shoal) $(addprefix $(INSTALLED)/share/man/man1/,$(notdir $(MAN_PAGES)))
 	rm -rf $(INSTALLED)/lib/shoal $(INSTALLED)/share/doc/shoal
 
 #> make dist           build/shoal-VERSION.tar.gz of the last commit: the same bytes on every machine
@@ -327,6 +329,12 @@ check-cluster:
 check-newer: deps cluster-deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs build/patience
 	@tests/newer/check.sh "$(T)"
+
+#> make dashboards-table  asks a real Prometheus for every panel of every dashboard, and writes docs/dashboards.md
+.PHONY: dashboards-table
+dashboards-table: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=debug CUDA_ARCHS=90a programs emulation build/debug/fakes/libnvidia-ml.so.1
+	@PATH="$$PATH:$$(tests/cluster/build.sh control-plane):$$(tests/promtool.sh)" TABLE=docs/dashboards.md tests/e2e/test_dashboards.sh
 
 #> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)
 fuzz: deps
@@ -380,6 +388,30 @@ bench-recovery: deps
 	@tests/bench/bench_recovery.py $(or $(RANKS),8) $(or $(KILLS),5)
 	@build/release/tests/bench/meeting_bench
 
+#> make bench-page     the live page in Chromium: first paint, bytes, frames while 1,000 jobs are scrolled (LOADS=20 JOBS=1000)
+.PHONY: bench-page
+bench-page: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@BUILD=build/release tests/bench/bench_page.py $(or $(LOADS),20) $(or $(JOBS),1000)
+
+#> make screenshots    takes the pictures of docs/page.md anew, of trainings of this machine
+.PHONY: screenshots
+screenshots: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@BUILD=build/release tests/browser/screenshots.sh
+
+#> make storm          a training whose ranks and launchers are killed, stopped and cut off (KILLS=20 EVERY=2 RANKS=4 SEED=)
+.PHONY: storm
+storm: deps
+	@$(MAKE) --no-print-directory V=release programs
+	@tests/storm/storm.py $(or $(KILLS),20) $(or $(EVERY),2) $(or $(RANKS),4) $(SEED)
+
+#> make transcript     what people see while a rank, a pod and a kubelet are killed (needs root; builds a node as check-cluster)
+.PHONY: transcript
+transcript: deps cluster-deps
+	@$(MAKE) --no-print-directory V=debug programs
+	@PATH="$$PATH:$$(tests/cluster/build.sh node)" tests/pods/transcript.sh
+
 #> make simulate-hangs  what finds ranks that hang, on HOURS=100000 simulated ones: no false alarm, and each hang found
 HOURS := 100000
 .PHONY: simulate-hangs
@@ -387,10 +419,63 @@ simulate-hangs: deps
 	@$(MAKE) --no-print-directory V=release build/release/tests/agent/test_hang_detector
 	@build/release/tests/agent/test_hang_detector $(HOURS)
 
+#> make prove          every small history of the operator's decisions, and 10^6 random ones (docs/operator-proofs.md)
+#> make prove-mutations  breaks those decisions in many ways: the histories must find each
+HISTORIES := tests/operator/histories/test_small_histories
+RANDOM_HISTORIES := tests/operator/reconcile/test_simulation
+.PHONY: prove prove-mutations
+prove: deps
+	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(HISTORIES) $(RANDOM_HISTORIES))
+	@build/release/$(HISTORIES) all
+	@build/release/$(RANDOM_HISTORIES) 1000000
+prove-mutations: deps
+ifneq ($(V),release)
+	@$(MAKE) --no-print-directory V=release $@
+else
+	@$(MAKE) --no-print-directory $(BUILD)/$(HISTORIES) $(BUILD)/$(RANDOM_HISTORIES)
+	@T="$(T)" tests/operator/histories/mutations.sh "$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/$(HISTORIES).c.o $(BUILD)/$(RANDOM_HISTORIES).c.o $(TEST_SUPPORT) \
+		$(call helpers_of,operator) $(call archives,operator) $(call libraries,operator) -lcmocka -lssl
+endif
+
+#> make sieve          the operator at every request and watch event of small scenarios, on a real API server (ARGS="--draw 100 --seed 7")
+#> make sieve-mutations  breaks the operator in many ways: the sieve must find each
+.PHONY: sieve sieve-mutations
+sieve-mutations: deps cluster-deps
+ifneq ($(V),release)
+	@$(MAKE) --no-print-directory V=release $@
+else
+	@$(MAKE) --no-print-directory $(BUILD)/shoal-operator
+	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" T="$(T)" tests/sieve/mutations.sh \
+		"$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/operator/main.c.o $(call archives,operator) $(call libraries,operator)
+endif
+sieve: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release programs
+	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" BUILD=$(CURDIR)/build/release tests/sieve/run.sh $(ARGS)
+
+#> make acto           each field of a PyTorchJob set, changed, removed and spoilt, on a real API server (ARGS="--draw 100 --seed 7")
+#> make acto-mutations breaks the operator in many ways: acto must find each
+.PHONY: acto acto-mutations
+acto-mutations: deps cluster-deps
+ifneq ($(V),release)
+	@$(MAKE) --no-print-directory V=release $@
+else
+	@$(MAKE) --no-print-directory $(BUILD)/shoal-operator
+	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" T="$(T)" tests/acto/mutations.sh \
+		"$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/operator/main.c.o $(call archives,operator) $(call libraries,operator)
+endif
+acto: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release programs
+	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" BUILD=$(CURDIR)/build/release tests/acto/run.sh $(ARGS)
+
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_operator.sh $(JOBS)
+
+#> make bench-progress  what it costs the operator that running jobs show how their trainings go (JOBS=1000)
+bench-progress: deps cluster-deps
+	@$(MAKE) --no-print-directory V=release programs
+	@tests/bench/bench_progress.sh $(JOBS)
 
 #> make bench-ops      milliseconds of each op at the sizes of MNIST and of language models (THREADS=2: of the latter)
 bench-ops: deps

@@ -1,5 +1,6 @@
 #include "agent/config_consistency.h"
 
+#include "base/contract.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ enum { SHOWN_BYTES = 40 }; /* of a value: two of them and a key fit into one val
 struct shared_config {
     struct config_entry *entries; /* those that must match */
     int count;
-    char digest[48]; /* "COUNT keys HASH"; another count means another version of the agent */
+    char digest[80]; /* "COUNT keys HASH VERSION"; 0.1.0 has no VERSION */
 };
 
 /* A long value is shortened to its beginning and a hash of the whole. */
@@ -47,8 +48,9 @@ static void collect_entries(const struct config *config, struct arena *arena,
         shared_config->entries[shared_config->count++] = all[i];
         str_printf(&text, "%s=%s\n", all[i].key, all[i].value);
     }
-    snprintf(shared_config->digest, sizeof shared_config->digest, "%d keys %016llx",
-             shared_config->count, (unsigned long long)XXH64(str_text(&text), text.length, 0));
+    snprintf(shared_config->digest, sizeof shared_config->digest, "%d keys %016llx %s",
+             shared_config->count, (unsigned long long)XXH64(str_text(&text), text.length, 0),
+             SHOAL_VERSION);
 }
 
 static int publish(struct store *store, const char *name, int number, const char *value,
@@ -100,6 +102,13 @@ static void await_acknowledgements(struct store *store, int size, int timeout_ms
             return;
 }
 
+/* Of the agent that has made the digest. */
+static void read_version(const char *digest, char ret_version[64])
+{
+    if (sscanf(digest, "%*d keys %*s %63s", ret_version) != 1)
+        snprintf(ret_version, 64, "an older one");
+}
+
 static int find_difference(const struct shared_config *ours, struct store *store, int rank,
                            int timeout_ms, char *ret_found, struct error *err)
 {
@@ -108,7 +117,9 @@ static int find_difference(const struct shared_config *ours, struct store *store
         return -1;
     ret_found[0] = '\0';
     bool differs = strcmp(value, ours->digest) != 0;
-    bool comparable = strtol(value, NULL, 10) == ours->count;
+    char theirs[64];
+    read_version(value, theirs);
+    bool comparable = strtol(value, NULL, 10) == ours->count && strcmp(theirs, SHOAL_VERSION) == 0;
     for (int i = 0; differs && comparable && !ret_found[0] && i < ours->count; i++) {
         const struct config_entry *entry = &ours->entries[i];
         if (await(store, "value", i, timeout_ms, value, err) < 0)
@@ -118,7 +129,8 @@ static int find_difference(const struct shared_config *ours, struct store *store
                      entry->key, rank, entry->value, value);
     }
     if (differs && !ret_found[0])
-        snprintf(ret_found, STORE_VALUE_MAX, "rank %d is of another version than rank 0", rank);
+        snprintf(ret_found, STORE_VALUE_MAX, "rank %d is of version %s, rank 0 of %s", rank,
+                 SHOAL_VERSION, theirs);
     return 0;
 }
 

@@ -14,7 +14,8 @@
 #include <stdio.h>
 
 static int add_plan(const struct agent_config *c, const struct model *model, int world_size,
-                    int local_size, struct arena *arena, struct str *out, struct error *err)
+                    int local_size, int min_ranks, struct arena *arena, struct str *out,
+                    struct error *err)
 {
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -22,6 +23,9 @@ static int add_plan(const struct agent_config *c, const struct model *model, int
         return -1;
     run_plan_make(&facts, &plan);
     run_plan_print_short(&plan, &facts, build_strategy(c, model), out);
+    if (min_ranks > 0)
+        run_plan_print_fewest(c, model, &(struct run_plan_world){min_ranks, local_size},
+                              build_strategy(c, model), out);
     return 0;
 }
 
@@ -100,8 +104,8 @@ static int add_tokenizer(const struct config *config, const struct model *model,
     return 0;
 }
 
-int dry_run(const struct config *config, int world_size, int local_size, struct str *out,
-            struct error *err)
+int dry_run(const struct config *config, int world_size, int local_size, int min_ranks,
+            struct str *out, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     const struct agent_config *c = &config->value;
@@ -110,7 +114,7 @@ int dry_run(const struct config *config, int world_size, int local_size, struct 
     if (build_model(c, arena, &model, err))
         return -1;
     build_describe(config, model, out);
-    if (add_plan(c, model, world_size, local_size, arena, out, err) ||
+    if (add_plan(c, model, world_size, local_size, min_ranks, arena, out, err) ||
         add_time(c, model, world_size, local_size, out, err))
         return -1;
     if (model->language.V == 0) /* images: what is in data.root is opened by the run only */

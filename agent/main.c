@@ -108,7 +108,8 @@ static int describe(const struct config *config, const struct topology *t, struc
 {
     auto_str struct str text;
     str_init(&text, 256 * 1024);
-    int result = dry_run(config, t->world_size, t->local_size, &text, err);
+    const int min_ranks = topology_is_elastic(t) ? t->min_nodes * t->local_size : 0;
+    int result = dry_run(config, t->world_size, t->local_size, min_ranks, &text, err);
     if (result == 0)
         fputs(str_text(&text), stdout);
     return result;
@@ -117,11 +118,17 @@ static int describe(const struct config *config, const struct topology *t, struc
 static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
                   bool is_shim, struct error *err)
 {
+    int64_t slots = c->parallel.reduction_slots;
+    bool are_saved = slots == 0 && topology_is_elastic(t) && t->node_rank == 0;
     const struct launch_options options = {
         .topology = t,
         .argv = argv,
         .max_restarts = t->max_restarts,
         .restart_delay_s = c->runtime.monitor_interval_s,
+        .shrink_after_s = c->runtime.shrink_after_s,
+        .join_timeout_s = c->runtime.join_timeout_s,
+        .reduction_slots = are_saved ? rank_saved_slots(c, t) : slots,
+        .slots_are_saved = are_saved,
         .names_endpoint = is_shim || c->runtime.max_restarts > 0,
         .is_verbose = is_shim || t->max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,

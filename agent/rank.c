@@ -1,8 +1,10 @@
 #include "agent/rank.h"
 
 #include "agent/comm/comm_ring.h"
+#include "agent/comm/nccl_api.h"
 #include "agent/comm/rendezvous.h"
 #include "agent/config_consistency.h"
+#include "agent/health/nccl_ras.h"
 #include "agent/health/rank_health.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
@@ -13,7 +15,9 @@
 #include "agent/notices.h"
 #include "agent/report/banner.h"
 #include "agent/report/report.h"
+#include "agent/telemetry/termination_log.h"
 #include "agent/trainer/trainer.h"
+#include "agent/trainer/trainer_saved_slots.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/cores.h"
@@ -32,6 +36,21 @@
 static bool is_hyperpod(void)
 {
     return access("/opt/sagemaker_cluster", F_OK) == 0;
+}
+
+static bool is_restarted(const struct topology *t)
+{
+    return t->restart_count > 0 || is_hyperpod();
+}
+
+static const char *run_of(const struct topology *t)
+{
+    return is_hyperpod() ? "" : t->run_id;
+}
+
+int64_t rank_saved_slots(const struct agent_config *c, const struct topology *t)
+{
+    return trainer_saved_slots(c, run_of(t), is_restarted(t));
 }
 
 static void print_banner(const struct config *config, const struct topology *t)
@@ -79,6 +98,19 @@ static const char *node_name(void)
     return host;
 }
 
+static int min_ranks(void)
+{
+    int64_t ranks;
+    return str_to_i64(or_empty(getenv(ENV_MIN_RANKS)), 0, TOPOLOGY_MAX_RANKS, &ranks) ? (int)ranks
+                                                                                      : 0;
+}
+
+/* What the launcher hands to its ranks; taken before any thread starts. */
+struct inheritance {
+    struct heartbeat heartbeat;
+    int memory; /* 0: none */
+};
+
 /* All ranks of the run, as torch.distributed's default process group. */
 struct process_group {
     struct rendezvous *rendezvous; /* NULL with one rank */
@@ -101,15 +133,13 @@ int rank_find_interface(const struct topology *t, char ret_name[NET_INTERFACE_BY
     return ret_name[0] ? net_interface_host(ret_name, ret_address, STORE_HOST_MAX, err) : 0;
 }
 
-/* A rank is killed only where somebody starts it again. What the launcher, or torchrun, grants is
- * in the environment. */
-static enum hang_action hang_action(const struct agent_config *c)
+/* As NCCL itself reads the environment; NULL: its RAS is off. */
+static const char *ras_address(void)
 {
-    const char *restarts = getenv(ENV_TORCHELASTIC_MAX_RESTARTS);
-    int64_t most = 0;
-    bool is_granted = restarts && str_to_i64(restarts, 0, INT_MAX, &most) && most > 0;
-    enum hang_action action = (enum hang_action)c->runtime.hang_action;
-    return action == HANG_RESTART && !is_granted ? HANG_REPORT : action;
+    const char *enable = getenv("NCCL_RAS_ENABLE"), *address = getenv("NCCL_RAS_ADDR");
+    if (enable && strcmp(enable, "0") == 0)
+        return NULL;
+    return address ? address : NCCL_RAS_ADDRESS;
 }
 
 static int init_process_group(const struct agent_config *c, const struct topology *t,
@@ -123,7 +153,12 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .node = t->node_rank,
         .host = node_name(),
         .pod = pod_name(),
-        .hang_action = hang_action(c),
+        .hang_action = hang_action_now((enum hang_action)c->runtime.hang_action,
+                                       getenv(ENV_TORCHELASTIC_RESTART_COUNT),
+                                       getenv(ENV_TORCHELASTIC_MAX_RESTARTS)),
+        .hang_patience_ms = (int64_t)(c->runtime.hang_patience_s * 1000),
+        .ras_address = ras_address(),
+        .uses_nccl = nccl_api_is_loaded,
         .beat_ms = RENDEZVOUS_BEAT_MS,
         .steady_ms = clock_monotonic_ms,
     };
@@ -213,8 +248,40 @@ static int bind_cpu_affinity(const struct agent_config *c, const struct topology
     return numa_bind(has_gpu ? pci : NULL, t->local_rank, t->local_size, ret_sharing, err);
 }
 
+/* Whether this rank wants all ranks to save and stop. */
+static bool should_stop(void *report)
+{
+    char sign[GPU_SIGN_BYTES];
+    return stop_requested(NULL) || report_bad_hardware(report, false, sign);
+}
+
+static void tell_kubelet(const char *why)
+{
+    struct termination_log *log = termination_log_open(TERMINATION_LOG_PATH);
+    if (log)
+        termination_log_write(log, why, "");
+    termination_log_close(log);
+}
+
+/* A run that ends where a GPU is bad ends by that, whichever call met it first; and of a run that
+ * was to stop for that, this rank is the one that leaves. */
+static void blame_hardware(const struct topology *t, struct report *report, struct error *err)
+{
+    char sign[GPU_SIGN_BYTES];
+    bool may_be = err->code == ERR_DEVICE || err->code == ERR_PEER || err->code == ERR_TIMEOUT ||
+                  err->code == ERR_CANCELLED;
+    if (!may_be || !report_bad_hardware(report, err->code != ERR_CANCELLED, sign))
+        return;
+    bool agreed = err->shared; /* then nobody needs to be told: all stop, each by itself */
+    error_set(err, ERR_HARDWARE, HARDWARE_MESSAGE "%s", sign);
+    err->shared = agreed;
+    if (t->rank != 0) /* whose report tells the kubelet why it ends */
+        tell_kubelet(err->msg);
+}
+
 static int train(const struct config *config, const struct topology *t,
-                 const struct process_group *m, struct report *report, struct error *err)
+                 const struct process_group *m, struct inheritance *inheritance,
+                 struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
     int on_node = t->local_size;
@@ -224,24 +291,25 @@ static int train(const struct config *config, const struct topology *t,
     if (c->runtime.cpu_affinity && bind_cpu_affinity(c, t, &on_node, err))
         return -1;
     struct trainer_listener listener = report_listener(report);
-    listener.stop_requested = stop_requested;
-    struct heartbeat heartbeat = heartbeat_inherit();
+    listener.stop_requested = should_stop;
     const struct rank_env env = {
         .world = m->world,
         .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
         .stuck = end_at_once,
         .alive = heartbeat_send,
-        .alive_ctx = &heartbeat,
+        .alive_ctx = &inheritance->heartbeat,
         .activity = m->health ? rank_health_activity(m->health) : NULL,
         .progress = m->health ? rank_health_progress(m->health) : NULL,
         .local_rank = t->local_rank,
         .local_size = t->local_size,
-        .memory_fd = rank_memory_inherit(),
+        .node = getenv("NODE_NAME"),
+        .memory_fd = inheritance->memory,
         .now_us = clock_monotonic_us,
         .memory_left = memory_bounds,
         .threads = thread_count(c, t, on_node),
-        .restarted = t->restart_count > 0 || is_hyperpod(),
-        .run = is_hyperpod() ? "" : t->run_id,
+        .min_ranks = min_ranks(),
+        .restarted = is_restarted(t),
+        .run = run_of(t),
         .agent_config = str_text(&yaml),
     };
     struct trainer *trainer = NULL;
@@ -250,6 +318,8 @@ static int train(const struct config *config, const struct topology *t,
     stop_install_handlers();
     report_begin(report);
     int result = trainer_run(trainer, err);
+    if (result)
+        blame_hardware(t, report, err);
     activity_enter(env.activity, RANK_END);
     if (result == 0) {
         struct memory_use use;
@@ -272,15 +342,19 @@ static void show_health(void *ctx, const struct rank_health_view *view)
 {
     report_health(ctx, &(struct telemetry_health){.ranks_json = view->ranks_json,
                                                   .hung = view->hung,
-                                                  .straggling = view->straggling});
+                                                  .straggling = view->straggling,
+                                                  .hung_rank = view->hung_rank,
+                                                  .hung_node = view->hung_node});
 }
 
 int rank_run(const struct config *config, const struct topology *t, int64_t start_us,
              struct error *err)
 {
+    struct inheritance inheritance = {heartbeat_inherit(), rank_memory_inherit()};
     if (t->rank == 0)
         print_banner(config, t);
     struct process_group group = {0};
+    int64_t meeting_us = clock_monotonic_us();
     int result = init_process_group(&config->value, t, &group, err);
     if (result)
         last_words_send(err, group.rendezvous != NULL);
@@ -296,7 +370,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .in_pod = getenv("KUBERNETES_SERVICE_HOST") != NULL,
             .restarts = t->restart_count,
             .job = t->job_id,
-            .node = or_empty(getenv("NODE_NAME")),
+            .node = node_name(),
             .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
             .pod = pod_name(),
             .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
@@ -304,16 +378,18 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
                          .ca_file = getenv("KUBEFLOW_TRAINER_SERVER_CA_CERT"),
                          .token_file = getenv("KUBEFLOW_TRAINER_SERVER_TOKEN"),
                          .interval_ms = TRAINJOB_STATUS_INTERVAL_MS},
+            .termination_log = getenv("KUBERNETES_SERVICE_HOST") ? TERMINATION_LOG_PATH : NULL,
             .start_us = start_us,
+            .meeting_us = meeting_us,
             .wall_us = wall_us,
             .steady_us = clock_monotonic_us,
         };
         struct report *report = report_open(&setting);
         if (group.health)
             rank_health_show_to(group.health, show_health, report);
-        result = train(config, t, &group, report, err);
+        result = train(config, t, &group, &inheritance, report, err);
         if (result < 0)
-            report_failed(report, stop_exit_code(err));
+            report_failed(report, stop_exit_code(err), err->msg);
         if (group.health)
             rank_health_show_to(group.health, NULL, NULL);
         report_close(report);

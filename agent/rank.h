@@ -19,6 +19,9 @@
 int rank_find_interface(const struct topology *topology, char ret_name[NET_INTERFACE_BYTES],
                         char ret_address[STORE_HOST_MAX], struct error *err);
 
+/* The reduction slots that the run's checkpoint has; 0: none, or there is no checkpoint. */
+int64_t rank_saved_slots(const struct agent_config *config, const struct topology *topology);
+
 /* start_us: clock_monotonic_us() at the start of the process, from which elapsed time counts.
  * Errors: the run's; err->shared if every rank has the same error. */
 int rank_run(const struct config *config, const struct topology *topology, int64_t start_us,

@@ -45,8 +45,9 @@
 #define ENV_PET_RDZV_CONF      "PET_RDZV_CONF"
 #define ENV_PET_MAX_RESTARTS   "PET_MAX_RESTARTS"
 #define ENV_PET_STANDALONE     "PET_STANDALONE"
-/* How often ranks are started again, for them to read; from torchrun and from our launcher. */
-#define ENV_TORCHELASTIC_MAX_RESTARTS "TORCHELASTIC_MAX_RESTARTS"
+/* How often the launcher has started ranks again, and may; from torchrun and from our launcher. */
+#define ENV_TORCHELASTIC_RESTART_COUNT "TORCHELASTIC_RESTART_COUNT"
+#define ENV_TORCHELASTIC_MAX_RESTARTS  "TORCHELASTIC_MAX_RESTARTS"
 /* Ours: how often this replica was started before (0 at first), so that an agent
  * knows a restart. */
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
@@ -63,6 +64,14 @@
 /* Ours: whose attention a GPU gets (kernels/cuda/attention_choice.h). */
 #define ENV_ATTENTION "SHOAL_ATTENTION"
 
+/* Ours, in the pods of an elastic job: how many pods it had when this one was made, and after how
+ * many seconds it goes on without one that is gone. */
+#define ENV_NNODES       "SHOAL_NNODES"
+#define ENV_SHRINK_AFTER "SHOAL_SHRINK_AFTER"
+
+/* Ours, from the launcher to its ranks: the fewest that may be next time; 0: all of them. */
+#define ENV_MIN_RANKS "SHOAL_MIN_RANKS"
+
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable
  * (restartPolicy ExitCode). */
 #define EXIT_DONE       0
@@ -70,6 +79,10 @@
 #define EXIT_CONFIG     2   /* configuration or data wrong: trying again is useless */
 #define EXIT_RETRYABLE  138 /* a peer is lost, a collective was aborted, the device failed */
 #define EXIT_TERMINATED 143 /* stopped by SIGTERM after saving */
+#define EXIT_HARDWARE   144 /* this node's hardware is bad: trying again there is useless */
+/* How the termination message of a container begins that ended with EXIT_HARDWARE; what is wrong
+ * follows. An image that uses this code for its own purposes has no such message. */
+#define HARDWARE_MESSAGE "bad hardware: "
 
 /* The agent's program; an image whose last name is this has it as its entry point. */
 #define AGENT_PROGRAM "shoal-agent"
@@ -82,7 +95,9 @@
 #define OPERATOR_PROGRAM "shoal-operator"
 
 /* A progress report: one JSON object per datagram, at most PROGRESS_MAX_BYTES, sent by rank 0 of
- * the job. Reports may be lost; each is complete in itself. */
+ * the job. Reports may be lost; each is complete in itself. The first, before any step, has only
+ * the last two members. Every few seconds, and at the end of a process, there is one more datagram:
+ * what the run tells the operator (below), of TRAINING_MAX_BYTES at most. */
 #define PROGRESS_MAX_BYTES     1024
 #define PROGRESS_EPOCH         "epoch" /* 1-based */
 #define PROGRESS_EPOCHS        "epochs"
@@ -92,5 +107,70 @@
 #define PROGRESS_SAMPLES_PER_S "samplesPerSecond" /* all ranks together */
 #define PROGRESS_SECONDS_LEFT  "secondsLeft"
 #define PROGRESS_WORLD_SIZE    "worldSize"
+#define PROGRESS_URL           "url" /* where rank 0 serves the run over HTTP */
+
+/* Each second, where there are several ranks, one datagram more: an object with these. */
+#define PROGRESS_RANKS_MAX_BYTES (64 * 1024)
+#define PROGRESS_RANKS           "ranks" /* an array with an object for each rank that was heard: */
+#define PROGRESS_RANK            "rank"
+#define PROGRESS_RANK_STATE      "state" /* one of the next two, or another word */
+#define PROGRESS_RANK_STRAGGLING "straggling"
+#define PROGRESS_RANK_HUNG       "hung"
+#define PROGRESS_RANK_PHASE      "phase"
+#define PROGRESS_RANK_WAITS      "waits"         /* a boolean: it is in a collective */
+#define PROGRESS_RANK_COMPUTE    "compute_ratio" /* of its step's compute time to the middle one's */
+
+/* What a run tells the operator: a JSON object of at most TRAINING_MAX_BYTES with these members,
+ * those that are known. Each node's first rank answers GET with it at TRAINING_PATH on the port of
+ * its container that is named TRAINING_PORT_NAME, else TRAINING_PORT; rank 0 also leaves it as the
+ * last line of its container's termination message. They have the same names in status.training of
+ * the job. Numbers are JSON numbers, times RFC 3339. */
+#define TRAINING_PATH            "/progress"
+#define TRAINING_PORT            9401
+#define TRAINING_PORT_NAME       "metrics"
+#define TRAINING_MAX_BYTES       4096    /* the kubelet's limit of a termination message */
+#define TRAINING_STEP            "step"  /* optimizer steps done in the whole run */
+#define TRAINING_STEPS           "steps" /* of the whole run */
+#define TRAINING_EPOCH           "epoch" /* passes over the data done, with a fraction */
+#define TRAINING_LOSS            "loss"
+#define TRAINING_EVAL_LOSS       "evalLoss"
+#define TRAINING_TOKENS_PER_S    "tokensPerSecond" /* this and the next: of all ranks */
+#define TRAINING_SAMPLES_PER_S   "samplesPerSecond"
+#define TRAINING_MFU             "mfu" /* 0..1 */
+#define TRAINING_SECONDS_LEFT    "secondsLeft"
+#define TRAINING_WORLD_SIZE      "worldSize" /* ranks; always there */
+#define TRAINING_RESTARTS        "restarts"  /* how often rank 0 was started again */
+#define TRAINING_GOODPUT         "goodput"   /* 0..1; the operator's, of all the job's time */
+#define TRAINING_CHECKPOINT_STEP "lastCheckpointStep" /* durable */
+#define TRAINING_CHECKPOINT_TIME "lastCheckpointTime"
+#define TRAINING_LAST_PROGRESS   "lastProgressTime" /* a step, evaluation or save ended */
+/* While a rank hangs: which, and its pod's node rank. One that is silent is ended within seconds,
+ * and whoever asks may come too late. */
+#define TRAINING_HUNG_RANK "hungRank"
+#define TRAINING_HUNG_NODE "hungNode"
+/* Of the process that tells: when it started; and an object, where its time went since then, in
+ * seconds by kind, which add up. */
+#define TRAINING_PROCESS_START "processStartTime"
+#define TRAINING_RESUMED_STEP  "resumedStep" /* the steps that were done when it began */
+#define TRAINING_SECONDS       "seconds"
+/* The kinds within a process. */
+#define TIME_NAME_INITIALIZATION "initialization"
+#define TIME_NAME_PEER_WAIT      "peerWait"
+#define TIME_NAME_RESTORE        "checkpointRestore"
+#define TIME_NAME_DATA           "dataLoading"
+#define TIME_NAME_STEP           "step"
+#define TIME_NAME_LOST_WORK      "lostWork"
+#define TIME_NAME_EVALUATION     "evaluation"
+#define TIME_NAME_SAVE           "checkpointSave"
+#define TIME_NAME_OTHER          "other"
+/* What only who looks at the run wants to know: rank 0 answers GET at this path of the same port
+ * with an object of at most so many bytes. docs/page.md says what its members have. */
+#define TRAINING_DETAIL_PATH         "/progress/detail"
+#define TRAINING_DETAIL_MAX_BYTES    (64 * 1024)
+#define TRAINING_DETAIL_RANKS        "ranks"
+#define TRAINING_DETAIL_RANKS_HIDDEN "ranksHidden"
+#define TRAINING_DETAIL_PHASES       "phases"
+#define TRAINING_DETAIL_MEMORY       "memory"
+#define TRAINING_DETAIL_RUN          "run"
 
 #endif

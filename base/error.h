@@ -34,6 +34,7 @@ enum error_code {
     ERR_UNSUPPORTED, /* understood, but not built */
     ERR_CANCELLED,   /* someone asked to stop */
     ERR_DIVERGED,    /* what is computed is no number any more */
+    ERR_HARDWARE,    /* this machine's hardware is bad; another one may do */
 };
 
 struct error {

@@ -22,6 +22,8 @@ int exit_code_of(enum error_code code)
     case ERR_DEVICE:
     case ERR_TIMEOUT:
         return EXIT_RETRYABLE;
+    case ERR_HARDWARE:
+        return EXIT_HARDWARE;
     case ERR_CANCELLED:
         return EXIT_TERMINATED;
     default:

@@ -53,7 +53,11 @@ struct http_call {
     const char *content_type; /* of the body */
     const char *bearer;       /* token for Authorization, without "Bearer "; NULL: none */
     const char *user_agent;   /* NULL: none */
-    bool urgent;              /* does not wait for others to end: max_in_flight is not for it */
+    /* Of a host that will hardly be asked again soon: through no proxy of the environment, and its
+     * connection is not kept. */
+    bool direct;
+    size_t max_body_bytes; /* less than http_options has; 0: as that */
+    bool urgent;           /* does not wait for others to end: max_in_flight is not for it */
     /* Both count from when it leaves the queue. */
     int64_t timeout_ms;      /* for all of it; 0: none (a watch) */
     int64_t idle_timeout_ms; /* nothing received for so long: ERR_TIMEOUT; 0: none */

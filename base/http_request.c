@@ -100,6 +100,11 @@ static size_t on_header(char *bytes, size_t one, size_t count, void *context)
     return count;
 }
 
+static size_t body_bytes_max(const struct http_request *r)
+{
+    return r->call.max_body_bytes ? r->call.max_body_bytes : r->options->max_body_bytes;
+}
+
 static size_t on_body(char *bytes, size_t one, size_t count, void *context)
 {
     (void)one;
@@ -110,7 +115,7 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *context)
         curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
         r->streamed = r->call.line && status / 100 == 2;
         str_init(&r->text, r->streamed ? r->options->max_line_bytes + LINES_AT_ONCE_BYTES
-                                       : r->options->max_body_bytes);
+                                       : body_bytes_max(r));
     }
     str_add_bytes(&r->text, bytes, count);
     return r->text.truncated ? 0 : count;
@@ -217,6 +222,10 @@ static void set_exchange(struct http_request *r, CURLSH *streams)
         set(r->easy, CURLOPT_POSTFIELDS, r->body);
         set(r->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->call.body_bytes);
         set(r->easy, CURLOPT_CUSTOMREQUEST, r->method);
+    }
+    if (r->call.direct) {
+        set(r->easy, CURLOPT_NOPROXY, "*");
+        set(r->easy, CURLOPT_FORBID_REUSE, 1L);
     }
     set(r->easy, CURLOPT_ERRORBUFFER, r->detail);
     set(r->easy, CURLOPT_PRIVATE, r);

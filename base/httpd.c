@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/httpd_connections.h"
+#include "base/httpd_head.h"
 #include "base/httpd_names.h"
 #include "base/httpd_pages.h"
 #include "base/httpd_streams.h"
@@ -27,7 +28,6 @@
 
 enum {
     CHUNK_BYTES = 16 * 1024, /* of a body, written at once */
-    HEAD_BYTES = 1024,       /* of our headers */
     FULL_PAUSE_MS = 100,
     OWN_FDS = 16,    /* the listener, lws's own event pipe, and some to spare */
     LEAVING_MAX = 8, /* connections beyond the cap that are about to be closed */
@@ -66,42 +66,15 @@ static void end_exchange(struct lws *wsi, struct exchange *x)
         httpd_pages_release(httpd_of(wsi)->pages, take(x->page));
 }
 
-static int send_head(struct lws *wsi, int status, const char *content_type, size_t bytes)
-{
-    unsigned char head[LWS_PRE + HEAD_BYTES], *at = head + LWS_PRE, *end = head + sizeof head;
-    static const char allow[] = "GET, HEAD", cache[] = "no-store";
-    if (lws_add_http_common_headers(wsi, (unsigned)status, content_type, bytes, &at, end) ||
-        lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CACHE_CONTROL,
-                                     (const unsigned char *)cache, sizeof cache - 1, &at, end))
-        return -1;
-    if (status == HTTP_STATUS_METHOD_NOT_ALLOWED &&
-        lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_ALLOW, (const unsigned char *)allow,
-                                     sizeof allow - 1, &at, end))
-        return -1;
-    return lws_finalize_write_http_header(wsi, head + LWS_PRE, &at, end);
-}
-
 /* Ready for the connection's next request, or -1 to close it. */
 static int finish(struct lws *wsi)
 {
     return lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
-/* An answer that is not published: one line. */
-static int send_line(struct lws *wsi, int status, const char *text, bool head_only)
-{
-    unsigned char body[LWS_PRE + 64];
-    int bytes = snprintf((char *)body + LWS_PRE, sizeof body - LWS_PRE, "%d %s\n", status, text);
-    if (send_head(wsi, status, "text/plain", (size_t)bytes))
-        return -1;
-    if (!head_only && lws_write(wsi, body + LWS_PRE, (size_t)bytes, LWS_WRITE_HTTP_FINAL) != bytes)
-        return -1;
-    return 0;
-}
-
 static int refuse(struct lws *wsi, int status, const char *text, bool head_only)
 {
-    if (send_line(wsi, status, text, head_only))
+    if (httpd_head_send_line(wsi, status, text, head_only))
         return -1;
     /* what has content, or may have as another method, is not read on */
     bool is_last = status == HTTP_STATUS_METHOD_NOT_ALLOWED || status == HTTP_STATUS_BAD_REQUEST;
@@ -126,6 +99,17 @@ static bool is_host_welcome(struct lws *wsi)
     return !atomic_load(&httpd_of(wsi)->local_names_only) || httpd_names_host_is_local(wsi);
 }
 
+static const struct httpd_page *page_of(struct lws *wsi)
+{
+    const struct exchange *x = lws_wsi_user(wsi);
+    return x ? x->page : NULL;
+}
+
+static void let_go(struct lws *wsi)
+{
+    end_exchange(wsi, lws_wsi_user(wsi));
+}
+
 static int on_request(struct lws *wsi, struct exchange *x, const char *path)
 {
     bool is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
@@ -147,7 +131,8 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
         return refuse(wsi, HTTP_STATUS_SERVICE_UNAVAILABLE, "not published in time", is_head);
     }
     *x = (struct exchange){.page = page};
-    if (send_head(wsi, page->status, page->content_type, page->bytes))
+    httpd_connections_shed(&httpd_of(wsi)->connections, wsi, page_of, let_go);
+    if (httpd_head_send(wsi, page->status, page->content_type, page->bytes))
         return -1;
     if (is_head || page->bytes == 0) {
         end_exchange(wsi, x);
@@ -186,8 +171,8 @@ static int on_upgrade(struct lws *wsi)
     if (!httpd_names_is_websocket_upgrade(wsi))
         return -1;
     if (!is_host_welcome(wsi) || !httpd_names_origin_is_own(wsi)) {
-        send_line(wsi, HTTP_STATUS_FORBIDDEN, is_host_welcome(wsi) ? foreign_origin : foreign_host,
-                  false);
+        httpd_head_send_line(wsi, HTTP_STATUS_FORBIDDEN,
+                             is_host_welcome(wsi) ? foreign_origin : foreign_host, false);
         return -1;
     }
     return httpd_streams_admit(httpd_of(wsi)->streams, wsi) ? 0 : -1;
@@ -398,6 +383,13 @@ void httpd_publish(struct httpd *httpd, const char *path, int status, const char
                    const char *body, size_t bytes)
 {
     httpd_pages_put(httpd->pages, path, status, type, body, bytes, clock_monotonic_ms());
+}
+
+void httpd_answer_below(struct httpd *httpd, const char *path, const char *type,
+                        bool (*answer)(void *context, const char *path, struct str *body),
+                        void *context)
+{
+    httpd_pages_answer_below(httpd->pages, path, type, answer, context);
 }
 
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms)

@@ -4,22 +4,29 @@
  * wire: what is served must not be secret. The process ignores SIGPIPE from then on (libwebsockets'
  * doing).
  *
+ * A web page that is served can load what this server serves and nothing else, holds no script of
+ * its own, and is shown in no frame (Content-Security-Policy).
+ *
  * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
  * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the
  * connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed
  * for the new one; beyond what the process may open files the new one. Requests with more than
  * HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S are closed
- * too. */
+ * too. While clients read answers of their own slowly, these take HTTPD_HELD_BYTES_MAX and one
+ * answer more: for another one the oldest connections are closed. */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
 
 #include "base/error.h"
+#include "base/str.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define HTTPD_PATHS_MAX         32
+#define HTTPD_BRANCHES_MAX      4
 #define HTTPD_BODY_BYTES_MAX    ((size_t)64 << 20)
+#define HTTPD_HELD_BYTES_MAX    ((size_t)32 << 20)
 #define HTTPD_CONNECTIONS_MAX   64
 #define HTTPD_REQUEST_BYTES_MAX 4096
 #define HTTPD_PATIENCE_S        10
@@ -51,6 +58,14 @@ void httpd_local_names_only(struct httpd *httpd);
  * any thread. At most HTTPD_PATHS_MAX paths and HTTPD_BODY_BYTES_MAX of body. */
 void httpd_publish(struct httpd *httpd, const char *path, int status, const char *type,
                    const char *body, size_t bytes);
+
+/* From now on `path` ("/jobs") and all that lies below it ("/jobs/a/b") is answered by what
+ * `answer` adds to `body`, with status 200, unless the path is published; false: there is no such
+ * page. It is called by the server's thread and must not wait: nobody is served meanwhile. At most
+ * HTTPD_BRANCHES_MAX paths. From any thread. */
+void httpd_answer_below(struct httpd *httpd, const char *path, const char *type,
+                        bool (*answer)(void *context, const char *path, struct str *body),
+                        void *context);
 
 /* From now on `path`, which is published, must be published again every within_ms: else it is
  * answered by 503. For a page that says that its publisher lives. */

@@ -27,6 +27,11 @@ void httpd_pages_put(struct httpd_pages *pages, const char *path, int status,
 void httpd_pages_expect(struct httpd_pages *pages, const char *path, int64_t within_ms,
                         int64_t now_ms);
 
+/* See httpd_answer_below. */
+void httpd_pages_answer_below(struct httpd_pages *pages, const char *path, const char *content_type,
+                              bool (*answer)(void *context, const char *path, struct str *body),
+                              void *context);
+
 /* NULL: no such path. *ret_is_late: it was not published as often as is expected. */
 struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *path, int64_t now_ms,
                                        bool *ret_is_late);

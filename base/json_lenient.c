@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +19,7 @@ struct sanitizer {
     size_t bytes, changes;
     int depth;
     int most; /* what is nested deeper is left out */
+    bool managed_fields;
     bool in_text, escaped;
 };
 
@@ -47,8 +47,8 @@ static size_t take_in_text(struct sanitizer *m, const char *at, size_t left)
 
 static void take_between_texts(struct sanitizer *m, const char *at, size_t left)
 {
-    if (left >= strlen(LEFT_OUT) && memcmp(at, LEFT_OUT, strlen(LEFT_OUT)) == 0 &&
-        m->depth < m->most)
+    if (!m->managed_fields && left >= strlen(LEFT_OUT) &&
+        memcmp(at, LEFT_OUT, strlen(LEFT_OUT)) == 0 && m->depth < m->most)
         m->most = m->depth;
     bool opens = *at == '{' || *at == '[', closes = *at == '}' || *at == ']';
     m->in_text = *at == '"';
@@ -66,9 +66,11 @@ static void take_between_texts(struct sanitizer *m, const char *at, size_t left)
 
 /* Writes the text without what is left out to `out` (NULL: only counts) and returns how much was
  * changed; *ret_bytes is its length then. */
-static size_t sanitize(const char *text, size_t bytes, char *out, size_t *ret_bytes)
+static size_t sanitize(const char *text, size_t bytes, bool managed_fields, char *out,
+                       size_t *ret_bytes)
 {
-    struct sanitizer m = {.out = out, .most = JSON_LENIENT_MAX_DEPTH};
+    struct sanitizer m = {
+        .out = out, .most = JSON_LENIENT_MAX_DEPTH, .managed_fields = managed_fields};
     for (size_t i = 0; i < bytes;) {
         if (m.in_text) {
             i += take_in_text(&m, text + i, bytes - i);
@@ -81,13 +83,14 @@ static size_t sanitize(const char *text, size_t bytes, char *out, size_t *ret_by
     return m.changes;
 }
 
-struct json *json_parse_lenient(const char *text, size_t bytes, struct error *err)
+struct json *json_parse_lenient(const char *text, size_t bytes, bool managed_fields,
+                                struct error *err)
 {
     size_t mended_bytes;
     auto_free char *mended = NULL;
-    if (sanitize(text, bytes, NULL, &mended_bytes) > 0) {
+    if (sanitize(text, bytes, managed_fields, NULL, &mended_bytes) > 0) {
         mended = xmalloc(mended_bytes);
-        sanitize(text, bytes, mended, &mended_bytes);
+        sanitize(text, bytes, managed_fields, mended, &mended_bytes);
         text = mended;
         bytes = mended_bytes;
     }

@@ -1,13 +1,14 @@
 /* JSON text from an API server, which passes on what its users wrote. One user's object must not
  * make everybody's list unreadable, so what our JSON values cannot hold is replaced instead of
  * refused: a NUL character (no C text has one) by U+FFFD, and what is nested deeper than any object
- * of Kubernetes by null. So are lists called managedFields: the larger part of most objects, and
- * nobody here reads them. */
+ * of Kubernetes by null. So are, unless they are asked for, lists called managedFields: the larger
+ * part of most objects, of which few are read. */
 #ifndef SHOAL_BASE_JSON_LENIENT_H
 #define SHOAL_BASE_JSON_LENIENT_H
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct json;
@@ -15,5 +16,6 @@ struct json;
 #define JSON_LENIENT_MAX_DEPTH 256
 
 /* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
-struct json *json_parse_lenient(const char *text, size_t bytes, struct error *err);
+struct json *json_parse_lenient(const char *text, size_t bytes, bool managed_fields,
+                                struct error *err);
 #endif

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #define BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
@@ -53,7 +54,7 @@ int listen_tcp(const char *host, int port, int *ret_fd, struct error *err)
     const char *shown = is_all ? "*" : host;
     if (fd < 0 && errno == EADDRINUSE)
         return error_set(
-            err, ERR_CONFIG,
+            err, ERR_EXISTS,
             "listen on %s: port %d is in use by another process: end it or choose another port",
             shown, port);
     if (fd < 0 && errno == EADDRNOTAVAIL)
@@ -70,4 +71,19 @@ int listen_port(int fd)
     socklen_t bytes = sizeof address;
     getsockname(fd, &address.any, &bytes);
     return ntohs(address.six.sin6_port); /* lies at the same place in both families */
+}
+
+int listen_free_port(int *ret_port, struct error *err)
+{
+    enum { FIRST = 10000, COUNT = 10000 };
+    uint16_t start = 0;
+    int result = -1;
+    if (getrandom(&start, sizeof start, 0) != sizeof start)
+        return error_errno(err, errno, "getrandom");
+    for (int i = 0; i < COUNT && result < 0; i++) {
+        auto_close int fd = -1;
+        *ret_port = FIRST + (start + i) % COUNT;
+        result = listen_tcp("127.0.0.1", *ret_port, &fd, err);
+    }
+    return result;
 }

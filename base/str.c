@@ -111,6 +111,15 @@ bool str_starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool str_is_listed(const char *names, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (const char *at = names; bytes && (at = strstr(at, name)); at += bytes)
+        if ((at == names || at[-1] == ',') && (at[bytes] == '\0' || at[bytes] == ','))
+            return true;
+    return false;
+}
+
 const char *str_after_last(const char *text, char character)
 {
     const char *last = strrchr(text, character);

@@ -16,7 +16,7 @@ struct command_line {
     struct option_arguments dirs;
     const char *prompt, *tokenizer, *temperature;
     int64_t max_tokens, seed;
-    bool help;
+    bool allow_nonfinite, help;
     struct generate_options options;
 };
 
@@ -49,6 +49,8 @@ static int read_line(struct command_line *line, int argc, char *const *argv, str
          INT64_MAX, NULL},
         {"tokenizer", 0, OPTION_TEXT, &line->tokenizer, "PATH", "tokenizer, if DIR has none", 0, 0,
          NULL},
+        {"allow-nonfinite", 0, OPTION_FLAG, &line->allow_nonfinite, NULL,
+         "read weights with NaN or infinity, too", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &line->help, NULL, "print this help", 0, 0, NULL},
         {0},
     };
@@ -81,7 +83,8 @@ static int open_generator(const struct command_line *line, struct arena *arena,
         return -1;
     if (tokenizer && named_model(tokenizer, arena, &tokenizer, err))
         return error_wrap(err, "--tokenizer");
-    return generator_open(dir, tokenizer, cores_available(), ret_generator, err);
+    return generator_open(dir, tokenizer, cores_available(), line->allow_nonfinite, ret_generator,
+                          err);
 }
 
 static int run(struct command_line *line, int argc, char *const *argv)

@@ -6,30 +6,66 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/error.h"
+#include "cli/rank_list.h"
+#include "operator/job/training.h"
+
+struct json;
+
+enum { PROGRESS_URL_BYTES = 128 };
 
 /* The latest report. A number is negative if it was not reported. */
 struct progress {
-    bool known; /* there was a report */
+    bool known; /* there was a report of a step */
     int64_t epoch, epochs, step, steps;
     double loss, samples_per_s, seconds_left;
-    bool has_loss; /* a loss may be negative */
+    bool has_loss;                /* a loss may be negative */
+    char url[PROGRESS_URL_BYTES]; /* where the run is served; "": not known */
 };
 
 /* Reads a report; false, and nothing written, if the text is none. */
 bool inbox_parse(const char *text, size_t bytes, struct progress *ret_progress);
 
+/* The folder's name begins so, and in it is the socket. */
+#define INBOX_FOLDER_PREFIX "shoal-"
+#define INBOX_SOCKET        "progress"
+
+/* `shoal top --local` asks: an object with a token of its own. It is answered with the token and
+ * the job (job_answer.h), at the address that it asks from. */
+#define INBOX_ASK    "ask"
+#define INBOX_ANSWER "job"
+enum { INBOX_TOKEN_BYTES = 17, INBOX_ANSWER_MAX_BYTES = 128 * 1024 };
+
 struct inbox {
     int fd;           /* never blocks */
     char folder[108]; /* ours */
     char path[108];   /* FOLDER/progress */
+    /* who asks, since inbox_read; "": nobody */
+    char token[INBOX_TOKEN_BYTES];
+    struct sockaddr_un asker;
+    socklen_t asker_bytes;
 };
 
 /* Makes the socket in a new folder below $XDG_RUNTIME_DIR, $TMPDIR or /tmp. */
 int inbox_open(struct inbox *inbox, struct error *err);
 void inbox_close(struct inbox *inbox); /* removes both; the folder has nothing else any more */
 
-/* Takes what has come in, without waiting. Returns whether *progress changed. */
-bool inbox_read(const struct inbox *inbox, struct progress *progress);
+/* The same of a report of the ranks. */
+bool inbox_parse_ranks(const char *text, size_t bytes, struct rank_list *ret_ranks);
+
+/* What was reported last, of each kind. */
+struct reports {
+    struct progress progress;
+    struct training training; /* what the run tells operators */
+    struct rank_list ranks;
+};
+
+/* Takes what has come in, without waiting. Returns whether anything of it changed. */
+bool inbox_read(struct inbox *inbox, struct reports *reports);
+
+/* Tells whoever asked last of the job, without waiting. Takes the job. */
+void inbox_answer(struct inbox *inbox, struct json *job);
 #endif

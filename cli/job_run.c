@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "cli/agent_image.h"
 #include "cli/inbox.h"
+#include "cli/job_answer.h"
 #include "cli/job_view.h"
 #include "cli/launcher_hint.h"
 #include "operator/apply/apply.h"
@@ -232,7 +233,13 @@ static void loop(struct run *run)
     while (show(run), !is_over(run)) {
         wait_for_events(run);
         take_signals(run);
-        run->changed |= inbox_read(&run->inbox, &run->view.progress);
+        if (inbox_read(&run->inbox, &run->view.reports)) {
+            local_tell(run->local, &run->view.reports.training);
+            job_view_take_reports(&run->view);
+            run->changed = true;
+        }
+        if (run->inbox.token[0])
+            inbox_answer(&run->inbox, job_answer(run->job, status_of(run)));
         /* First room for the leader's output, which is read only where there is some. */
         terminal_flush(&run->view.terminal);
         local_read_output(run->local);
@@ -306,6 +313,7 @@ int job_run(const struct job *job, const char *source, const struct run_options 
     run->now_ms = run->view.started_ms = clock_run_ms(&run->clock);
     run->pass_due_ms = NEVER;
     terminal_open(&run->view.terminal, options->progress, signals->stop_fd);
+    run->view.unicode = terminal_is_unicode(getenv);
     struct error err;
     int code = EXIT_BAD_INPUT;
     if (open_run(run, &err) < 0) {
@@ -319,6 +327,7 @@ int job_run(const struct job *job, const char *source, const struct run_options 
     }
     local_close(run->local);
     terminal_close(&run->view.terminal);
+    series_free(&run->view.losses);
     agent_image_close(&run->image);
     inbox_close(&run->inbox);
     return code;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/changes.h"
+#include "cli/goodput_table.h"
 #include "cli/screen.h"
 #include "operator/job/condition.h"
 #include "operator/job/names.h"
@@ -51,7 +52,18 @@ void job_view_print_changes(struct job_view *view, const struct job_status *stat
     if (!view->terminal.live && view->state && strcmp(state, view->state) != 0)
         str_printf(&lines, "%s: %s -> %s\n", view->job->name, view->state, state);
     view->state = state;
+    if (view->reports.progress.url[0] && strcmp(view->reports.progress.url, view->url) != 0) {
+        memcpy(view->url, view->reports.progress.url, sizeof view->url);
+        str_printf(&lines, "%s: served at %s\n", view->job->name, view->url);
+    }
     print(view, &lines);
+}
+
+void job_view_take_reports(struct job_view *view)
+{
+    const struct progress *p = &view->reports.progress;
+    if (p->known && p->has_loss)
+        series_add(&view->losses, &(struct series_point){.step = p->step, .loss = (float)p->loss});
 }
 
 void job_view_draw(struct job_view *view, int64_t now_ms)
@@ -64,7 +76,11 @@ void job_view_draw(struct job_view *view, int64_t now_ms)
         .started_ms = view->started_ms,
         .replicas = view->replicas,
         .replica_count = view->replica_count,
-        .progress = view->progress,
+        .progress = view->reports.progress,
+        .training = &view->reports.training,
+        .ranks = &view->reports.ranks,
+        .losses = &view->losses,
+        .unicode = view->unicode,
     };
     int columns, rows;
     terminal_size(&columns, &rows);
@@ -87,6 +103,7 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     screen_summary(view->replicas, view->replica_count, &text);
+    goodput_table(&status->goodput, &text);
     bool finished = condition_finished(status);
     str_printf(&text, "%s %s ", view->job->name, finished ? state_name(status) : "was stopped");
     str_add(&text, finished ? "in " : "after ");

@@ -7,10 +7,12 @@
 #include "base/mem.h"
 #include "cli/export.h"
 #include "cli/generate.h"
+#include "cli/get.h"
 #include "cli/inspect.h"
 #include "cli/plan.h"
 #include "cli/run.h"
 #include "cli/tokenize.h"
+#include "cli/top.h"
 
 struct command {
     const char *name;
@@ -20,6 +22,8 @@ struct command {
 
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
+    {"top", "show the PyTorchJobs of a cluster as a table", top_command},
+    {"get", "tell how a PyTorchJob of a cluster is doing", get_command},
     {"plan", "print what a training run needs: memory, traffic, FLOPs", plan_command},
     {"recommend", "print sharding flags and machines for a model of that size", recommend_command},
     {"inspect", "print what a checkpoint or a model on disk holds", inspect_command},

@@ -25,6 +25,7 @@ enum { TEXT_MAX_BYTES = 64 * 1024, GPUS_MAX = 1 << 20 };
 
 struct plan_options {
     int64_t gpus, gpus_per_node;
+    int min_nodes;                        /* of an elastic run; 0: it is none */
     const char *device, *network, *price; /* as they are written; NULL: not given */
     bool json, help;
 };
@@ -201,13 +202,14 @@ static int count_ranks(struct plan_options *o, const struct agent_config *c, str
 {
     const char *per_node = c->runtime.nproc_per_node;
     int64_t local = 1, all = c->runtime.num_processes;
-    int nodes = 1;
+    int nodes = 1, most = 1;
     bool is_known = strcasecmp(per_node, "cpu") == 0 || str_to_i64(per_node, 1, GPUS_MAX, &local);
     if (c->runtime.nnodes[0] &&
-        topology_parse_nodes("runtime.nnodes", c->runtime.nnodes, &nodes, err) < 0)
+        topology_parse_nodes("runtime.nnodes", c->runtime.nnodes, &nodes, &most, err) < 0)
         return -1;
     if (o->gpus_per_node == 0)
         o->gpus_per_node = is_known ? local : 8;
+    o->min_nodes = most > nodes ? nodes : 0;
     if (o->gpus > 0)
         return 0;
     o->gpus = all > 0 ? all : local * nodes;
@@ -246,7 +248,7 @@ static int advised_ranks(const struct model *model)
 struct planned {
     const struct config *config;
     const struct model *model;
-    struct run_plan_world world;
+    struct run_plan_world world, fewest; /* fewest: of an elastic run, else 0 */
     enum shard_strategy strategy;
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -269,6 +271,8 @@ static int add_text(const struct planned *p, struct str *out, struct error *err)
     if (run_plan_savings(&p->config->value, p->model, &p->world, p->strategy, out, err) < 0)
         return -1;
     str_add(out, "\n");
+    if (p->fewest.world_size > 0)
+        run_plan_print_fewest(&p->config->value, p->model, &p->fewest, p->strategy, out);
     if (!p->time)
         return 0;
     str_add(out, "\n");
@@ -289,6 +293,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     struct planned p = {.config = config,
                         .model = model,
                         .world = {ranks, (int)o->gpus_per_node},
+                        .fewest = {o->min_nodes * (int)o->gpus_per_node, (int)o->gpus_per_node},
                         .strategy = build_strategy(c, model)};
     if (run_plan_facts_make(c, model, ranks, p.world.node_size, arena, &p.facts, err) < 0)
         return -1;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -134,6 +135,7 @@ static int run_jobs(const struct work *work, const struct run_options *options, 
     for (size_t i = 0; i < work->job_count && code == 0; i++) {
         auto_free char *uid = xasprintf("%016" PRIx64 "-%zu", number, i);
         work->jobs[i].job->uid = uid;
+        work->jobs[i].job->created_ms = clock_now_ms();
         code = job_run(work->jobs[i].job, work->jobs[i].source, options, &signals);
         work->jobs[i].job->uid = "";
     }

@@ -1,16 +1,17 @@
 #include "cli/screen.h"
 
-#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/layout.h"
+
 enum {
     LINE_MAX_BYTES = 512,
-    BAR_MAX = 60,
-    FIXED_ROWS = 3, /* job, progress, bar */
+    FIXED_ROWS = 4, /* job, progress, bar, curve */
 };
 
 void screen_duration(int64_t ms, struct str *out)
@@ -27,17 +28,10 @@ void screen_duration(int64_t ms, struct str *out)
     str_add(out, "s");
 }
 
-/* In the last column a terminal may wrap: the view would then take more rows than terminal.c
- * counts. */
-static int line_room(int columns)
-{
-    return columns > 1 ? columns - 1 : 0;
-}
-
 /* Adds a line, cut to what fits. */
 static void add_line(struct str *out, const char *line, int columns)
 {
-    str_add_bytes(out, line, strnlen(line, (size_t)line_room(columns)));
+    str_add_bytes(out, line, strnlen(line, (size_t)layout_room(columns)));
     str_add(out, "\n");
 }
 
@@ -50,21 +44,8 @@ __attribute__((format(printf, 3, 4))) static void add_piece(struct str *line, in
     va_start(args, format);
     vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
-    if (line->length + strlen(piece) <= (size_t)line_room(columns))
+    if (line->length + strlen(piece) <= (size_t)layout_room(columns))
         str_add(line, piece);
-}
-
-/* The end of a name, which tells it from others: at most `width` characters, and no part of a
- * number. */
-static const char *end_of_name(const char *name, int width)
-{
-    int length = (int)strlen(name);
-    if (length <= width)
-        return name;
-    name += length - width;
-    while (isdigit((unsigned char)name[-1]) && isdigit((unsigned char)name[0]))
-        name++;
-    return name;
 }
 
 /* is_short: without the job's name before it. */
@@ -109,7 +90,7 @@ static void add_replica(struct str *line, const struct local_replica *replica, i
 /* Where there is little room the names give way, and then what stands behind the states. */
 static void add_replicas(const struct screen *screen, int columns, struct str *out)
 {
-    int blanks = (int)strlen("    "), left = line_room(columns) - blanks - widest_state(screen);
+    int blanks = (int)strlen("    "), left = layout_room(columns) - blanks - widest_state(screen);
     bool is_short = widest_name(screen, false) > left;
     int width = widest_name(screen, is_short);
     if (width > left)
@@ -118,7 +99,7 @@ static void add_replicas(const struct screen *screen, int columns, struct str *o
         auto_str struct str line;
         str_init(&line, LINE_MAX_BYTES);
         str_printf(&line, "  %-*s  %s", width,
-                   end_of_name(replica_name(screen, i, is_short), width),
+                   layout_end_of_name(replica_name(screen, i, is_short), width),
                    local_state_name(screen->replicas[i].state));
         add_replica(&line, &screen->replicas[i], columns);
         add_line(out, str_text(&line), columns);
@@ -139,8 +120,10 @@ static void add_counts(const struct screen *screen, int columns, struct str *out
     add_line(out, str_text(&line), columns);
 }
 
-static void add_progress(const struct progress *p, int columns, struct str *out)
+static void add_progress(const struct screen *screen, int columns, struct str *out)
 {
+    const struct progress *p = &screen->progress;
+    const struct training *t = screen->training;
     auto_str struct str line;
     str_init(&line, LINE_MAX_BYTES);
     if (p->epoch >= 0 && p->epochs > 0)
@@ -153,7 +136,9 @@ static void add_progress(const struct progress *p, int columns, struct str *out)
         add_piece(&line, columns, "  step %" PRId64, p->step);
     if (p->has_loss)
         add_piece(&line, columns, "  loss %.4f", p->loss);
-    if (p->samples_per_s >= 0)
+    if (t->known && !isnan(t->tokens_per_s))
+        add_piece(&line, columns, "  %.0f tokens/s", t->tokens_per_s);
+    else if (p->samples_per_s >= 0)
         add_piece(&line, columns, "  %.0f samples/s", p->samples_per_s);
     if (p->seconds_left >= 0) {
         auto_str struct str left;
@@ -167,16 +152,32 @@ static void add_progress(const struct progress *p, int columns, struct str *out)
 static void add_bar(int64_t step, int64_t steps, int columns, struct str *out)
 {
     int width = columns - 11; /* "  [", "] 100%", and the last column */
-    width = width > BAR_MAX ? BAR_MAX : width;
+    width = width > LAYOUT_BAR_MAX ? LAYOUT_BAR_MAX : width;
     if (width < 4)
         return;
-    if (step > steps)
-        step = steps;
-    int done = (int)((double)step / (double)steps * width);
-    char bar[BAR_MAX + 1] = "";
-    memset(bar, '-', (size_t)width);
-    memset(bar, '#', (size_t)done);
-    str_printf(out, "  [%.*s] %3d%%\n", width, bar, (int)((double)step / (double)steps * 100));
+    double done = (double)(step < steps ? step : steps) / (double)steps;
+    str_add(out, "  ");
+    layout_bar(done, width, out);
+    str_printf(out, " %3d%%\n", (int)(done * 100));
+}
+
+/* The loss from the run's beginning until now. */
+static void add_losses(const struct screen *screen, int columns, struct str *out)
+{
+    auto_str struct str curve;
+    str_init(&curve, LINE_MAX_BYTES);
+    curve_draw(screen->losses, layout_room(columns) - (int)strlen("  loss "), screen->unicode,
+               &curve);
+    if (curve.length)
+        str_printf(out, "  loss %s\n", str_text(&curve));
+}
+
+static int lines_of(const struct str *text)
+{
+    int lines = 0;
+    for (size_t i = 0; i < text->length; i++)
+        lines += text->text[i] == '\n';
+    return lines;
 }
 
 void screen_render(const struct screen *screen, int columns, int rows, int64_t now_ms,
@@ -185,9 +186,10 @@ void screen_render(const struct screen *screen, int columns, int rows, int64_t n
     auto_str struct str head, elapsed;
     str_init(&head, LINE_MAX_BYTES);
     str_init(&elapsed, LINE_MAX_BYTES);
-    int left = line_room(columns) - (int)strlen("  ") - (int)strlen(screen->state);
+    int left = layout_room(columns) - (int)strlen("  ") - (int)strlen(screen->state);
     screen_duration(now_ms - screen->started_ms, &elapsed);
-    str_printf(&head, "%s  %s", end_of_name(screen->job, left > 0 ? left : 0), screen->state);
+    str_printf(&head, "%s  %s", layout_end_of_name(screen->job, left > 0 ? left : 0),
+               screen->state);
     add_piece(&head, columns, "  %s", str_text(&elapsed));
     add_line(out, str_text(&head), columns);
     if ((int64_t)screen->replica_count + FIXED_ROWS < rows)
@@ -197,9 +199,12 @@ void screen_render(const struct screen *screen, int columns, int rows, int64_t n
     const struct progress *p = &screen->progress;
     if (!p->known)
         return;
-    add_progress(p, columns, out);
+    add_progress(screen, columns, out);
     if (p->steps > 0 && p->step >= 0)
         add_bar(p->step, p->steps, columns, out);
+    add_losses(screen, columns, out);
+    /* the last row is the cursor's: a view of all rows would scroll, and erasing miss its head */
+    rank_list_draw(screen->ranks, columns, rows - 1 - lines_of(out), out);
 }
 
 void screen_summary(const struct local_replica *replicas, size_t count, struct str *out)

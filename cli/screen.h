@@ -4,6 +4,7 @@
 #define SHOAL_CLI_SCREEN_H
 
 #include "base/str.h"
+#include "cli/curve.h"
 #include "cli/inbox.h"
 #include "operator/local/local.h"
 
@@ -14,6 +15,10 @@ struct screen {
     const struct local_replica *replicas;
     size_t replica_count;
     struct progress progress;
+    const struct training *training; /* what the run tells besides */
+    const struct series *losses;
+    const struct rank_list *ranks;
+    bool unicode; /* may be drawn with characters that are not ASCII */
 };
 
 /* Adds lines of at most `columns` - 1 characters, at most `rows` of them; the last ends with a

@@ -28,13 +28,24 @@ static void write_stderr(const struct str *text)
     }
 }
 
+/* Columns of text[0..bytes): a character's bytes after its first take none (UTF-8). */
+static int columns_of(const char *text, size_t bytes)
+{
+    int columns = 0;
+    for (size_t i = 0; i < bytes; i++)
+        columns += (text[i] & 0xC0) != 0x80;
+    return columns;
+}
+
 /* Rows that the text takes on a screen which has become so narrow since: terminals
  * wrap its lines. */
 static int rows_of(const char *text, int columns)
 {
     int rows = 0;
-    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
-        rows += end > text ? (int)(end - text - 1) / columns + 1 : 1;
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        int width = columns_of(text, (size_t)(end - text));
+        rows += width > 0 ? (width - 1) / columns + 1 : 1;
+    }
     return rows;
 }
 
@@ -96,12 +107,32 @@ void terminal_close(struct terminal *terminal)
     str_free(&terminal->view);
 }
 
-void terminal_size(int *ret_columns, int *ret_rows)
+bool terminal_window(int fd, int *ret_columns, int *ret_rows)
 {
     struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
-    *ret_columns = known ? size.ws_col : 80;
-    *ret_rows = known ? size.ws_row : 24;
+    if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0)
+        return false;
+    *ret_columns = size.ws_col;
+    *ret_rows = size.ws_row;
+    return true;
+}
+
+bool terminal_is_unicode(char *(*environment)(const char *name))
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < array_length(names); i++) {
+        const char *value = environment(names[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+void terminal_size(int *ret_columns, int *ret_rows)
+{
+    *ret_columns = 80;
+    *ret_rows = 24;
+    terminal_window(STDERR_FILENO, ret_columns, ret_rows);
 }
 
 void terminal_flush(struct terminal *terminal)

@@ -22,7 +22,13 @@ struct terminal {
 void terminal_open(struct terminal *terminal, enum terminal_mode mode, int stop_fd);
 void terminal_close(struct terminal *terminal); /* erases the view; drops what is kept */
 
-void terminal_size(int *ret_columns, int *ret_rows); /* 80 x 24 if unknown */
+/* The size of the terminal at fd; false and nothing written: there is none, or it has no size. */
+bool terminal_window(int fd, int *ret_columns, int *ret_rows);
+
+/* Whether the locale's variables (LC_ALL, else LC_CTYPE, else LANG) say UTF-8. */
+bool terminal_is_unicode(char *(*environment)(const char *name));
+
+void terminal_size(int *ret_columns, int *ret_rows); /* stderr's; 80 x 24 if unknown */
 
 /* Bytes for stdout, as they are: what its reader does not take now is kept, see cli/output.h. Waits
  * only when no more can be kept. Never waits for a reader that is gone, or that stopped reading

@@ -20,11 +20,12 @@ typedef void trace_add(void *ctx, const struct trace_event *event);
 /* Backends put these first in their own structs, so that a handle leads to its table. */
 struct device {
     const struct backend *backend;
-    char uuid[DEVICE_UUID_BYTES]; /* see device_uuid(); set by device_open */
-    int cuda_version;             /* see device_cuda_version(); likewise */
-    int compute_capability;       /* see device_compute_capability(); likewise */
-    int threads;                  /* CPU threads an op may use */
-    struct memory *memory;        /* counts and caches what the backend allocates */
+    char uuid[DEVICE_UUID_BYTES];   /* see device_uuid(); set by device_open */
+    char model[DEVICE_MODEL_BYTES]; /* see device_model(); likewise */
+    int cuda_version;               /* see device_cuda_version(); likewise */
+    int compute_capability;         /* see device_compute_capability(); likewise */
+    int threads;                    /* CPU threads an op may use */
+    struct memory *memory;          /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */
     struct stream *streams; /* all that are open */
     struct trace *trace;    /* NULL: none. Changes only while the streams are idle */
@@ -68,7 +69,7 @@ struct backend {
     /* See device_pci(). NULL: no such devices. */
     bool (*device_pci)(int index, char *out);
     /* Opens device `index`, counted from 0. Fills *ret_device except for the fields of struct
-     * device other than uuid, cuda_version and compute_capability. */
+     * device other than uuid, model, cuda_version and compute_capability. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
     /* The device's raw memory, without counts and caches; ctx: the device. */
@@ -77,6 +78,8 @@ struct backend {
     int64_t (*memory_free_bytes)(const struct device *device, int64_t *ret_total);
     void *(*host_alloc)(struct device *device, size_t bytes); /* NULL if there is no more */
     void (*host_free)(struct device *device, void *memory);
+    bool (*host_register)(struct device *device, void *memory, size_t bytes);
+    void (*host_unregister)(struct device *device, void *memory);
 
     /* The namesakes in device.h. high_priority: stream_open_high_priority(). */
     int (*stream_open)(struct device *device, const char *name, bool high_priority,

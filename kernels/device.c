@@ -129,6 +129,11 @@ const char *device_uuid(const struct device *device)
     return device->uuid;
 }
 
+const char *device_model(const struct device *device)
+{
+    return device->model;
+}
+
 int device_cuda_version(const struct device *device)
 {
     return device->cuda_version;
@@ -174,6 +179,17 @@ void device_host_free(struct device *device, void *memory)
 {
     if (memory)
         device->backend->host_free(device, memory);
+}
+
+bool device_host_register(struct device *device, void *memory, size_t bytes)
+{
+    return device->backend->host_register(device, memory, bytes);
+}
+
+void device_host_unregister(struct device *device, void *memory)
+{
+    if (memory)
+        device->backend->host_unregister(device, memory);
 }
 
 int device_reserve(struct device *device, size_t bytes, struct error *err)

@@ -62,6 +62,9 @@ const char *device_name(const struct device *device); /* "cpu", "cuda" */
 /* "GPU-" and its UUID, unique over all machines; "" on the CPU. */
 enum { DEVICE_UUID_BYTES = 48 };
 const char *device_uuid(const struct device *device);
+/* What its maker calls it ("NVIDIA H100 80GB HBM3"); "" on the CPU. */
+enum { DEVICE_MODEL_BYTES = 128 };
+const char *device_model(const struct device *device);
 /* The newest CUDA that its driver knows: 12030 is 12.3; 0 on the CPU. */
 int device_cuda_version(const struct device *device);
 /* Its compute capability as 10 major + minor: 90 is 9.0; 0 on the CPU. */
@@ -113,6 +116,11 @@ void device_memory_on_release(struct device *device,
 int device_host_alloc(struct device *device, size_t bytes, const char *what, void **ret_memory,
                       struct error *err);
 void device_host_free(struct device *device, void *memory); /* NULL-safe; no queued copy uses it */
+/* Makes host memory of the caller's like that (page-locks it for a GPU), until it is unregistered,
+ * before it is unmapped. memory: where a page begins. False: the system refuses, nothing has
+ * changed. */
+bool device_host_register(struct device *device, void *memory, size_t bytes);
+void device_host_unregister(struct device *device, void *memory); /* NULL-safe; likewise */
 
 /* ---- streams and events ---- */
 

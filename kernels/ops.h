@@ -31,6 +31,15 @@ struct adam_step {
     int64_t step;   /* from 1 */
 };
 
+/* What a step of any optimizer does beside, while it has the gradients and the weights at hand. */
+struct update_extras {
+    /* NULL: nothing. Else it takes g * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)) for g:
+     * torch.nn.utils.clip_grad_norm_ with a norm that stays on the device. */
+    const double *sum_of_squares;
+    float max_norm;
+    bf16 *copy; /* NULL, or as long as w, of dtype fp32: gets w rounded to the nearest */
+};
+
 /* Every op is queued on `s` and is deterministic: the same inputs give the same bits for the same
  * thread count. Tensors given as void * have dtype `t`, all others are fp32 unless said. Gradients
  * of parameters are always fp32; `accumulate`: false overwrites the gradient, true adds to it.
@@ -53,10 +62,6 @@ typedef void op_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, 
  * Muller 1958). */
 typedef void op_normal(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                        float mean, float stddev);
-/* y = y * min(1, max_norm / (sqrt(sum_of_squares[0]) + 1e-6)): torch.nn.utils.clip_grad_norm_
- * with a norm that stays on the device. */
-typedef void op_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
-                     int64_t count);
 /* y[i] = low + (high - low) * random_uniform(key, first + i). */
 typedef void op_uniform(struct stream *s, float *y, int64_t count, uint64_t key, uint64_t first,
                         float low, float high);
@@ -194,12 +199,13 @@ typedef void op_gelu_backward(struct stream *s, enum dtype t, void *dx, const vo
 
 /* Cross-entropy of logits [rows, V] with targets [rows]; a target below 0 (-100) is ignored.
  * sums as nll_loss, over the rows that count. dlogits: NULL, or [rows, V], the gradient of
- * scale * loss with respect to the logits; may be logits. Exponents and their sums are fp32 in any
- * dtype. With bf16 each logit and each gradient is rounded once, by at most 2^-9 of itself, as in
- * PyTorch's mixed precision. Of equal logits the first is the largest, as everywhere. */
+ * scale * loss with respect to the logits; may be logits. Rows of both are `stride` elements apart
+ * (>= V); what is between two rows of dlogits may be overwritten. Exponents and their sums are fp32
+ * in any dtype. With bf16 each logit and each gradient is rounded once, by at most 2^-9 of itself,
+ * as in PyTorch's mixed precision. Of equal logits the first is the largest, as everywhere. */
 typedef void op_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
                               const void *logits, const int32_t *target, float scale, int64_t rows,
-                              int64_t V);
+                              int64_t V, int64_t stride);
 
 /* y = x - log(sum(exp(x))) row by row, without overflow. y, fp32, may be x if t is fp32. */
 typedef void op_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, int64_t rows,
@@ -217,27 +223,43 @@ typedef void op_nll_log_softmax_backward(struct stream *s, enum dtype t, void *d
 
 /* sum[0] += sum of x[i]^2; sum: double[1]. */
 typedef void op_sum_of_squares(struct stream *s, double *sum, const float *x, int64_t count);
+/* The same as a sum whose bits depend on no order and no cut (kernels/exact_sum.h): digits +=, then
+ * sum[0] = what the digits of all cuts mean together. digits: double[EXACT_DIGITS] of whole
+ * numbers, which are exact below 2^53. count: a multiple of EXACT_BLOCK, and so is each cut: so
+ * many neighbours are added as doubles first, in order.
+ *
+ * A cut adds less than 2^41 to a digit: at most EXACT_CUTS of them between two exact_carry(), which
+ * leaves less than 2^32 in each. Digits of 2^20 ranks may be added up after it. */
+enum { EXACT_DIGITS = 18, EXACT_BLOCK = 8, EXACT_CUTS = 4095 };
+typedef void op_exact_squares(struct stream *s, double *digits, const float *x, int64_t count);
+typedef void op_exact_carry(struct stream *s, double *digits);
+typedef void op_exact_sum(struct stream *s, double *sum, const double *digits);
+/* sums[i] += parts[i], to the nearest whole number of 2^-20, of which sums below 2^33 depend on no
+ * order; then parts[i] = 0. */
+typedef void op_exact_add(struct stream *s, double *sums, double *parts, int64_t count);
 
 /* Optimizer steps over a flat range of w with its gradient g. w and its state have dtype t; state
  * tensors have w's length and start at 0. bf16 results are rounded stochastically: away from 0 with
  * the probability of the distance, by random_uniform(key, first + i). That depends on the element's
- * place and the step alone, so no layout changes it. */
+ * place and the step alone, so no layout changes it. extras: NULL: none. */
 /* v: average of g^2; u: average of update^2 (Zeiler 2012). */
 typedef void op_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
-                         int64_t count, const struct adadelta_step *step, uint64_t key,
-                         uint64_t first);
+                         int64_t count, const struct adadelta_step *step,
+                         const struct update_extras *extras, uint64_t key, uint64_t first);
 /* m: momentum buffer, or NULL if momentum is 0. The first step sets m = g. */
 typedef void op_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
-                    const struct sgd_step *step, uint64_t key, uint64_t first);
+                    const struct sgd_step *step, const struct update_extras *extras, uint64_t key,
+                    uint64_t first);
 /* m, v: first and second moment. */
 typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
-                     int64_t count, const struct adam_step *step, uint64_t key, uint64_t first);
+                     int64_t count, const struct adam_step *step,
+                     const struct update_extras *extras, uint64_t key, uint64_t first);
 
 /* clang-format off */
 /* All ops, once. struct ops, both backends' prototypes and both tables follow from this list: an op
  * without a function in a backend does not link. */
 #define OPS(X) \
-    X(fill) X(scale) X(add) X(cast) X(normal) X(clip) X(uniform) X(normalize) \
+    X(fill) X(scale) X(add) X(cast) X(normal) X(uniform) X(normalize) \
     X(conv2d_forward) X(conv2d_backward_data) X(conv2d_backward_weights) X(relu_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) X(channels_first) X(channels_last) \
     X(linear_forward) X(linear_backward_data) X(linear_backward_weights) X(dropout) \
@@ -247,7 +269,7 @@ typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, vo
     X(swiglu_forward) X(swiglu_backward) X(geglu_forward) X(geglu_backward) \
     X(tanh_forward) X(tanh_backward) X(gelu_forward) X(gelu_backward) \
     X(cross_entropy) X(log_softmax) X(nll_loss) X(nll_log_softmax_backward) X(sum_of_squares) \
-    X(adadelta) X(sgd) X(adam)
+    X(exact_squares) X(exact_carry) X(exact_sum) X(exact_add) X(adadelta) X(sgd) X(adam)
 /* clang-format on */
 
 struct ops {

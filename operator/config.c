@@ -37,6 +37,8 @@ static struct table table_of(struct operator_config *c)
          "address of /metrics; 0: disabled (:8080)", 0, 0, NULL},
         {"health-probe-bind-address", 0, OPTION_TEXT, &c->health_probe_bind_address, "ADDRESS",
          "address of /healthz and /readyz; 0: disabled (:8081)", 0, 0, NULL},
+        {"ui-bind-address", 0, OPTION_TEXT, &c->ui_bind_address, "ADDRESS",
+         "address of the live page; 0: disabled (" UI_BIND_ADDRESS ")", 0, 0, NULL},
         {"leader-elect", 0, OPTION_FLAG, &c->leader_elect, NULL,
          "elect a leader among several replicas by a Lease", 0, 0, NULL},
         {"leader-election-id", 0, OPTION_TEXT, &c->leader_election_id, "NAME",
@@ -60,6 +62,16 @@ static struct table table_of(struct operator_config *c)
          "replace pods whose node is lost for this long; 0: never (300)", 0, 86400, NULL},
         {"overdue-seconds", 0, OPTION_NUMBER, &c->overdue_s, "SECONDS",
          "replace lost pods this long after their grace period; 0: never (60)", 0, 86400, NULL},
+        {"progress-seconds", 0, OPTION_NUMBER, &c->progress_s, "SECONDS",
+         "ask each job's rank 0 how its training goes, this often; 0: never (15)", 0, 3600, NULL},
+        {"avoid-node-seconds", 0, OPTION_NUMBER, &c->avoid_node_s, "SECONDS",
+         "how long a job avoids a node with bad hardware; 0: it stays there (3600)", 0, 86400 * 30, NULL},
+        {"watch-nodes", 0, OPTION_FLAG, &c->watch_nodes, NULL,
+         "leave nodes that others mark as bad; needs the ClusterRole of deploy/watch-nodes", 0, 0, NULL},
+        {"bad-node-taints", 0, OPTION_TEXT, &c->signs.taints, "LIST",
+         "taints that mark such nodes: KEY[=VALUE][:EFFECT],... (NVSentinel's)", 0, 0, NULL},
+        {"bad-node-conditions", 0, OPTION_TEXT, &c->signs.conditions, "LIST",
+         "likewise conditions: TYPE[=STATUS],... (NVSentinel's, node-problem-detector's)", 0, 0, NULL},
         {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
          0, 0, log_levels},
         {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},
@@ -116,6 +128,18 @@ static int check_address(const char *flag, const char *text, struct error *err)
     return 0;
 }
 
+static int check_signs(const struct node_signs *signs, struct error *err)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *taints = node_taints_problem(signs->taints, arena);
+    const char *conditions = node_conditions_problem(signs->conditions, arena);
+    if (taints)
+        return error_set(err, ERR_CONFIG, "--bad-node-taints: %s", taints);
+    if (conditions)
+        return error_set(err, ERR_CONFIG, "--bad-node-conditions: %s", conditions);
+    return 0;
+}
+
 int operator_config_parse(struct operator_config *c, int argc, char *const *argv,
                           const char *(*env)(const char *name), struct error *err)
 {
@@ -133,14 +157,21 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
         .default_backoff_limit = 6,
         .node_lost_s = 300,
         .overdue_s = 60,
+        .progress_s = 15,
+        .avoid_node_s = 3600,
+        .signs = {.taints = NODE_TAINTS, .conditions = NODE_CONDITIONS},
         .log_level = LOG_INFO,
     };
     struct table table = table_of(c);
     if (options_parse(table.rows, argc, argv, err) < 0)
         return -1;
     c->namespace_ = value_or_default(c->namespace_, NULL);
+    if (c->ui_bind_address && !*c->ui_bind_address)
+        c->ui_bind_address = "0";
     c->gang_scheduler_name = value_or_default(c->gang_scheduler_name, NULL);
-    if (check_address("metrics-bind-address", c->metrics_bind_address, err) < 0)
+    if (check_signs(&c->signs, err) < 0 ||
+        check_address("metrics-bind-address", c->metrics_bind_address, err) < 0 ||
+        (c->ui_bind_address && check_address("ui-bind-address", c->ui_bind_address, err) < 0))
         return -1;
     return check_address("health-probe-bind-address", c->health_probe_bind_address, err);
 }

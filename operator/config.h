@@ -6,11 +6,15 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "operator/job/node.h"
+
+#define UI_BIND_ADDRESS "127.0.0.1:8082"
 
 /* All texts are borrowed from argv and the environment. */
 struct operator_config {
     const char *metrics_bind_address; /* "[HOST]:PORT"; "0": disabled */
     const char *health_probe_bind_address;
+    const char *ui_bind_address; /* of the live page; NULL: UI_BIND_ADDRESS, if that is free */
     bool leader_elect;
     const char *leader_election_id;   /* name of the Lease */
     const char *own_namespace;        /* of the Lease */
@@ -22,9 +26,13 @@ struct operator_config {
     const char *init_template_file;
     int64_t init_max_tries;
     int64_t default_backoff_limit;
-    int64_t node_lost_s; /* see struct reconcile_options; 0: never */
-    int64_t overdue_s;   /* likewise */
-    int log_level;       /* enum log_level */
+    int64_t node_lost_s;  /* see struct reconcile_options; 0: never */
+    int64_t overdue_s;    /* likewise */
+    int64_t avoid_node_s; /* likewise */
+    bool watch_nodes;
+    struct node_signs signs; /* of bad hardware, that are looked for then */
+    int64_t progress_s;      /* between two asks of a job how its training goes; 0: never */
+    int log_level;           /* enum log_level */
     bool help, version;
     struct option_list ignored; /* flags of the training operator without a meaning here */
 };

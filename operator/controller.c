@@ -9,11 +9,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/apply/executor.h"
+#include "operator/board/board.h"
 #include "operator/cache/cache.h"
 #include "operator/cache/informers.h"
 #include "operator/cache/queue.h"
 #include "operator/job/condition.h"
-#include "operator/reconcile/reconcile.h"
+#include "operator/other_operator.h"
+#include "operator/pass.h"
+#include "operator/progress/asker.h"
 
 enum {
     BACKOFF_FIRST_MS = 200,
@@ -47,9 +50,11 @@ struct controller {
     struct executor *executor;
     struct metrics *metrics;
     struct informers *informers;
+    struct asker *asker;     /* NULL: nobody is asked */
     const char *autoscaling; /* version as of the last turn; NULL: none */
-    bool leading;            /* as of the last turn */
-    bool list_forbidden;     /* likewise: children cannot be seen */
+    struct other_operator other;
+    bool leading;        /* as of the last turn; not while another operator works */
+    bool list_forbidden; /* likewise: children cannot be seen */
     struct active_plan active_plans[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
     size_t active_plan_count, active_plans_of[QUEUE_LANES], held_bytes;
     uint64_t passes, failed_passes;
@@ -67,6 +72,24 @@ static void on_changed(void *context, const char *key, bool finished)
     struct controller *c = context;
     if (c->leading)
         queue_add(c->queue, key, lane_of(finished), c->options.clocks->steady_ms());
+}
+
+/* How a job trains is news for its status. */
+static void on_news(void *context, const char *key)
+{
+    on_changed(context, key, false);
+}
+
+static void on_detail(void *context, const char *key, const char *text, size_t bytes)
+{
+    const struct controller *c = context;
+    board_detail(c->options.board, key, text, bytes);
+}
+
+static void on_another_wrote(void *context, const char *key, const char *manager)
+{
+    struct controller *c = context;
+    other_operator_wrote(&c->other, key, manager, c->options.clocks->steady_ms());
 }
 
 static void on_warn(void *context, const char *message)
@@ -129,11 +152,14 @@ static void log_new_conditions(const char *key, const struct job_status *before,
 }
 
 /* Of a status that was written. */
-static void on_written(struct controller *c, const char *key, const struct job *job,
-                       const struct job_status *before, const struct job_status *after)
+static void on_written(struct controller *c, const char *key, const struct job_status *before,
+                       const struct job_status *after)
 {
     log_new_conditions(key, before, after);
-    metrics_status_written(c->metrics, job->namespace_, before, after);
+    if (metrics_status_written(c->metrics, key, before, after))
+        log_warning("more than %d jobs are at work: /metrics does not tell of the others how their "
+                    "time is spent",
+                    METRICS_MAX_JOBS);
 }
 
 static void on_over(void *context, const char *key, const struct executor_outcome *outcome)
@@ -143,7 +169,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     const struct job *job = active->job->job;
     const struct job_status *status = outcome->written ? outcome->written : active->status;
     if (outcome->written)
-        on_written(c, key, job, active->status, outcome->written);
+        on_written(c, key, active->status, outcome->written);
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
@@ -163,22 +189,14 @@ static void on_over(void *context, const char *key, const struct executor_outcom
 
 static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t since_ms)
 {
-    static const enum cache_kind kinds[EXPECTATION_KINDS] = {[EXPECTATION_JOB] = CACHE_JOBS,
-                                                             [EXPECTATION_POD] = CACHE_PODS,
-                                                             [EXPECTATION_SERVICE] = CACHE_SERVICES,
-                                                             [EXPECTATION_POD_GROUP] =
-                                                                 CACHE_POD_GROUPS};
+    static const enum cache_kind kinds[EXPECTATION_KINDS] = {
+        [EXPECTATION_JOB] = CACHE_JOBS,
+        [EXPECTATION_POD] = CACHE_PODS,
+        [EXPECTATION_SERVICE] = CACHE_SERVICES,
+        [EXPECTATION_POD_GROUP] = CACHE_POD_GROUPS,
+        [EXPECTATION_AUTOSCALER] = CACHE_AUTOSCALERS};
     const struct controller *c = context;
     return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
-}
-
-/* When a plan does nothing but ask for another pass, no request is made. */
-static bool only_requeues(const struct plan *plan, int64_t *ret_at_ms)
-{
-    *ret_at_ms = 0;
-    if (plan->count == 1 && plan->actions[0].kind == ACTION_REQUEUE)
-        *ret_at_ms = plan->actions[0].at_ms;
-    return plan->count == 0 || *ret_at_ms;
 }
 
 static void reconcile_job(struct controller *c, const char *key, enum queue_lane lane)
@@ -186,49 +204,45 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     struct cached_job *job = cache_acquire_job(c->cache, key);
     if (!job) {
         executor_forget(c->executor, key);
+        asker_follow(c->asker, key, NULL);
+        board_forget(c->options.board, key);
+        metrics_forget_job(c->metrics, key);
         queue_forget(c->queue, key);
         queue_done(c->queue, key);
         return;
     }
     auto_arena struct arena *arena = arena_open();
-    struct snapshot snapshot;
-    /* Statuses hold whole seconds (manifest.h), so passes live in whole seconds. */
-    int64_t now_ms = c->options.clocks->wall_ms() / 1000 * 1000;
-    cache_snapshot(c->cache, job, now_ms, arena, &snapshot);
-    snapshot.options = c->options.reconcile;
-    snapshot.options.autoscaling = c->autoscaling != NULL;
-    snapshot.list_forbidden = informers_forbidden(c->informers);
-    snapshot.refused = executor_refused(c->executor, key, job->job->uid);
-    snapshot.status = executor_restore_history(c->executor, key, job->job->uid, job->status);
-    int64_t early_ms = executor_wait_ms(c->executor, key, &snapshot, job->object);
-    if (early_ms) {
-        add_in(c, key, job->status, early_ms);
+    struct pass_options options = {.reconcile = c->options.reconcile,
+                                   .list_forbidden = informers_forbidden(c->informers),
+                                   .now_ms = c->options.clocks->wall_ms()};
+    options.reconcile.autoscaling = c->autoscaling != NULL;
+    options.heard = asker_heard(c->asker, key);
+    const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
+    if (!pass.plan) {
+        add_in(c, key, job->status, pass.early_ms);
         queue_done(c->queue, key);
         cache_release_job(job);
         return;
     }
     c->passes++;
-    struct job_status before;
-    if (executor_confirm_write(c->executor, key, &snapshot, arena, &before)) {
-        snapshot.status = executor_restore_history(c->executor, key, job->job->uid, job->status);
-        on_written(c, key, job->job, &before, snapshot.status);
-    }
-    const struct plan *plan = reconcile(&snapshot, arena);
-    int64_t at_ms;
-    if (only_requeues(plan, &at_ms)) {
-        if (executor_clear_refusal(c->executor, key, job->job->uid))
+    asker_follow(c->asker, key, &pass.snapshot);
+    board_told(c->options.board, key, &pass.snapshot, pass.plan);
+    const struct job_status *status = pass.snapshot.status;
+    if (pass.confirmed)
+        on_written(c, key, &pass.before_confirmed, status);
+    if (pass.idle) {
+        if (pass.again)
             add_in(c, key, job->status, 0);
-        add_at(c, key, job->status, at_ms);
+        add_at(c, key, job->status, pass.requeue_ms);
         queue_succeeded(c->queue, key);
         cache_release_job(job);
         return;
     }
     struct active_plan *active = &c->active_plans[c->active_plan_count++];
-    *active = (struct active_plan){
-        .job = job, .status = snapshot.status, .key = xstrdup(key), .lane = lane};
+    *active = (struct active_plan){.job = job, .status = status, .key = xstrdup(key), .lane = lane};
     c->active_plans_of[lane]++;
     c->held_bytes += job->bytes;
-    executor_start(c->executor, active->key, job->job, job->object, snapshot.status, plan);
+    executor_start(c->executor, active->key, job->job, job->object, status, pass.plan);
 }
 
 /* ---- life cycle ---- */
@@ -239,7 +253,9 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
     c->options = *options;
     c->kube = kube;
     const struct cache_options cache = {.default_backoff_limit = options->default_backoff_limit,
+                                        .signs = options->signs,
                                         .changed = on_changed,
+                                        .another_wrote = on_another_wrote,
                                         .warn = on_warn,
                                         .context = c};
     c->cache = cache_open(&cache);
@@ -253,8 +269,17 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
                                               .context = c};
     c->executor = executor_open(kube, &executor);
     c->metrics = metrics_open();
+    const struct asker_options asker = {.http = options->ask_by,
+                                        .interval_ms = options->ask_interval_ms,
+                                        .timeout_ms = options->ask_timeout_ms,
+                                        .clocks = options->clocks,
+                                        .news = on_news,
+                                        .detail = on_detail,
+                                        .context = c};
+    c->asker = asker_open(&asker);
     const struct informers_options informers = {.namespace_ = options->namespace_,
                                                 .gang = options->reconcile.gang.scheduler,
+                                                .watch_nodes = options->watch_nodes,
                                                 .seed = options->seed,
                                                 .clocks = options->clocks};
     c->informers = informers_open(kube, c->cache, &informers);
@@ -277,11 +302,13 @@ void controller_close(struct controller *c)
     if (!c)
         return;
     drop_plans(c);
+    asker_close(c->asker);
     informers_close(c->informers);
     executor_close(c->executor);
     queue_close(c->queue);
     cache_close(c->cache);
     metrics_close(c->metrics);
+    other_operator_close(&c->other);
     free(c);
 }
 
@@ -324,6 +351,9 @@ static void follow_leading(struct controller *c, bool leading)
         return;
     }
     drop_plans(c);
+    asker_forget_all(c->asker);
+    board_forget_all(c->options.board);
+    metrics_forget_all_jobs(c->metrics);
     executor_prune_histories(c->executor);
     queue_close(c->queue);
     c->queue = queue_open(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
@@ -343,17 +373,29 @@ static void reconcile_due(struct controller *c, enum queue_lane lane, int64_t no
         reconcile_job(c, key, lane);
 }
 
+/* Nobody is asked for what nobody looks at. */
+static void ask_details(struct controller *c)
+{
+    for (char *key; (key = board_looked_at(c->options.board)); free(key))
+        asker_ask_detail(c->asker, key);
+}
+
 int64_t controller_run_once(struct controller *c, bool leading)
 {
     int64_t delay_ms = informers_tick(c->informers), now_ms = c->options.clocks->steady_ms();
+    int64_t aside_ms = other_operator_follow(&c->other, leading, c->cache, c->executor, now_ms);
     follow_autoscaling(c);
-    follow_leading(c, leading);
+    follow_leading(c, leading && !aside_ms);
     follow_list_rights(c);
+    if (aside_ms)
+        return least(delay_ms, aside_ms);
     if (!leading || !(controller_is_ready(c) || c->list_forbidden))
         return delay_ms;
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         reconcile_due(c, lane, now_ms);
-    delay_ms = informers_tick(c->informers); /* a pass may have found a watch silent */
+    ask_details(c);
+    /* a pass may have found a watch silent */
+    delay_ms = least(informers_tick(c->informers), asker_tick(c->asker));
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         if (has_room(c, lane)) /* else the end of a plan comes first */
             delay_ms = least(delay_ms, clock_until_ms(queue_due(c->queue, lane), now_ms));
@@ -370,7 +412,9 @@ _Static_assert(CACHE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watc
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
     view->ready = controller_is_ready(c);
+    view->standing_aside = stand_aside_left_ms(&c->other.aside, c->options.clocks->steady_ms()) > 0;
     view->history_pruned = executor_history_is_pruned(c->executor);
+    view->training_pruned = executor_training_is_pruned(c->executor);
     view->jobs = cache_count(c->cache, CACHE_JOBS);
     for (enum condition_type state = 0; state < CONDITION_TYPES; state++)
         view->jobs_in_state[state] = cache_jobs_in_state(c->cache, state);
@@ -379,6 +423,8 @@ void controller_view(const struct controller *c, struct metrics_view *view)
     view->queue_length = queue_length(c->queue, c->options.clocks->steady_ms());
     view->passes = c->passes;
     view->failed_passes = c->failed_passes;
+    view->asks = asker_asks(c->asker);
+    view->unanswered_asks = asker_unanswered(c->asker);
     view->requests = kube_requests_sent(c->kube);
     view->failed_requests = kube_requests_failed(c->kube);
     view->forbidden_requests = kube_requests_forbidden(c->kube);

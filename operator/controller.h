@@ -5,20 +5,28 @@
 #define SHOAL_OPERATOR_CONTROLLER_H
 
 #include "base/clock.h"
+#include "operator/job/node.h"
 #include "operator/job/snapshot.h"
 #include "operator/kube/kube.h"
 #include "operator/manifest/pod.h"
 #include "operator/metrics.h"
 
 struct controller;
+struct board;
 struct init_template;
 
 struct controller_options {
     const char *namespace_; /* that is watched; NULL: all */
     int64_t default_backoff_limit;
+    bool watch_nodes; /* for these signs of bad hardware: */
+    struct node_signs signs;
     struct reconcile_options reconcile;
     struct pod_options pod;
+    struct board *board;              /* shows the jobs; NULL: nobody looks */
     const struct init_template *init; /* NULL: workers get no init container */
+    struct http *ask_by;              /* asks pods how they train; NULL: nobody is asked */
+    int64_t ask_interval_ms;          /* between two asks of a job */
+    int ask_timeout_ms;               /* of an ask */
     uint64_t seed;                    /* of all jitter */
     const struct clocks *clocks;
 };

@@ -15,11 +15,12 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-/* What is not found is a file that was named, what is unsupported a field in it. */
+/* What is not found is a file that was named, what is unsupported a field in it; what exists
+ * already is another program at an address. */
 static bool is_of_configuration(enum error_code code)
 {
     return code == ERR_CONFIG || code == ERR_INPUT || code == ERR_NOT_FOUND ||
-           code == ERR_UNSUPPORTED;
+           code == ERR_UNSUPPORTED || code == ERR_EXISTS;
 }
 
 static int fail(const struct error *err)

@@ -6,6 +6,7 @@
 
 #include "base/exposition.h"
 #include "base/mem.h"
+#include "operator/job/history.h"
 #include "operator/job/names.h"
 
 enum count {
@@ -33,11 +34,27 @@ static const struct {
 struct space {
     char *name;
     uint64_t counts[COUNTS];
+    int64_t spent_ms[GOODPUT_KINDS]; /* by trainings */
+};
+
+struct node {
+    char *name;
+    uint64_t left;
+};
+
+struct work {
+    char *key; /* "namespace/name" */
+    int64_t spent_ms[GOODPUT_KINDS];
 };
 
 struct metrics {
     struct space *spaces; /* in order of first appearance */
     size_t count;
+    struct node *nodes; /* likewise */
+    size_t node_count;
+    struct work *jobs; /* that work and tell how they train */
+    size_t job_count;
+    bool has_told; /* that a job gets no series */
 };
 
 struct metrics *metrics_open(void)
@@ -52,6 +69,11 @@ void metrics_close(struct metrics *m)
     for (size_t i = 0; i < m->count; i++)
         free(m->spaces[i].name);
     free(m->spaces);
+    for (size_t i = 0; i < m->node_count; i++)
+        free(m->nodes[i].name);
+    free(m->nodes);
+    metrics_forget_all_jobs(m);
+    free(m->jobs);
     free(m);
 }
 
@@ -71,6 +93,12 @@ static struct space *space_of(struct metrics *m, const char *name)
     return &m->spaces[m->count++];
 }
 
+static struct space *space_of_key(struct metrics *m, const char *key)
+{
+    auto_free char *name = strndup(key, strcspn(key, "/"));
+    return space_of(m, name);
+}
+
 static bool holds(const struct job_status *status, enum condition_type type)
 {
     for (size_t i = 0; i < status->condition_count; i++)
@@ -85,17 +113,90 @@ static bool began(const struct job_status *before, const struct job_status *afte
     return holds(after, type) && !holds(before, type);
 }
 
-void metrics_status_written(struct metrics *m, const char *namespace_,
-                            const struct job_status *before, const struct job_status *after)
+static void node_left(struct metrics *m, const char *name)
 {
-    struct space *space = space_of(m, namespace_);
+    if (m->node_count >= METRICS_MAX_NODES)
+        name = METRICS_OTHERS;
+    size_t i = 0;
+    while (i < m->node_count && strcmp(m->nodes[i].name, name) != 0)
+        i++;
+    if (i == m->node_count) {
+        m->nodes = xrealloc(m->nodes, (i + 1) * sizeof *m->nodes);
+        m->nodes[m->node_count++] = (struct node){.name = xstrdup(name)};
+    }
+    m->nodes[i].left++;
+}
+
+static void count_nodes_left(struct metrics *m, const struct job_status *before,
+                             const struct job_status *after)
+{
+    for (size_t i = 0; i < after->history.avoided_count; i++)
+        if (!history_avoided(&before->history, after->history.avoided[i].name))
+            node_left(m, after->history.avoided[i].name);
+}
+
+static struct work *find_work(struct metrics *m, const char *key)
+{
+    for (size_t i = 0; i < m->job_count; i++)
+        if (!strcmp(m->jobs[i].key, key))
+            return &m->jobs[i];
+    return NULL;
+}
+
+void metrics_forget_job(struct metrics *m, const char *key)
+{
+    struct work *work = find_work(m, key);
+    if (!work)
+        return;
+    free(work->key);
+    size_t i = (size_t)(work - m->jobs);
+    memmove(work, work + 1, (m->job_count - i - 1) * sizeof *work);
+    m->job_count--;
+}
+
+void metrics_forget_all_jobs(struct metrics *m)
+{
+    for (size_t i = 0; i < m->job_count; i++)
+        free(m->jobs[i].key);
+    m->job_count = 0;
+}
+
+static bool follow_work(struct metrics *m, const char *key, const struct job_status *status)
+{
+    if (holds(status, CONDITION_SUCCEEDED) || holds(status, CONDITION_FAILED)) {
+        metrics_forget_job(m, key);
+        return false;
+    }
+    if (!status->goodput.known)
+        return false;
+    struct work *work = find_work(m, key);
+    if (!work) {
+        m->jobs = xrealloc(m->jobs, (m->job_count + 1) * sizeof *m->jobs);
+        work = &m->jobs[m->job_count++];
+        *work = (struct work){.key = xstrdup(key)};
+    }
+    memcpy(work->spent_ms, status->goodput.ms, sizeof work->spent_ms);
+    bool is_first_left_out = m->job_count > METRICS_MAX_JOBS && !m->has_told;
+    m->has_told |= is_first_left_out;
+    return is_first_left_out;
+}
+
+bool metrics_status_written(struct metrics *m, const char *key, const struct job_status *before,
+                            const struct job_status *after)
+{
+    struct space *space = space_of_key(m, key);
     space->counts[COUNT_CREATED] += began(before, after, CONDITION_CREATED);
     space->counts[COUNT_SUCCESSFUL] += began(before, after, CONDITION_SUCCEEDED);
     bool failed = began(before, after, CONDITION_FAILED);
     space->counts[COUNT_FAILED] += failed;
     int32_t failures = after->history.failures - before->history.failures;
+    for (int k = 0; k < GOODPUT_KINDS; k++) /* known from here on: it was told of no one yet */
+        if (after->goodput.ms[k] > before->goodput.ms[k])
+            space->spent_ms[k] += after->goodput.ms[k] - before->goodput.ms[k];
     if (failures > 0) /* the one that fails the job is not answered by a restart */
         space->counts[COUNT_RESTARTED] += (uint64_t)(failures - failed);
+    count_nodes_left(m, before, after);
+    return follow_work(m, key, after);
 }
 
 void metrics_job_deleted(struct metrics *m, const char *namespace_)
@@ -120,9 +221,55 @@ static void add_counters(const struct metrics *m, struct str *out)
     }
 }
 
+static void add_seconds(const struct metrics *m, struct str *out)
+{
+    const char *name = "shoal_operator_training_seconds_total";
+    exposition_head(name, "Time of jobs whose agents tell how they train, by what it was spent on.",
+                    "counter", out);
+    for (size_t s = 0; s < m->count; s++)
+        for (int k = 0; k < GOODPUT_KINDS; k++)
+            if (m->spaces[s].spent_ms[k])
+                str_printf(out, "%s{job_namespace=\"%s\",kind=\"%s\"} %" PRId64 ".%03d\n", name,
+                           m->spaces[s].name, goodput_kind_name(k), m->spaces[s].spent_ms[k] / 1000,
+                           (int)(m->spaces[s].spent_ms[k] % 1000));
+}
+
+static void add_nodes(const struct metrics *m, struct str *out)
+{
+    const char *name = "shoal_operator_nodes_left_total";
+    exposition_head(name, "Jobs that left a node whose hardware is bad, by node.", "counter", out);
+    for (size_t i = 0; i < m->node_count; i++)
+        str_printf(out, "%s{node=\"%s\"} %" PRIu64 "\n", name, m->nodes[i].name, m->nodes[i].left);
+}
+
+static void add_jobs(const struct metrics *m, struct str *out)
+{
+    const char *name = "shoal_operator_job_seconds_total";
+    size_t shown = m->job_count < METRICS_MAX_JOBS ? m->job_count : METRICS_MAX_JOBS;
+    exposition_head(name, "Time of a job at work since its creation, by what it was spent on.",
+                    "counter", out);
+    for (size_t i = 0; i < shown; i++) {
+        const struct work *work = &m->jobs[i];
+        int space = (int)strcspn(work->key, "/");
+        for (int k = 0; k < GOODPUT_KINDS; k++)
+            if (work->spent_ms[k])
+                str_printf(out,
+                           "%s{job_namespace=\"%.*s\",job_name=\"%s\",kind=\"%s\"} %" PRId64
+                           ".%03d\n",
+                           name, space, work->key, work->key + space + 1, goodput_kind_name(k),
+                           work->spent_ms[k] / 1000, (int)(work->spent_ms[k] % 1000));
+    }
+    add_value("gauge", "shoal_operator_jobs_without_series",
+              "Jobs at work beyond those that shoal_operator_job_seconds_total tells of.",
+              (int64_t)(m->job_count - shown), out);
+}
+
 void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
 {
     add_counters(m, out);
+    add_seconds(m, out);
+    add_nodes(m, out);
+    add_jobs(m, out);
 #define ADD_VALUE(type, field, kind, name, help)                                                   \
     add_value(kind, name, help, (int64_t)v->field, out);
     METRICS_VALUES(ADD_VALUE)

@@ -7,20 +7,28 @@
 #include "base/str.h"
 #include "operator/job/types.h"
 
-struct metrics; /* counters per namespace */
+struct metrics; /* counters per namespace, per node that jobs left, and of each job at work */
 
+/* The page has no more series than for that many: all namespaces and nodes beyond share those
+ * labelled METRICS_OTHERS; of jobs only the first have any. */
 #define METRICS_MAX_NAMESPACES 1000
-#define METRICS_OTHERS         "(others)" /* the label of all namespaces beyond that number */
-#define METRICS_MAX_WATCHES    8          /* kinds */
+#define METRICS_MAX_NODES      1000
+#define METRICS_MAX_JOBS       1000
+#define METRICS_OTHERS         "(others)"
+#define METRICS_MAX_WATCHES    8 /* kinds */
 /* Of the page: an upper bound. */
-#define METRICS_MAX_BYTES (2 << 20)
+#define METRICS_MAX_BYTES (8 << 20)
 
 struct metrics *metrics_open(void);
 void metrics_close(struct metrics *metrics);
 
-/* A status was written over another one. */
-void metrics_status_written(struct metrics *metrics, const char *namespace_,
+/* A status was written over another one. key: "namespace/name". Returns true for the first job that
+ * gets no series of its own. */
+bool metrics_status_written(struct metrics *metrics, const char *key,
                             const struct job_status *before, const struct job_status *after);
+/* The job is no more; all of them: another replica leads. */
+void metrics_forget_job(struct metrics *metrics, const char *key);
+void metrics_forget_all_jobs(struct metrics *metrics);
 void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by its TTL */
 
 /* Metrics with one value, X(TYPE, FIELD, KIND, NAME, HELP): FIELD of struct metrics_view has it.
@@ -42,8 +50,17 @@ void metrics_job_deleted(struct metrics *metrics, const char *namespace_); /* by
       "Requests to the API server that failed.") \
     X(uint64_t, forbidden_requests, "counter", "shoal_operator_api_requests_forbidden_total", \
       "Requests to the API server refused by RBAC or by a quota.") \
+    X(uint64_t, asks, "counter", "shoal_operator_progress_requests_total", \
+      "Requests to pods of jobs for how their training goes.") \
+    X(uint64_t, unanswered_asks, "counter", "shoal_operator_progress_requests_failed_total", \
+      "Requests to pods of jobs that no agent answered.") \
+    X(bool, standing_aside, "gauge", "shoal_operator_standing_aside", \
+      "1 if another operator writes the status of PyTorchJobs, so that this one does nothing, else 0.") \
     X(bool, history_pruned, "gauge", "shoal_operator_history_not_kept", \
       "1 if the API server dropped history from the last status written, else 0: its " \
+      "CustomResourceDefinition is not this version's.") \
+    X(bool, training_pruned, "gauge", "shoal_operator_training_not_kept", \
+      "1 if the API server dropped any of how a training goes, so that no job tells it, else 0: its " \
       "CustomResourceDefinition is not this version's.")
 /* clang-format on */
 

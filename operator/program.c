@@ -14,10 +14,14 @@
 #include "base/mem.h"
 #include "base/resident.h"
 #include "base/signals.h"
+#include "operator/board/board.h"
 #include "operator/controller.h"
+#include "operator/job/resources.h"
 #include "operator/kube/kubeconfig.h"
 #include "operator/leader/leader.h"
+#include "operator/live_page.h"
 #include "operator/manifest/init_template.h"
+#include "operator/progress/asker.h"
 #include "operator/serve.h"
 
 enum {
@@ -44,6 +48,8 @@ struct program {
     struct leader *leader; /* NULL: no election, we lead */
     struct controller *controller;
     struct serve *serve;
+    struct board *board; /* NULL, as is the page: nobody can look at it */
+    struct live_page *page;
     char identity[LEASE_MAX_HOLDER];
     uint64_t seed;
     int64_t start_ms, published_ms;
@@ -58,7 +64,7 @@ static int open_client(struct program *p, struct error *err)
     const struct http_options http = {
         .max_body_bytes = HTTP_BODY_MAX_BYTES,
         .max_line_bytes = HTTP_LINE_MAX_BYTES,
-        .max_in_flight = HTTP_IN_FLIGHT_MAX,
+        .max_in_flight = HTTP_IN_FLIGHT_MAX + ASKER_IN_FLIGHT_MAX,
         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
     };
     const struct kubeconfig_options who = {.path = p->config.kubeconfig,
@@ -69,7 +75,7 @@ static int open_client(struct program *p, struct error *err)
         .backoff_first_ms = 100,
         .backoff_max_ms = 5000,
         .seed = p->seed,
-        .user_agent = "shoal-operator/" SHOAL_VERSION,
+        .user_agent = FIELD_MANAGER "/" SHOAL_VERSION,
     };
     if (http_open(&p->http, &http, err) < 0 ||
         kubeconfig_open(&p->kubeconfig, &who, p->start_ms, err) < 0)
@@ -101,6 +107,22 @@ static void open_leader(struct program *p)
     kube_guard(p->kube, may_write, p);
 }
 
+/* At "0" nobody looks, and nothing is kept for it. Jobs need no page: where nobody asked for one,
+ * that its port is taken, as by another operator of a machine, is no failure. */
+static int open_page(struct program *p, struct error *err)
+{
+    const char *address = p->config.ui_bind_address;
+    p->board = board_open(&clocks_system);
+    if (live_page_open(&p->page, address ? address : UI_BIND_ADDRESS, p->board, err) < 0) {
+        if (address)
+            return -1;
+        log_warning("there is no live page: %s", err->msg);
+    }
+    if (!p->page)
+        board_close(take(p->board));
+    return 0;
+}
+
 static void open_controller(struct program *p)
 {
     const char *scheduler = p->config.gang_scheduler_name;
@@ -110,11 +132,18 @@ static void open_controller(struct program *p)
     const struct controller_options options = {
         .namespace_ = p->config.namespace_,
         .default_backoff_limit = p->config.default_backoff_limit,
+        .watch_nodes = p->config.watch_nodes,
+        .signs = p->config.signs,
         .reconcile = {.gang = gang,
                       .node_lost_ms = p->config.node_lost_s * 1000,
-                      .overdue_ms = p->config.overdue_s * 1000},
+                      .overdue_ms = p->config.overdue_s * 1000,
+                      .avoid_node_ms = p->config.avoid_node_s * 1000},
         .pod = {.gang = gang},
+        .board = p->board,
         .init = p->init,
+        .ask_by = p->http,
+        .ask_interval_ms = p->config.progress_s * 1000,
+        .ask_timeout_ms = ASKER_TIMEOUT_MS,
         .seed = p->seed,
         .clocks = &clocks_system,
     };
@@ -136,7 +165,8 @@ int program_open(struct program **ret_program, const struct operator_config *con
                                       .image = p->config.init_image,
                                       .max_tries = p->config.init_max_tries};
     if (signals_open(&p->signals, err) < 0 || init_template_open(&p->init, &init, err) < 0 ||
-        serve_open(&p->serve, &p->config, err) < 0 || open_client(p, err) < 0)
+        serve_open(&p->serve, &p->config, err) < 0 || open_page(p, err) < 0 ||
+        open_client(p, err) < 0)
         return -1;
     if (p->config.leader_elect)
         open_leader(p);
@@ -153,6 +183,8 @@ void program_close(struct program *p)
     kube_close(p->kube);
     kubeconfig_close(p->kubeconfig);
     http_close(p->http);
+    live_page_close(p->page);
+    board_close(p->board);
     serve_close(p->serve);
     init_template_close(p->init);
     signals_close(&p->signals);
@@ -166,6 +198,18 @@ static void trim(struct program *p)
         return;
     mem_trim();
     p->spare_bytes = resident_spare_bytes();
+}
+
+/* The pod that leads: its identity without what tells its processes apart. */
+static void show(struct program *p, bool leading, size_t jobs)
+{
+    char leader[LEASE_MAX_HOLDER];
+    snprintf(leader, sizeof leader, "%s", leading ? p->identity : leader_holder(p->leader));
+    char *end = strrchr(leader, '_');
+    if (end)
+        *end = '\0';
+    board_set_operator(p->board, leading, leader, jobs);
+    live_page_send(p->page, clock_monotonic_ms());
 }
 
 /* Now and then, and whenever readiness or leadership has changed. */
@@ -185,6 +229,7 @@ static void publish(struct program *p, bool leading)
         .leading = leading, .resident_bytes = resident_bytes(), .start_ms = p->start_ms};
     controller_view(p->controller, &view);
     serve_publish(p->serve, controller_metrics(p->controller), &view);
+    show(p, leading, view.jobs);
 }
 
 static void log_leading(struct program *p, bool leading)

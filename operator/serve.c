@@ -15,7 +15,7 @@ struct serve {
     int ready;             /* as published; -1: not yet */
 };
 
-static int listen_at(const char *address, struct httpd **ret_httpd, struct error *err)
+int serve_listen(const char *address, struct httpd **ret_httpd, struct error *err)
 {
     char host[256];
     int port;
@@ -47,11 +47,11 @@ int serve_open(struct serve **ret_serve, const struct operator_config *config, s
     struct serve *s = xcalloc(1, sizeof *s);
     *ret_serve = s;
     s->ready = -1;
-    if (listen_at(config->health_probe_bind_address, &s->health, err) < 0)
+    if (serve_listen(config->health_probe_bind_address, &s->health, err) < 0)
         return error_wrap(err, "--health-probe-bind-address");
     if (!strcmp(config->metrics_bind_address, config->health_probe_bind_address))
         s->metrics = s->health;
-    else if (listen_at(config->metrics_bind_address, &s->metrics, err) < 0)
+    else if (serve_listen(config->metrics_bind_address, &s->metrics, err) < 0)
         return error_wrap(err, "--metrics-bind-address");
     publish(s->health, "/healthz", 200, "text/plain", "ok\n");
     if (s->health)

@@ -8,6 +8,10 @@
 #include "operator/metrics.h"
 
 struct serve;
+struct httpd;
+
+/* Listens at an address of the configuration; NULL: at none. */
+int serve_listen(const char *address, struct httpd **ret_httpd, struct error *err);
 
 /* Listens; /readyz says 503 until serve_publish changes it. */
 int serve_open(struct serve **ret_serve, const struct operator_config *config, struct error *err);

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MAX = 1024, REQUESTS_MAX = 1024, REQUEST_BYTES_MAX = 4 << 20 };
+enum { CONNECTIONS_MAX = 1024, REQUESTS_MAX = 4096, REQUEST_BYTES_MAX = 4 << 20 };
 
 struct connection {
     struct fake_server *server;

@@ -43,7 +43,8 @@ void batch_source_close(struct batch_source *source)
 int batch_source_seek(struct batch_source *source, int64_t epoch, int64_t samples,
                       const char *state, struct error *err)
 {
-    prefetcher_reset(source->prefetcher);
+    if (source->prefetcher)
+        prefetcher_reset(source->prefetcher);
     source->is_ahead = false;
     return source->fn->seek(source, epoch, samples, state, err);
 }
@@ -54,7 +55,7 @@ void batch_source_fetch_ahead(struct batch_source *source, int64_t max_batches)
     assert(!s->is_ahead);
     s->is_ahead = true;
     s->ahead_result = s->fn->fetch(s, max_batches, &s->ahead, &s->ahead_error);
-    if (s->ahead_result == 0)
+    if (s->ahead_result == 0 && s->prefetcher)
         prefetcher_filled(s->prefetcher, s->ahead.batches);
 }
 
@@ -73,7 +74,8 @@ int batch_source_next(struct batch_source *source, int64_t max_batches,
         *err = source->ahead_error;
         return -1;
     }
-    prefetcher_swap(source->prefetcher);
+    if (source->prefetcher)
+        prefetcher_swap(source->prefetcher);
     *ret_fetched = source->ahead;
     return 0;
 }

@@ -9,11 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum field_type { FIELD_COUNT, FIELD_BITS, FIELD_REAL, FIELD_TEXT, FIELD_LONG_TEXT };
+enum field_type {
+    FIELD_COUNT,
+    FIELD_LATER_COUNT,
+    FIELD_BITS,
+    FIELD_REAL,
+    FIELD_TEXT,
+    FIELD_LONG_TEXT
+};
 
 static const struct field {
     const char *name;
-    enum field_type type; /* count: >= 0; bits: all 64 of them, as a signed number */
+    enum field_type type; /* count: >= 0; later count: 0 if an older version saved; bits: all 64 of
+                             them, as a signed number */
     size_t offset;
 } fields[] = {
     {"epoch", FIELD_COUNT, offsetof(struct checkpoint_state, epoch)},
@@ -27,6 +35,7 @@ static const struct field {
     {"epoch_rows", FIELD_REAL, offsetof(struct checkpoint_state, epoch_rows)},
     {"learning_rate", FIELD_REAL, offsetof(struct checkpoint_state, learning_rate)},
     {"world_size", FIELD_COUNT, offsetof(struct checkpoint_state, world_size)},
+    {"reduction_slots", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, reduction_slots)},
     {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},
@@ -57,6 +66,7 @@ static struct json *encode(const struct field *f, const void *value)
         /* A run that diverged: JSON has no such numbers, so "nan", "inf" or "-inf". */
         return isfinite(real) ? json_new_real(real, 17) : json_new_textf("%f", real);
     case FIELD_COUNT:
+    case FIELD_LATER_COUNT:
     case FIELD_BITS:
         memcpy(&number, value, sizeof number);
         return json_new_integer(number);
@@ -83,6 +93,8 @@ static const char *decode(struct arena *arena, const struct field *f, const stru
             return "is not a text";
         const char *text = json ? arena_strdup(arena, json_as_text(json)) : "";
         memcpy(value, &text, sizeof text);
+    } else if (!json && f->type == FIELD_LATER_COUNT) {
+        memset(value, 0, sizeof(int64_t));
     } else if (!json) {
         return "is missing";
     } else if (f->type == FIELD_TEXT) {
@@ -96,7 +108,7 @@ static const char *decode(struct arena *arena, const struct field *f, const stru
         memcpy(value, &real, sizeof real);
     } else {
         int64_t number = json_as_integer(json);
-        if (!json_is_integer(json) || (f->type == FIELD_COUNT && number < 0))
+        if (!json_is_integer(json) || (f->type != FIELD_BITS && number < 0))
             return "is not a whole number that it can be";
         memcpy(value, &number, sizeof number);
     }

@@ -22,6 +22,7 @@ struct checkpoint_state {
     uint64_t seed;
     double learning_rate;                 /* of the last step */
     int64_t world_size;                   /* of the run that saved; any other can load */
+    int64_t reduction_slots;              /* 0: none; also an older version's */
     int64_t train_rows;                   /* of the whole data set, as far as it was used */
     int64_t batch_rows;                   /* per rank and micro-batch, of the run that saved */
     char strategy[CHECKPOINT_NAME_BYTES]; /* "FULL_SHARD", of the run that saved */

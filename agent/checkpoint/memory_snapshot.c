@@ -2,13 +2,15 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { PAGE = 4096, VERSION = 1 };
-#define MAGIC    UINT64_C(0x314d454d4c414853) /* "SHALMEM1" */
-#define COMPLETE UINT64_C(0x4554454c504d4f43)
+enum { PAGE = 4096, VERSION = 6 };
+#define HEAD_MAGIC UINT64_C(0x444145484c414853) /* "SHALHEAD" */
+#define MAGIC      UINT64_C(0x314d454d4c414853) /* "SHALMEM1" */
+#define COMPLETE   UINT64_C(0x4554454c504d4f43)
 
 /* The memory's first page. */
 struct head {
@@ -17,6 +19,11 @@ struct head {
     int64_t payload_bytes;
     _Atomic int64_t last_step;
     _Atomic int64_t is_used; /* a snapshot was completed */
+    int64_t ended_after;     /* the last step at the end before this one; -1: none was counted */
+    int64_t ends;            /* in a row after that step */
+    int64_t was_asked;       /* the end that comes, or has come, is none of these */
+    _Atomic int64_t begun_step;
+    struct memory_neighbours neighbours;
 };
 
 /* A slot's first page. */
@@ -69,17 +76,21 @@ void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memo
     *ret_snapshots = (struct memory_snapshots){
         .memory = memory, .payload_bytes = payload_bytes, .id = *id, .newest = -1};
     struct head *head = head_of(ret_snapshots);
-    if (head->magic == MAGIC && head->version == VERSION && head->payload_bytes == payload_bytes)
+    if (head->magic == HEAD_MAGIC && head->version == VERSION &&
+        head->payload_bytes == payload_bytes)
         return;
-    if (head->magic == MAGIC && head->version == VERSION && atomic_load(&head->is_used))
+    if (head->magic == HEAD_MAGIC && head->version == VERSION && atomic_load(&head->is_used))
         ret_snapshots->passed_over_bytes = head->payload_bytes;
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
         forget(ret_snapshots, slot);
-    head->magic = MAGIC;
+    head->magic = HEAD_MAGIC;
     head->version = VERSION;
     head->payload_bytes = payload_bytes;
     atomic_store(&head->last_step, -1);
+    atomic_store(&head->begun_step, -1);
     atomic_store(&head->is_used, 0);
+    head->neighbours = (struct memory_neighbours){0};
+    memory_snapshot_forget_ends(ret_snapshots);
 }
 
 static uint64_t hash_header(const struct header *h)
@@ -104,6 +115,30 @@ static int check_owner(const struct memory_snapshot_id *its, const struct memory
     return 0;
 }
 
+static int check_header(struct header *h, struct error *err)
+{
+    if (atomic_load(&h->complete) != COMPLETE)
+        return error_set(err, ERR_INPUT, "its mark \"complete\" is damaged");
+    if (h->magic != MAGIC)
+        return error_set(err, ERR_INPUT, "its magic number is damaged");
+    if (h->version != VERSION)
+        return error_set(err, ERR_CONFLICT, "it has format %llu, and this program knows %d",
+                         (unsigned long long)h->version, VERSION);
+    if (h->header_xxh3 != hash_header(h))
+        return error_set(err, ERR_INPUT, "its header is damaged");
+    return 0;
+}
+
+static int check_payload(const struct header *h, int64_t most, bool whole, struct error *err)
+{
+    if (h->step < 0 || h->bytes < 0 || h->bytes > most)
+        return error_set(err, ERR_INPUT, "its step or size cannot be");
+    const void *payload = (const char *)h + PAGE;
+    if (whole && h->payload_xxh3 != XXH3_64bits(payload, (size_t)h->bytes))
+        return error_set(err, ERR_INPUT, "its payload is damaged");
+    return 0;
+}
+
 int memory_snapshot_read(const struct memory_snapshots *s, int slot,
                          struct memory_snapshot *ret_snapshot, struct error *err)
 {
@@ -116,24 +151,59 @@ int memory_snapshot_read(const struct memory_snapshots *s, int slot,
                          (long long)s->passed_over_bytes, (long long)s->payload_bytes);
     if (complete == 0)
         return error_set(err, ERR_NOT_FOUND, "it is not complete");
-    if (complete != COMPLETE)
-        return error_set(err, ERR_INPUT, "its mark \"complete\" is damaged");
-    if (h->magic != MAGIC)
-        return error_set(err, ERR_INPUT, "its magic number is damaged");
-    if (h->version != VERSION)
-        return error_set(err, ERR_CONFLICT, "it has format %llu, and this program knows %d",
-                         (unsigned long long)h->version, VERSION);
-    if (h->header_xxh3 != hash_header(h))
-        return error_set(err, ERR_INPUT, "its header is damaged");
-    if (check_owner(&h->id, &s->id, err))
+    if (check_header(h, err) || check_owner(&h->id, &s->id, err) ||
+        check_payload(h, s->payload_bytes, true, err))
         return -1;
-    if (h->step < 0 || h->bytes < 0 || h->bytes > s->payload_bytes)
-        return error_set(err, ERR_INPUT, "its step or size cannot be");
-    const void *payload = memory_snapshot_payload(s, slot);
-    if (h->payload_xxh3 != XXH3_64bits(payload, (size_t)h->bytes))
-        return error_set(err, ERR_INPUT, "its payload is damaged");
-    *ret_snapshot = (struct memory_snapshot){h->step, payload, h->bytes};
+    *ret_snapshot = (struct memory_snapshot){h->step, memory_snapshot_payload(s, slot), h->bytes};
     return 0;
+}
+
+/* Where the next rank's slots begin, from `at` on; -1: there are none. */
+static int64_t find_head(const char *memory, int64_t bytes, int64_t at)
+{
+    for (; at + memory_snapshot_bytes(0) <= bytes; at += PAGE) {
+        const struct head *head = (const struct head *)(const void *)(memory + at);
+        const int64_t most = bytes - at, payload = head->payload_bytes;
+        if (head->magic == HEAD_MAGIC && head->version == VERSION && payload >= 0 &&
+            payload <= most && memory_snapshot_bytes(payload) <= most)
+            return at;
+    }
+    return -1;
+}
+
+int memory_snapshot_scan(const void *memory, int64_t bytes, bool checks,
+                         struct memory_snapshot_entry *entries, int most,
+                         struct memory_snapshot_seen *ret_seen)
+{
+    int64_t at = 0;
+    int count = 0;
+    struct error ignored;
+    *ret_seen = (struct memory_snapshot_seen){.last_step = -1};
+    for (int owner = 0; (at = find_head(memory, bytes, at)) >= 0; owner++) {
+        char *const found = (char *)memory + at;
+        const struct head *head = (const struct head *)(const void *)found;
+        struct memory_snapshots s = {.memory = found, .payload_bytes = head->payload_bytes};
+        const int64_t begin = at, last_step = memory_snapshot_last_step(&s);
+        at += memory_snapshot_bytes(s.payload_bytes);
+        if (owner == 0) {
+            ret_seen->begin = begin;
+            ret_seen->neighbours = head->neighbours;
+        }
+        if (last_step > ret_seen->last_step)
+            ret_seen->last_step = last_step;
+        for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS && count < most; slot++) {
+            struct header *h = header_of(&s, slot);
+            if (check_header(h, &ignored) || check_payload(h, s.payload_bytes, checks, &ignored))
+                continue;
+            entries[count++] =
+                (struct memory_snapshot_entry){.owner = owner,
+                                               .begin = begin,
+                                               .end = at,
+                                               .id = h->id,
+                                               .snapshot = {h->step, (char *)h + PAGE, h->bytes}};
+        }
+    }
+    return count;
 }
 
 void memory_snapshot_keep(struct memory_snapshots *s, int slot)
@@ -172,6 +242,12 @@ void memory_snapshot_commit(struct memory_snapshots *s, int64_t step, int64_t by
     s->passed_over_bytes = 0;
 }
 
+void memory_snapshot_set_neighbours(struct memory_snapshots *s,
+                                    const struct memory_neighbours *neighbours)
+{
+    head_of(s)->neighbours = *neighbours;
+}
+
 int64_t memory_snapshot_last_step(const struct memory_snapshots *s)
 {
     return atomic_load(&head_of(s)->last_step);
@@ -180,4 +256,41 @@ int64_t memory_snapshot_last_step(const struct memory_snapshots *s)
 void memory_snapshot_set_last_step(struct memory_snapshots *s, int64_t step)
 {
     atomic_store(&head_of(s)->last_step, step);
+}
+
+int64_t memory_snapshot_begun_step(const struct memory_snapshots *s)
+{
+    return atomic_load(&head_of(s)->begun_step);
+}
+
+void memory_snapshot_set_begun_step(struct memory_snapshots *s, int64_t step)
+{
+    atomic_store(&head_of(s)->begun_step, step);
+}
+
+int memory_snapshot_count_end(struct memory_snapshots *s, int64_t last_step)
+{
+    enum { MANY = 1000000 };
+    struct head *head = head_of(s);
+    if (head->was_asked) {
+        head->was_asked = 0;
+        return 0;
+    }
+    bool is_same = head->ended_after == last_step && head->ends >= 0 && head->ends < MANY;
+    head->ends = is_same ? head->ends + 1 : 1;
+    head->ended_after = last_step;
+    return (int)head->ends;
+}
+
+void memory_snapshot_end_was_asked(struct memory_snapshots *s)
+{
+    head_of(s)->was_asked = 1;
+}
+
+void memory_snapshot_forget_ends(struct memory_snapshots *s)
+{
+    struct head *head = head_of(s);
+    head->ended_after = -1;
+    head->ends = 0;
+    head->was_asked = 0;
 }

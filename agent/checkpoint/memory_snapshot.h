@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { MEMORY_SNAPSHOT_SLOTS = 2 };
@@ -21,7 +22,18 @@ struct memory_snapshot_id {
     char run[64];     /* the run's id; "": not known */
     char program[32]; /* version of the program that saves */
     uint64_t layout;  /* of the payload: a checksum of what it depends on, as the model */
+    uint64_t recipe;  /* the same without what the number of ranks decides */
     int32_t world_size, rank;
+    int32_t slice, slices; /* which part of the whole state, and of how many */
+    int32_t parts;         /* into which its units can be cut, as shard_layout.h says */
+    int32_t ignored;
+};
+
+/* The ranks whose slots lie behind a rank's own, in their order. All zero: it is not known. */
+enum { MEMORY_NEIGHBOURS_MOST = 8 };
+struct memory_neighbours {
+    int32_t world_size, rank; /* the rank itself */
+    int32_t count, ranks[MEMORY_NEIGHBOURS_MOST];
 };
 
 struct memory_snapshot {
@@ -53,6 +65,24 @@ void memory_snapshot_open(void *memory, int64_t payload_bytes, const struct memo
 int memory_snapshot_read(const struct memory_snapshots *snapshots, int slot,
                          struct memory_snapshot *ret_snapshot, struct error *err);
 
+/* Of memory of which nothing is known but its size: up to `most` complete and undamaged snapshots,
+ * whoever's they are. Pages before and between the ranks' slots are passed over. checks: also their
+ * payloads. Returns how many there are. */
+struct memory_snapshot_entry {
+    int owner;          /* 0: the rank's own, from 1 on those that lie behind them */
+    int64_t begin, end; /* of its owner's slots in the memory */
+    struct memory_snapshot_id id;
+    struct memory_snapshot snapshot;
+};
+struct memory_snapshot_seen {
+    int64_t begin;                       /* of the first slots; 0: there are none */
+    int64_t last_step;                   /* the last memory_snapshot_last_step() of any */
+    struct memory_neighbours neighbours; /* of the first slots */
+};
+int memory_snapshot_scan(const void *memory, int64_t bytes, bool checks,
+                         struct memory_snapshot_entry *ret_entries, int most,
+                         struct memory_snapshot_seen *ret_seen);
+
 /* Only the snapshot in this slot stays, and the next one is written to the other; -1: none
  * stays. */
 void memory_snapshot_keep(struct memory_snapshots *snapshots, int slot);
@@ -65,7 +95,19 @@ void memory_snapshot_commit(struct memory_snapshots *snapshots, int64_t step, in
 /* A slot's payload, whatever is in it. */
 void *memory_snapshot_payload(const struct memory_snapshots *snapshots, int slot);
 
+/* Whose slots lie behind these, for memory_snapshot_scan(). */
+void memory_snapshot_set_neighbours(struct memory_snapshots *snapshots,
+                                    const struct memory_neighbours *neighbours);
 /* The last step that the rank has done, saved or not; -1: none is known. */
 int64_t memory_snapshot_last_step(const struct memory_snapshots *snapshots);
 void memory_snapshot_set_last_step(struct memory_snapshots *snapshots, int64_t step);
+/* The step that the rank has begun, done or not; -1: none is known. */
+int64_t memory_snapshot_begun_step(const struct memory_snapshots *snapshots);
+void memory_snapshot_set_begun_step(struct memory_snapshots *snapshots, int64_t step);
+/* The run has ended after this step of all ranks' last ones. Returns how many times in a row it has
+ * ended so; 0 if this end was asked for, which changes no count. */
+int memory_snapshot_count_end(struct memory_snapshots *snapshots, int64_t last_step);
+/* The rank ends because it was asked to: as a pod goes, or others come. */
+void memory_snapshot_end_was_asked(struct memory_snapshots *snapshots);
+void memory_snapshot_forget_ends(struct memory_snapshots *snapshots);
 #endif

@@ -65,9 +65,11 @@ int agree_all(struct comm *comm, struct stream *stream, int result, struct error
     auto_free struct outcome *all = xcalloc((size_t)comm->size, sizeof *all);
     if (agree_gather(comm, stream, &mine, all, sizeof mine, err) < 0)
         return -1;
-    /* All ranks look in the same order, so that all of them report the same failure. */
-    for (int rank = 0; rank < comm->size; rank++)
-        if (outcome_get(&all[rank], rank, err) < 0)
-            return -1;
-    return 0;
+    /* All ranks look in the same order, so that all of them report the same failure. The loss of a
+     * peer comes of that peer's failure. */
+    const struct outcome *first = NULL;
+    for (int rank = comm->size - 1; rank >= 0; rank--)
+        if (all[rank].failed && (!first || first->code == ERR_PEER || all[rank].code != ERR_PEER))
+            first = &all[rank];
+    return first ? outcome_get(first, (int)(first - all), err) : 0;
 }

@@ -29,6 +29,6 @@ int agree_gather(struct comm *comm, struct stream *stream, const void *send, voi
                  size_t bytes, struct error *err);
 
 /* result, *err: of this rank's own work. Returns 0 if all ranks succeeded, else the error of the
- * lowest rank that failed, on every rank. Collective. */
+ * lowest rank that failed, on every rank; ERR_PEER only if none has another. Collective. */
 int agree_all(struct comm *comm, struct stream *stream, int result, struct error *err);
 #endif

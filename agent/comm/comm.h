@@ -23,7 +23,8 @@ enum comm_reduce { COMM_SUM, COMM_MEAN };
     X(ALL_GATHER, all_gather)         \
     X(REDUCE_SCATTER, reduce_scatter) \
     X(ALL_REDUCE, all_reduce)         \
-    X(BROADCAST, broadcast)
+    X(BROADCAST, broadcast)           \
+    X(ALL_TO_ALL, all_to_all)
 /* clang-format on */
 enum comm_collective {
 #define COMM_COLLECTIVE_KIND(kind, name) COMM_##kind,
@@ -63,6 +64,11 @@ struct comm_functions {
     void (*all_reduce_f64)(struct comm *c, struct stream *s, double *data, int64_t count);
     /* data[0 .. bytes) on every rank = root's. */
     void (*broadcast)(struct comm *c, struct stream *s, void *data, int64_t bytes, int root);
+    /* recv[r * count .. (r + 1) * count) = what rank r's send has for this rank. send has for rank
+     * q its chunk places[q], of `count` elements each; places NULL: chunk q. recv and send do not
+     * overlap. places: used until the stream has done it. NULL: this communicator has none. */
+    void (*all_to_all)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
+                       int64_t count, const int *places);
     /* Every rank's stream waits until the streams of all ranks have reached it. */
     void (*barrier)(struct comm *c, struct stream *s);
     /* Opens a communicator of the ranks that pass the same color, in the order of their ranks.

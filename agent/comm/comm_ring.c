@@ -2,6 +2,7 @@
 
 #include "agent/comm/comm_split.h"
 #include "agent/comm/ring.h"
+#include "agent/comm/ring_pairs.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -14,6 +15,7 @@
 struct comm_ring {
     struct comm head;
     struct ring *ring;
+    struct ring_pairs *pairs; /* for all_to_all */
     struct store *store;
     struct comm_ring_options options;
     struct comm_group group;
@@ -29,6 +31,7 @@ struct call {
     void *recv;
     const void *send; /* or NULL */
     int64_t count;
+    const int *places; /* of all_to_all */
     enum dtype dtype;
     int root;
     bool mean;
@@ -208,6 +211,31 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
           &(struct call){.c = c, .run = run_all_reduce_f64, .recv = data, .count = count});
 }
 
+/* ---- all_to_all: each pair of ranks has a connection of its own ---- */
+
+static int run_all_to_all(const struct call *call, struct error *err)
+{
+    int64_t bytes = call->count * (int64_t)dtype_bytes(call->dtype);
+    return ring_pairs_exchange(call->c->pairs, call->recv, call->send, bytes, call->places, err);
+}
+
+static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                       const void *send, int64_t count, const int *places)
+{
+    struct comm_ring *c = ring_of(head);
+    int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
+    head->stats.calls[COMM_ALL_TO_ALL]++;
+    count_sent(c, bytes, head->size - 1);
+    queue(s, "all_to_all", bytes,
+          &(struct call){.c = c,
+                         .run = run_all_to_all,
+                         .recv = recv,
+                         .send = send,
+                         .count = count,
+                         .places = places,
+                         .dtype = t});
+}
+
 /* ---- broadcast and barrier ---- */
 
 static int run_broadcast(const struct call *call, struct error *err)
@@ -267,11 +295,13 @@ static int split(struct comm *head, int color, struct comm **ret_comm, struct er
 static void comm_ring_abort(struct comm *c, const char *reason)
 {
     ring_abort(ring_of(c)->ring, reason);
+    ring_pairs_abort(ring_of(c)->pairs, reason);
 }
 
 static void comm_ring_close(struct comm *head)
 {
     struct comm_ring *c = ring_of(head);
+    ring_pairs_close(c->pairs);
     ring_close(c->ring);
     comm_group_free(&c->group);
     free(c->doubles);
@@ -284,6 +314,7 @@ static const struct comm_functions functions = {
     .all_reduce = all_reduce,
     .all_reduce_f64 = all_reduce_f64,
     .broadcast = broadcast,
+    .all_to_all = all_to_all,
     .barrier = barrier,
     .split = split,
     .abort = comm_ring_abort,
@@ -314,6 +345,9 @@ static int open_group(struct store *store, const struct comm_group *group,
     c->store = store;
     c->options = *options;
     comm_group_copy(group, &c->group);
+    ring_options.id = c->group.id;
+    ring_options.world_ranks = c->group.world_ranks;
+    c->pairs = ring_pairs_open(&ring_options);
     c->doubles = xcalloc(size * DOUBLES_MAX, sizeof *c->doubles);
     *ret_comm = &c->head;
     return 0;

@@ -41,6 +41,7 @@ struct job {
     char *send, *recv; /* on the device */
     int64_t total;     /* of all_reduce: elements of all rows, the last of which are shorter */
     int root;
+    const int *places; /* of all_to_all */
     enum comm_reduce how;
     void (*fill)(const struct job *j, char *buffer, int64_t from, int64_t count);
     void (*move)(const struct job *j, void *buffer, int64_t count);
@@ -169,6 +170,50 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     j.how = how;
     j.fill = scatter_fill, j.move = scatter_move, j.empty = scatter_empty;
     head->stats.calls[COMM_REDUCE_SCATTER]++;
+    run(&j);
+}
+
+/* ---- all_to_all: the buffer's first half is sent, what comes goes to the second ---- */
+
+static void exchange_fill(const struct job *j, char *buffer, int64_t from, int64_t count)
+{
+    for (int r = 0; r < j->rows / 2; r++) {
+        int place = j->places ? j->places[r] : r;
+        copy(j, buffer + (size_t)(r * count) * j->element,
+             j->send + (size_t)(place * j->length + from) * j->element, count);
+    }
+}
+
+static char *second_half(const struct job *j, const void *buffer, int64_t count)
+{
+    return (char *)(uintptr_t)buffer + (size_t)(j->rows / 2 * count) * j->element;
+}
+
+static void exchange_move(const struct job *j, void *buffer, int64_t count)
+{
+    j->c->host->fn->all_to_all(j->c->host, j->s, j->dtype, second_half(j, buffer, count), buffer,
+                               count, NULL);
+}
+
+static void exchange_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
+{
+    const char *rows = second_half(j, buffer, count);
+    for (int r = 0; r < j->rows / 2; r++)
+        copy(j, j->recv + (size_t)(r * j->length + from) * j->element,
+             rows + (size_t)(r * count) * j->element, count);
+}
+
+static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                       const void *send, int64_t count, const int *places)
+{
+    struct job j = job_of(head, s, t);
+    j.rows = 2 * head->size;
+    j.length = count;
+    j.recv = recv;
+    j.send = (char *)(uintptr_t)send; /* only read */
+    j.places = places;
+    j.fill = exchange_fill, j.move = exchange_move, j.empty = exchange_empty;
+    head->stats.calls[COMM_ALL_TO_ALL]++;
     run(&j);
 }
 
@@ -346,6 +391,7 @@ int comm_stage_open(struct comm *host, bool owned, struct device *device, size_t
         .all_reduce = all_reduce,
         .all_reduce_f64 = all_reduce_f64,
         .broadcast = broadcast,
+        .all_to_all = all_to_all,
         .barrier = barrier,
         .split = split,
         .abort = stage_abort,

@@ -2,10 +2,12 @@
 
 #include "base/library.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LIBRARY      "libnccl.so.2"
 #define LAUNCH_ORDER "NCCL_LAUNCH_ORDER_IMPLICIT"
 
 void nccl_api_version_text(int version, char *out)
@@ -13,9 +15,17 @@ void nccl_api_version_text(int version, char *out)
     snprintf(out, 16, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 }
 
+bool nccl_api_is_loaded(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+    if (library)
+        dlclose(library);
+    return library;
+}
+
 int nccl_api_open(struct nccl_api *ret_api, struct error *err)
 {
-    static const char *const names[] = {"libnccl.so.2", NULL};
+    static const char *const names[] = {LIBRARY, NULL};
     static const struct library_symbol symbols[] = {
         {"ncclGetVersion", offsetof(struct nccl_api, get_version), false},
         {"ncclGetUniqueId", offsetof(struct nccl_api, get_unique_id), false},
@@ -68,6 +78,10 @@ int nccl_api_fail(const struct nccl_api *api, nccl_comm nccl, int result, const 
     enum error_code code = is_ours                               ? ERR_CONFIG
                            : result == NCCL_UNHANDLED_CUDA_ERROR ? ERR_DEVICE
                                                                  : ERR_PEER;
-    return error_set(err, code, "%s: NCCL: %s%s%.200s", what, api->error_text(result),
-                     more && more[0] ? ": " : "", more ? more : "");
+    bool is_shm = more && (strstr(more, "/dev/shm") || strstr(more, "shared memory"));
+    return error_set(err, code, "%s: NCCL: %s%s%.200s%s", what, api->error_text(result),
+                     more && more[0] ? ": " : "", more ? more : "",
+                     is_shm ? "; /dev/shm may be full: give the pod an emptyDir with medium: "
+                              "Memory there, or the container --shm-size"
+                            : "");
 }

@@ -86,6 +86,9 @@ struct nccl_api {
  * then. */
 int nccl_api_open(struct nccl_api *ret_api, struct error *err);
 
+/* Whether this process has loaded NCCL, by whatever way. From any thread. */
+bool nccl_api_is_loaded(void);
+
 /* Describes the failed call with NCCL's own text in *err; returns -1. what: its purpose. comm: may
  * be NULL. ERR_CONFIG for an invalid argument or usage, ERR_DEVICE where a CUDA call of NCCL's
  * failed, else ERR_PEER. */

@@ -29,8 +29,8 @@ struct rendezvous;
 
 /* Blocks until all ranks have joined. While pods start, a name may not resolve yet and connections
  * are refused: both are retried until the time is up. Errors: ERR_TIMEOUT names the missing ranks,
- * or the failure of the last attempt; ERR_CONFIG if ranks contradict each other or the port is in
- * use. */
+ * or the failure of the last attempt; ERR_CONFIG if ranks contradict each other, ERR_EXISTS if the
+ * port is in use. */
 int rendezvous_open(const struct rendezvous_options *options, struct rendezvous **ret_rendezvous,
                     struct error *err);
 /* The store lives as long as the rendezvous. When a rank is lost, the store reports it. */

@@ -20,8 +20,8 @@ struct rendezvous_server_options {
     struct rendezvous_health health; /* as in struct rendezvous_options */
 };
 
-/* Listens and starts the thread. Errors: ERR_CONFIG if the port is in use, or if RLIMIT_NOFILE is
- * too low for so many ranks. */
+/* Listens and starts the thread. Errors: as of listen_tcp; ERR_CONFIG if RLIMIT_NOFILE is too low
+ * for so many ranks. */
 int rendezvous_server_open(const struct rendezvous_server_options *options,
                            struct rendezvous_server **ret_server, struct error *err);
 /* NULL-safe. Says goodbye to all ranks that are still connected. */

@@ -171,13 +171,16 @@ static size_t chunk_left(const struct ring_pass *p, int first, const struct curs
         chunk += p->chunks;
     size_t begin = (size_t)(p->total * chunk / p->chunks * p->element_bytes);
     size_t end = (size_t)(p->total * (chunk + 1) / p->chunks * p->element_bytes);
-    *ret_at = (char *)p->data + begin + c->offset;
+    *ret_at = (char *)p->data + (p->send ? 0 : begin) + c->offset;
     return end - begin - c->offset;
 }
 
 static size_t out_left(const struct run *run, char **ret_at)
 {
-    return chunk_left(run->pass, run->pass->start, &run->out, ret_at);
+    size_t left = chunk_left(run->pass, run->pass->start, &run->out, ret_at);
+    if (run->pass->send)
+        *ret_at = (char *)(uintptr_t)run->pass->send + run->out.offset; /* only read */
+    return left;
 }
 
 static size_t in_left(const struct run *run, char **ret_at)

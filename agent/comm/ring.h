@@ -42,6 +42,8 @@ void ring_abort(struct ring *r, const char *reason);
 struct ring_pass {
     const char *name; /* of the collective: for messages, and compared between ranks */
     void *data;       /* total * element_bytes */
+    const void *send; /* NULL, or an exchange of two ranks in one step: this rank's half of the
+                         total lies here, and the other's half comes to `data` */
     int64_t total;    /* elements */
     int element_bytes;
     enum dtype dtype; /* if it is reduced */

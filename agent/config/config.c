@@ -302,8 +302,7 @@ static bool has_launcher_prefix(const char *variable)
 
 static bool is_slip(const char *variable, const struct nearest_word *near, const char *known)
 {
-    return has_launcher_prefix(variable) && near->is_slip &&
-           !config_names_have(known, variable, false);
+    return near->is_slip && !config_names_have(known, variable, false);
 }
 
 int config_check_variables(char *const *variables, const char *others, struct arena *arena,
@@ -316,6 +315,8 @@ int config_check_variables(char *const *variables, const char *others, struct ar
     for (; *variables; variables++) {
         const char *name = arena_strndup(arena, *variables, strcspn(*variables, "="));
         bool is_ours = str_starts_with(name, "AGENT_");
+        if (!is_ours && !has_launcher_prefix(name)) /* a pod may have thousands, of its services */
+            continue;
         struct nearest_word near = nearest_word(name, str_text(&known), " ");
         if (is_ours ? !is_mistaken(arena, name, strlen(name))
                     : !is_slip(name, &near, str_text(&known)))

@@ -131,6 +131,7 @@ struct agent_config {
         int64_t min_num_params;
         int64_t backward_prefetch; /* enum backward_prefetch */
         bool forward_prefetch, limit_all_gathers;
+        int64_t reduction_slots;                            /* 0: none */
         bool sync_module_states, cpu_ram_efficient_loading; /* what is so anyway */
     } parallel;
     struct {
@@ -212,8 +213,12 @@ struct agent_config {
         const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
         bool standalone;
         int64_t max_restarts;
-        int64_t hang_action; /* enum hang_action */
-        double monitor_interval_s;
+        bool restarts_by_default; /* what -1 means here: no key, but the environment's */
+        bool is_elastic;          /* no key: nnodes, here or in the environment, is a range */
+        int64_t hang_action;      /* enum hang_action */
+        double hang_patience_s;   /* from a hang's name to the kill; 0: as its phase has it */
+        bool leave_bad_hardware;
+        double monitor_interval_s, shrink_after_s;
         const char *log_dir, *redirects, *tee; /* "": none */
         double timeout_s, heartbeat_timeout_s, join_timeout_s;
         int64_t debug;             /* enum config_debug */

@@ -4,7 +4,9 @@
 #include "agent/shard/optim_kind.h"
 #include "agent/shard/schedule.h"
 #include "agent/telemetry/log_lines.h"
+#include "base/contract.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -296,9 +298,28 @@ static void finish_optimizer(struct config_parser *p)
         c->eval.strategy = EVAL_STEPS;
 }
 
+/* A rank hears it from its launcher, a launcher from the operator. */
+static void finish_restarts(struct config_parser *p)
+{
+    const char *granted = p->lookup(p->lookup_ctx, ENV_TORCHELASTIC_MAX_RESTARTS);
+    p->config->value.runtime.restarts_by_default =
+        granted ? strcmp(granted, "0") != 0 : p->lookup(p->lookup_ctx, ENV_RESTART_COUNT) != NULL;
+}
+
+static void finish_elastic(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    const char *nodes =
+        c->runtime.nnodes[0] ? c->runtime.nnodes : p->lookup(p->lookup_ctx, ENV_PET_NNODES);
+    const char *colon = nodes && !c->runtime.standalone ? strchr(nodes, ':') : NULL;
+    c->runtime.is_elastic = colon && strtol(colon + 1, NULL, 10) > strtol(nodes, NULL, 10);
+}
+
 int config_finish(struct config_parser *p, struct error *err)
 {
     config_finish_trainer(p);
+    finish_restarts(p);
+    finish_elastic(p);
     if (finish_model(p, err) || finish_processes(p, err) || finish_version(p, err))
         return -1;
     finish_by_model(&p->config->value);

@@ -5,6 +5,7 @@
 #include "agent/health/hang_action.h"
 #include "agent/telemetry/gpu_metrics.h"
 #include "agent/telemetry/log_lines.h"
+#include "base/contract.h"
 #include "base/log.h"
 
 static const struct config_key keys[] = {
@@ -185,7 +186,12 @@ static const struct config_key keys[] = {
             "failed; -1: 3 in a PyTorchJob's pod, else 0",
             .environment = "PET_MAX_RESTARTS"),
     KEY_DURATION("runtime", "monitor_interval", runtime.monitor_interval_s, "0.1", 0, 1e6, NULL,
-                 "seconds between a failure and the ranks' new start", .needs = {NEED_RESTARTS}),
+                 "seconds between a failure and the ranks' new start", .needs = {NEED_ROUNDS}),
+    KEY_DURATION(
+        "runtime", "shrink_after", runtime.shrink_after_s, "30", 0, 1e6, NULL,
+        "with nnodes MIN:MAX: seconds to wait for a pod that is gone, before the others go "
+        "on without it",
+        .environment = ENV_SHRINK_AFTER, .needs = {NEED_ELASTIC}),
     KEY_TEXT("runtime", "log_dir", runtime.log_dir, "", NULL,
              "directory for what redirects and tee keep", .needs = {NEED_LOGS}),
     KEY_TEXT(
@@ -197,7 +203,15 @@ static const struct config_key keys[] = {
     KEY_CHOICE(
         "runtime", "hang_action", runtime.hang_action, "restart",
         CHOICES({"restart", HANG_RESTART}, {"report", HANG_REPORT}, {"none", HANG_IGNORE}), NULL,
-        "a rank that makes no progress while the others wait for it: report: the log names it, and it writes its call stacks; restart: where ranks are started again (max_restarts), it is also killed if it hangs on for 1 to 5 min, by its phase; none: nobody looks for one"),
+        "a rank that makes no progress while the others wait for it: report: the log names it, and it writes its call stacks; restart: where ranks are started again (max_restarts), it is also killed if it hangs on (hang_patience); none: nobody looks for one"),
+    KEY_DURATION(
+        "runtime", "hang_patience", runtime.hang_patience_s, "0", 0, 1e6, NULL,
+        "seconds from the log's word that a rank hangs to its end by hang_action=restart; 0: 1 to 5 min, by its phase",
+        .needs = {NEED_HANG_RESTART, NEED_RESTARTS}),
+    KEY_BOOL(
+        "runtime", "leave_bad_hardware", runtime.leave_bad_hardware, "true", NULL,
+        "GPUs, in a pod: when one reports that it must be reset, its machine restarted or support asked, or loses data in its memory, all ranks save and the pod ends with code 144, for another node; false: it is only logged",
+        .needs = {NEED_GPUS}),
     KEY_CHOICE("runtime", "debug", runtime.debug, "off",
                CHOICES({"off=info", DEBUG_OFF}, {"detail", DEBUG_DETAIL}), NULL,
                "detail: log each collective between GPUs as it is queued",

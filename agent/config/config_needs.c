@@ -3,6 +3,7 @@
 #include "agent/config/config_keys.h"
 #include "agent/config/config_model.h"
 #include "agent/dataset/token_dataset.h"
+#include "agent/health/hang_action.h"
 #include "agent/models/families.h"
 #include "agent/shard/optim_kind.h"
 #include "agent/shard/schedule.h"
@@ -72,6 +73,12 @@ static bool has_dropout(const struct agent_config *c)
 static bool may_have_gpus(const struct agent_config *c)
 {
     return strcmp(c->runtime.device, "cpu") != 0;
+}
+
+static bool restarts(const struct agent_config *c)
+{
+    return c->runtime.max_restarts > 0 ||
+           (c->runtime.max_restarts < 0 && c->runtime.restarts_by_default);
 }
 
 #define NEED(need, text, expression)                                                               \

@@ -79,7 +79,11 @@
     NEED(GPU_METRICS, "logging.gpu_metrics, a GPU and a port",                                     \
          c->logging.http_port > 0 && c->logging.gpu_metrics && may_have_gpus(c))                   \
     NEED(PROFILER, "profiler.enable", c->profiler.enable)                                          \
-    NEED(RESTARTS, "runtime.max_restarts", c->runtime.max_restarts != 0)                           \
+    NEED(RESTARTS, "runtime.max_restarts", restarts(c))                                            \
+    NEED(ROUNDS, "runtime.max_restarts, or runtime.nnodes=MIN:MAX",                                \
+         restarts(c) || c->runtime.is_elastic)                                                     \
+    NEED(ELASTIC, "runtime.nnodes=MIN:MAX", c->runtime.is_elastic)                                 \
+    NEED(HANG_RESTART, "runtime.hang_action=restart", c->runtime.hang_action == HANG_RESTART)      \
     NEED(LOGS, "runtime.redirects or runtime.tee", c->runtime.redirects[0] || c->runtime.tee[0])   \
     NEED(GPUS, "another runtime.device than cpu", may_have_gpus(c))                                \
     NEED(DUMPS, "GPUs, and runtime.dump_on_timeout",                                               \

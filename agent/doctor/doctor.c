@@ -31,9 +31,9 @@ static void add_text(const struct checkup *c, const struct doctor_facts *f, stru
             str_printf(out, " - %s", row->mend);
         str_add(out, "\n");
     }
+    int gpus = str_starts_with(f->asked, "cuda:") ? 1 : f->survey.gpus;
     if (c->can_train && c->uses_gpus)
-        str_printf(out, "training can start: on %d GPU%s\n", f->survey.gpus,
-                   f->survey.gpus == 1 ? "" : "s");
+        str_printf(out, "training can start: on %d GPU%s\n", gpus, gpus == 1 ? "" : "s");
     else if (c->can_train)
         str_add(out, "training can start: on the CPU, which needs nothing of NVIDIA's\n");
     else {

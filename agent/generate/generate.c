@@ -59,17 +59,18 @@ static int open_engine(struct generator *g, int threads, struct error *err)
     return tape_open(g->stream, DTYPE_F32, &hooks, &g->tape, err);
 }
 
-static int load_weights(struct generator *g, const char *dir, struct error *err)
+static int load_weights(struct generator *g, const char *dir, bool allow_nonfinite,
+                        struct error *err)
 {
     struct pretrained *weights = NULL;
     if (pretrained_open(dir, &weights, err))
         return -1;
-    int result = pretrained_load(weights, g->model, g->shard, false, err);
+    int result = pretrained_load(weights, g->model, g->shard, allow_nonfinite, err);
     pretrained_close(weights);
     return result;
 }
 
-int generator_open(const char *dir, const char *tokenizer, int threads,
+int generator_open(const char *dir, const char *tokenizer, int threads, bool allow_nonfinite,
                    struct generator **ret_generator, struct error *err)
 {
     struct arena *arena = arena_open();
@@ -78,7 +79,7 @@ int generator_open(const char *dir, const char *tokenizer, int threads,
     if (open_model(g, dir, err) ||
         tokenizer_open(tokenizer ? tokenizer : dir, &g->tokenizer, err) ||
         tokenizer_check_fits(g->tokenizer, g->model->language.V, err) ||
-        open_engine(g, threads, err) || load_weights(g, dir, err)) {
+        open_engine(g, threads, err) || load_weights(g, dir, allow_nonfinite, err)) {
         generator_close(g);
         return -1;
     }

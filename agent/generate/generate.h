@@ -6,13 +6,15 @@
 #include "base/error.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct generator;
 
 /* dir: a Hugging Face directory with config.json and weights; tokenizer: where its tokenizer is,
- * NULL: in dir too. threads: of the CPU. Errors: those of what is read, naming the file. */
-int generator_open(const char *dir, const char *tokenizer, int threads,
+ * NULL: in dir too. threads: of the CPU. allow_nonfinite: NaN and infinity among the weights are
+ * no error. Errors: those of what is read, naming the file. */
+int generator_open(const char *dir, const char *tokenizer, int threads, bool allow_nonfinite,
                    struct generator **ret_generator, struct error *err);
 void generator_close(struct generator *generator); /* NULL-safe */
 

@@ -308,12 +308,16 @@ enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
     return HANG_FOUND;
 }
 
-bool hang_detector_must_end(const struct hang_detector *d)
+bool hang_detector_must_end(const struct hang_detector *d, int64_t patience_ms)
 {
+    int64_t silent_ms = SILENT_PATIENCE_MS;
     if (d->hung < 0)
         return false;
-    int64_t patience = allowances[d->rank[d->hung].report.phase].patience;
-    return hangs_for(d, d->hung, patience * 1000, SILENT_PATIENCE_MS);
+    if (patience_ms > 0 && patience_ms < silent_ms)
+        silent_ms = patience_ms;
+    if (patience_ms <= 0)
+        patience_ms = allowances[d->rank[d->hung].report.phase].patience * INT64_C(1000);
+    return hangs_for(d, d->hung, patience_ms, silent_ms);
 }
 
 /* ---- what others show ---- */

@@ -53,6 +53,7 @@ const struct rank_report *hang_detector_report(const struct hang_detector *detec
 /* How long the rank may be without progress in this phase. */
 int64_t hang_detector_bound_ms(const struct hang_detector *detector, int rank,
                                enum rank_phase phase);
-/* Whether the rank that hangs has done so for as long beyond its bound that it hardly goes on. */
-bool hang_detector_must_end(const struct hang_detector *detector);
+/* Whether the rank that hangs has done so for as long beyond its bound that it hardly goes on:
+ * patience_ms; 0: as long as its phase has it. A silent one only for 4 s at most. */
+bool hang_detector_must_end(const struct hang_detector *detector, int64_t patience_ms);
 #endif

@@ -1,10 +1,12 @@
 #include "agent/health/rank_health.h"
 
 #include "agent/health/hang_detector.h"
+#include "agent/health/nccl_ras.h"
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
 #include "agent/launch/last_words.h"
 #include "agent/launch/thread_stacks.h"
+#include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -27,6 +29,7 @@ struct rank_health {
     /* Rank 0's, of the rendezvous's server thread; else NULL: */
     struct hang_detector *detector;
     struct stragglers *stragglers;
+    struct nccl_ras *ras;               /* NULL: it is not asked */
     struct rank_row *rows;              /* [ranks] */
     const struct rank_report **reports; /* [ranks] */
     struct str json;
@@ -64,8 +67,7 @@ static void look_from_outside(const struct rendezvous_inspection *i)
             i->pid, text.length > 0 ? str_text(&text) : "  it is not there\n");
 }
 
-/* Whether one launcher has started that process and this one: nobody else's is killed, whatever has
- * become of the number. */
+/* Whether one launcher has started that process and this one. */
 static bool is_sibling(int pid)
 {
     char path[32], text[512];
@@ -80,6 +82,23 @@ static bool is_sibling(int pid)
     return after && sscanf(after + 1, " %*c %d", &parent) == 1 && parent == getppid();
 }
 
+/* Whether that process was started as this rank. */
+static bool was_started_as(int pid, int rank)
+{
+    char path[32], expected[32];
+    auto_free char *variable = NULL;
+    size_t bytes = 0;
+    bool is_it = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    snprintf(expected, sizeof expected, ENV_RANK "=%d", rank);
+    FILE *file = fopen(path, "re");
+    while (file && !is_it && getdelim(&variable, &bytes, '\0', file) > 0)
+        is_it = strcmp(variable, expected) == 0;
+    if (file)
+        fclose(file);
+    return is_it;
+}
+
 static void inspect(void *ctx, const struct rendezvous_inspection *i)
 {
     const struct rank_health *h = ctx;
@@ -88,7 +107,9 @@ static void inspect(void *ctx, const struct rendezvous_inspection *i)
         thread_stacks_print(i->rank);
     else
         look_from_outside(i);
-    if (!i->ends || (!is_self && !is_sibling(i->pid)))
+    /* The number comes from a report that is a second old, and may be of another PID namespace:
+     * ranks of one machine may be in containers of their own. */
+    if (!i->ends || (!is_self && !(is_sibling(i->pid) && was_started_as(i->pid, i->rank))))
         return;
     log_error("rank %d is killed, so that all ranks start again (runtime.hang_action=restart): %s",
               i->rank, i->why);
@@ -192,6 +213,8 @@ static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
         .pid = hang_detector_report(h->detector, v->rank)->pid,
     };
     snprintf(h->hang.why, sizeof h->hang.why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
+    if (h->ras && h->setting.uses_nccl())
+        nccl_ras_begin(h->ras);
 }
 
 static void tell_end(const struct rank_health *h, const struct hang_verdict *v)
@@ -226,7 +249,9 @@ static void tell_stragglers(struct rank_health *h, int64_t now_ms)
 static void show(struct rank_health *h)
 {
     int hung = hang_detector_hung(h->detector);
-    struct rank_health_view view = {.hung = hung >= 0};
+    struct rank_health_view view = {.hung = hung >= 0, .hung_rank = hung, .hung_node = -1};
+    if (hung >= 0)
+        view.hung_node = hang_detector_report(h->detector, hung)->node;
     for (int i = 0; i < h->setting.ranks; i++) {
         struct rank_row *row = &h->rows[i];
         bool is_slow = straggler_is_slow(h->stragglers, i);
@@ -251,7 +276,7 @@ static bool must_end(const struct rank_health *h)
 {
     int rank = hang_detector_hung(h->detector);
     return h->setting.hang_action == HANG_RESTART && rank >= 0 && rank == h->hang.rank &&
-           hang_detector_must_end(h->detector);
+           hang_detector_must_end(h->detector, h->setting.hang_patience_ms);
 }
 
 static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)
@@ -288,6 +313,7 @@ struct rank_health *rank_health_open(const struct rank_health_setting *setting)
     h->hang.rank = -1;
     h->detector = hang_detector_open(setting->ranks, setting->beat_ms);
     h->stragglers = stragglers_open(setting->ranks);
+    h->ras = setting->ras_address ? nccl_ras_open(setting->ras_address) : NULL;
     h->rows = xcalloc((size_t)setting->ranks, sizeof *h->rows);
     h->reports = xcalloc((size_t)setting->ranks, sizeof *h->reports);
     str_init(&h->json, RANK_TABLE_BYTES);
@@ -305,6 +331,7 @@ void rank_health_close(struct rank_health *h)
         str_free(&h->json);
     hang_detector_close(h->detector);
     stragglers_close(h->stragglers);
+    nccl_ras_close(h->ras);
     free(h->rows);
     free(h->reports);
     free(h);

@@ -15,14 +15,20 @@ struct rank_health_setting {
     int node;                     /* the pod's number */
     const char *host, *pod;       /* "": not known; outlive it */
     enum hang_action hang_action; /* rank 0's counts. HANG_RESTART: somebody starts ranks again */
+    int64_t hang_patience_ms;     /* from a hang's name to the kill; 0: as its phase has it */
+    /* Where NCCL's RAS is asked about a rank that hangs, as HOST:PORT; NULL: nowhere. And whether
+     * this process uses NCCL, by the time. */
+    const char *ras_address;
+    bool (*uses_nccl)(void);
     int64_t beat_ms;
     int64_t (*steady_ms)(void);
 };
 
 /* What rank 0 knows of all ranks. */
 struct rank_health_view {
-    const char *ranks_json; /* an array, an object for each rank that was heard */
-    int hung, straggling;   /* so many ranks */
+    const char *ranks_json;   /* an array, an object for each rank that was heard */
+    int hung, straggling;     /* so many ranks */
+    int hung_rank, hung_node; /* who hangs, and its pod's number; -1: nobody */
 };
 
 struct rank_health;

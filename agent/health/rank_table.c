@@ -1,5 +1,6 @@
 #include "agent/health/rank_table.h"
 
+#include "base/contract.h"
 #include "base/json_text.h"
 
 #include <inttypes.h>
@@ -28,30 +29,45 @@ static void add_text(const char *name, const char *text, struct str *out)
 
 static void add_row(const struct rank_row *row, int rank, struct str *out)
 {
-    static const char *const states[] = {"running", "straggling", "hung"};
+    static const char *const states[] = {"running", PROGRESS_RANK_STRAGGLING, PROGRESS_RANK_HUNG};
     const struct rank_report *r = row->report;
-    str_printf(out, "{\"rank\":%d", rank);
+    str_printf(out, "{\"" PROGRESS_RANK "\":%d", rank);
     add_text("host", row->location.host, out);
     add_text("pod", row->location.pod, out);
-    add_text("state", states[row->state], out);
-    add_text("phase", rank_phase_name(r->phase), out);
+    add_text(PROGRESS_RANK_STATE, states[row->state], out);
+    add_text(PROGRESS_RANK_PHASE, rank_phase_name(r->phase), out);
     str_printf(out, ",\"step\":%" PRId64 ",\"collective\":%" PRIu64, r->step, r->entered);
     add_text("op", r->op, out);
     add_text("unit", r->unit, out);
-    str_printf(out, ",\"waits\":%s,\"still_seconds\":%.1f",
+    str_printf(out, ",\"" PROGRESS_RANK_WAITS "\":%s,\"still_seconds\":%.1f",
                rank_report_is_in_collective(r) ? "true" : "false", row->still_s);
     if (row->compute_ratio > 0)
-        str_printf(out, ",\"compute_ratio\":%.2f", row->compute_ratio);
+        str_printf(out, ",\"" PROGRESS_RANK_COMPUTE "\":%.2f", row->compute_ratio);
     str_add(out, "}");
+}
+
+/* -1: none is known to be slower than others. */
+static int slowest_of(const struct rank_row rows[], int count)
+{
+    int slowest = -1;
+    for (int i = 0; i < count; i++)
+        if (rows[i].report &&
+            rows[i].compute_ratio > (slowest < 0 ? 0 : rows[slowest].compute_ratio))
+            slowest = i;
+    return slowest;
 }
 
 void rank_table_json(const struct rank_row rows[], int count, struct str *out)
 {
     bool is_first = true;
+    int more = RANK_TABLE_MORE, slowest = slowest_of(rows, count);
     str_add(out, "[");
-    for (int i = 0; i < count && i < RANK_TABLE_ROWS; i++) {
-        if (!rows[i].report)
+    for (int i = 0; i < count; i++) {
+        bool is_beyond = i >= RANK_TABLE_ROWS;
+        bool matters = i == slowest || rows[i].state != RANK_IS_WELL;
+        if (!rows[i].report || (is_beyond && !(matters && (more > 0 || i == slowest))))
             continue;
+        more -= is_beyond;
         if (!is_first)
             str_add(out, ",");
         is_first = false;

@@ -5,7 +5,12 @@
 #include "agent/health/rank_report.h"
 #include "base/str.h"
 
-enum { RANK_LOCATION_BYTES = 48, RANK_TABLE_BYTES = 768 * 1024, RANK_TABLE_ROWS = 1024 };
+enum {
+    RANK_LOCATION_BYTES = 48,
+    RANK_TABLE_BYTES = 768 * 1024,
+    RANK_TABLE_ROWS = 1024,
+    RANK_TABLE_MORE = 64
+};
 
 /* Where a rank runs; "": not known. Cut off at the end. */
 struct rank_location {
@@ -26,6 +31,7 @@ struct rank_row {
     enum rank_state state;
 };
 
-/* An array with an object for each rank that was heard, of the first RANK_TABLE_ROWS. */
+/* An array with an object for each rank that was heard: of the first RANK_TABLE_ROWS, and beyond
+ * them of at most RANK_TABLE_MORE that are not well, and of the slowest. */
 void rank_table_json(const struct rank_row rows[], int count, struct str *out);
 #endif

@@ -15,7 +15,8 @@ struct heartbeat {
     int fd; /* the pipe's write end; -1: no launcher listens */
 };
 
-/* The pipe that heartbeat_set_inheritable() put into the environment. */
+/* The pipe that heartbeat_set_inheritable() put into the environment: once, before any thread
+ * starts. */
 struct heartbeat heartbeat_inherit(void);
 /* The next heartbeat comes within wait_ms; 0: no more come. Never blocks. heartbeat: a struct
  * heartbeat. */

@@ -1,14 +1,10 @@
 #include "agent/launch/last_words.h"
 
-#include "base/str.h"
+#include "agent/launch/inherited_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LAST_WORDS_FD "SHOAL_LAST_WORDS_FD"
@@ -19,15 +15,7 @@ static atomic_int inherited = -1;
 
 void last_words_inherit(void)
 {
-    const char *text = getenv(LAST_WORDS_FD);
-    int64_t fd;
-    if (!text || !str_to_i64(text, 0, INT_MAX, &fd))
-        return;
-    /* Neither the pipe nor its number is for what the rank starts: the number may be another file
-     * there. */
-    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-    atomic_store(&inherited, (int)fd);
-    unsetenv(LAST_WORDS_FD);
+    atomic_store(&inherited, inherited_file_take(LAST_WORDS_FD, inherited_file_is_pipe));
 }
 
 void last_words_send(const struct error *err, bool has_met)
@@ -42,20 +30,12 @@ void last_words_send(const struct error *err, bool has_met)
 
 int last_words_open(int *ret_fd, int *ret_inherited, struct error *err)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
-        return error_errno(err, errno, "pipe");
-    *ret_fd = ends[0];
-    *ret_inherited = ends[1];
-    return 0;
+    return inherited_file_pipe(ret_fd, ret_inherited, err);
 }
 
 void last_words_set_inheritable(int fd)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", fd);
-    setenv(LAST_WORDS_FD, text, 1);
-    fcntl(fd, F_SETFD, 0);
+    inherited_file_give(LAST_WORDS_FD, fd);
 }
 
 void last_words_take(int fd, struct last_words *ret_words)

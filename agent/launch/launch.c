@@ -1,6 +1,6 @@
 #include "agent/launch/launch.h"
 
-#include "agent/launch/launch_rank.h"
+#include "agent/launch/launch_internal.h"
 #include "agent/launch/rank_memory.h"
 #include "base/clock.h"
 #include "base/contract.h"
@@ -21,25 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct round {
-    const struct launch_options *options;
-    struct launch_identity identity;
-    int attempt;
-    int port;                      /* MASTER_PORT */
-    struct local_rank *ranks;      /* [local_size] */
-    int *memory;                   /* [local_size], which outlive the ranks; 0: none */
-    struct launch_stream *streams; /* [2 local_size] */
-    struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats' */
-    int count, alive;
-    int exit_code;          /* of the root cause; 0: no rank has failed yet */
-    struct rank_exit cause; /* if exit_code is not 0 */
-    int64_t cause_ms;       /* when it failed; wall clock */
-    int64_t deadline_ms;    /* when the ranks that are left are killed; 0: no rank has failed yet */
-    bool is_killed;         /* and they were */
-    bool is_stopped;        /* a signal asked for the end */
-};
-
-static void signal_all(const struct round *round, int number)
+void launch_signal_all(const struct round *round, int number)
 {
     for (int i = 0; i < round->count; i++)
         if (round->ranks[i].pid > 0)
@@ -54,6 +36,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
         .position = {.local_rank = i,
                      .port = round->port,
                      .attempt = round->attempt,
+                     .spent = round->spent,
                      .max_restarts = round->options->max_restarts},
         .memory = round->memory[i],
         .mask = mask,
@@ -67,20 +50,24 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
 
 /* The rank's exit becomes the round's, unless the round has a root cause already. A rank that only
  * lost a peer may exit first, while the root cause is still closing its files: so a consequence
- * gives way to a later exit with a reason of its own. The first failure ends the other ranks. */
+ * gives way to a later exit with a reason of its own, and each to bad hardware. The first failure
+ * ends the other ranks. */
 static void take_root_cause(struct round *round, const struct rank_exit *rank)
 {
     bool is_first = round->exit_code == 0;
-    if (!is_first && (rank_exit_severity(&round->cause) != CONSEQUENCE ||
-                      rank_exit_severity(rank) == CONSEQUENCE))
+    bool is_hardware = rank_exit_severity(rank) == BAD_HARDWARE;
+    if (!is_first && !is_hardware &&
+        (rank_exit_severity(&round->cause) != CONSEQUENCE ||
+         rank_exit_severity(rank) == CONSEQUENCE))
         return;
     round->exit_code = rank_exit_code(rank);
     round->cause = *rank;
     round->cause_ms = clock_now_ms();
     if (!is_first)
         return;
+    round->fails_asked = round->stop_signal != 0;
     round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
-    signal_all(round, SIGTERM);
+    launch_signal_all(round, SIGTERM);
 }
 
 /* Picks the most severe of the exits since the last call. Several ranks may have exited by then:
@@ -153,8 +140,9 @@ static void forward_signal(struct round *round, int signals)
     struct signalfd_siginfo info;
     if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
         return;
-    round->is_stopped |= info.ssi_signo != SIGUSR1;
-    signal_all(round, (int)info.ssi_signo);
+    if (info.ssi_signo != SIGUSR1)
+        round->stop_signal = (int)info.ssi_signo;
+    launch_signal_all(round, (int)info.ssi_signo);
 }
 
 static void read_pipes(struct round *round)
@@ -173,20 +161,24 @@ static void add_poll(struct round *round, int fd, nfds_t *count)
         round->fds[(*count)++] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
-/* Waits for the next event, at most until `until_ms`. */
-static void wait_event(struct round *round, int signals, int64_t until_ms)
+void launch_wait_event(struct round *round, int signals, int64_t until_ms)
 {
-    int64_t left_ms = until_ms - clock_monotonic_ms();
-    int timeout_ms = left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+    int64_t meeting_ms = INT64_MAX;
     nfds_t count = 0;
     add_poll(round, signals, &count);
     for (int i = 0; i < 2 * round->count; i++)
         add_poll(round, round->streams[i].pipe, &count);
     for (int i = 0; i < round->count; i++)
         add_poll(round, round->ranks[i].heartbeat.pipe, &count);
+    if (round->nodes.meeting)
+        count += meeting_polls(round->nodes.meeting, round->fds + count, &meeting_ms);
+    until_ms = meeting_ms < until_ms ? meeting_ms : until_ms;
+    int64_t left_ms = until_ms - clock_monotonic_ms();
+    int timeout_ms = left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
     if (poll(round->fds, count, timeout_ms) > 0 && round->fds[0].revents)
         forward_signal(round, signals);
     read_pipes(round); /* also after a timeout: a heartbeat that is in the pipe came in time */
+    launch_nodes_handle(round);
 }
 
 static void wait_for_ranks(struct round *round, int signals)
@@ -194,13 +186,13 @@ static void wait_for_ranks(struct round *round, int signals)
     while (round->alive > 0) {
         int64_t now_ms = clock_monotonic_ms(), next_ms = kill_stuck(round, now_ms);
         if (round->deadline_ms > 0 && now_ms >= round->deadline_ms) {
-            signal_all(round, SIGKILL);
+            launch_signal_all(round, SIGKILL);
             round->is_killed = true;
             next_ms = now_ms + 100;
         } else if (round->deadline_ms > 0 && round->deadline_ms < next_ms) {
             next_ms = round->deadline_ms;
         }
-        wait_event(round, signals, next_ms);
+        launch_wait_event(round, signals, next_ms);
         reap_ranks(round);
     }
     read_pipes(round);
@@ -210,34 +202,19 @@ static void wait_for_ranks(struct round *round, int signals)
         heartbeat_close(&round->ranks[i].heartbeat);
 }
 
-/* A free port of this machine below the kernel's range for connections and for bind(0) (32768 and
- * up, net.ipv4.ip_local_port_range): no other process is given it by accident before rank 0
- * listens. */
-static int free_port(int *ret_port, struct error *err)
+/* Of ranks that a signal asked to end, one may be found to have lost its peer before that peer is
+ * found to have ended: the kernel closes connections first. */
+static void settle_exit_code(struct round *round)
 {
-    enum { FIRST = 10000, COUNT = 10000 };
-    uint16_t start = 0;
-    int result = -1;
-    if (getrandom(&start, sizeof start, 0) != sizeof start)
-        return error_errno(err, errno, "getrandom");
-    for (int i = 0; i < COUNT && result < 0; i++) {
-        auto_close int fd = -1;
-        *ret_port = FIRST + (start + i) % COUNT;
-        result = listen_tcp("127.0.0.1", *ret_port, &fd, err);
-    }
-    return result;
+    if (round->fails_asked && round->exit_code == EXIT_RETRYABLE &&
+        rank_exit_severity(&round->cause) == CONSEQUENCE)
+        round->exit_code = 128 + round->stop_signal;
 }
 
-static int run_round(struct round *round, int signals, const sigset_t *mask, struct error *err)
+/* No rank runs, and nothing of one is open. */
+static void forget_ranks(struct round *round)
 {
     const struct topology *t = round->options->topology;
-    round->port = t->port;
-    int result = t->port > 0 ? 0 : free_port(&round->port, err);
-    round->exit_code = round->alive = 0;
-    round->deadline_ms = 0;
-    round->is_killed = false;
-    if (round->options->names_endpoint)
-        fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     for (int i = 0; i < round->count; i++) {
         round->ranks[i] = (struct local_rank){.heartbeat = {.pipe = -1, .due_ms = INT64_MAX},
                                               .words = -1,
@@ -245,11 +222,27 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
         for (int s = 0; s < 2; s++)
             round->streams[2 * i + s] = (struct launch_stream){.pipe = -1, .file = -1};
     }
+}
+
+static int run_round(struct round *round, int signals, const sigset_t *mask, struct error *err)
+{
+    const struct topology *t = round->options->topology;
+    round->port = t->port;
+    int result = t->port > 0 ? 0 : listen_free_port(&round->port, err);
+    round->exit_code = round->alive = 0;
+    round->deadline_ms = 0;
+    round->is_killed = false;
+    if (round->options->names_endpoint)
+        fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
+    forget_ranks(round);
     for (int i = 0; i < round->count && result == 0; i++)
         result = start_rank(round, i, mask, err);
     if (result)
-        signal_all(round, SIGKILL);
+        launch_signal_all(round, SIGKILL);
     wait_for_ranks(round, signals);
+    settle_exit_code(round);
+    if (result) /* which the ranks that were killed say nothing of, if there were any */
+        round->exit_code = EXIT_FAILED;
     return result;
 }
 
@@ -257,72 +250,47 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
 
 static bool should_restart(const struct round *round)
 {
-    return round->exit_code != 0 && round->exit_code != EXIT_CONFIG && !round->is_stopped &&
-           round->attempt < round->options->max_restarts && !rank_exit_would_repeat(&round->cause);
+    return round->exit_code != 0 && round->exit_code != EXIT_CONFIG && !round->fails_asked &&
+           (round->nodes.meeting || round->spent < round->options->max_restarts) &&
+           !rank_exit_would_repeat(&round->cause);
 }
 
-/* The host, which in a pod has the pod's name; and what the pod's variables say beyond that. */
-static void name_place(struct str *out)
+void launch_end_as_asked(struct round *round)
 {
-    char host[256] = "";
-    const char *pod = getenv("POD_NAME"), *node = getenv("NODE_NAME");
-    gethostname(host, sizeof host - 1);
-    str_add(out, host);
-    if (pod && pod[0] && strcmp(pod, host) != 0)
-        str_printf(out, " (pod %s)", pod);
-    if (node && node[0] && strcmp(node, host) != 0)
-        str_printf(out, " (node %s)", node);
+    if (round->exit_code == 0 || round->spent < round->options->max_restarts)
+        round->exit_code = 128 + round->stop_signal;
 }
 
-static void print_failure(const struct round *round)
-{
-    char when[40];
-    auto_str struct str place, line;
-    str_init(&place, 1024);
-    str_init(&line, 4096);
-    name_place(&place);
-    clock_format_rfc3339(round->cause_ms, when, sizeof when);
-    rank_exit_describe(&round->cause, str_text(&place), when, &line);
-    fprintf(stderr, "shoal-agent: %s\n", str_text(&line));
-}
-
-/* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */
-static void print_end(const struct round *round, bool restarts)
-{
-    const struct launch_options *options = round->options;
-    enum exit_severity severity = rank_exit_severity(&round->cause);
-    if (round->exit_code == 0 || round->is_stopped)
-        return;
-    auto_str struct str loss;
-    str_init(&loss, 4096);
-    if (severity == CONSEQUENCE && restarts)
-        rank_exit_describe_loss(&round->cause, &loss);
-    else if (options->is_verbose || severity == UNREPORTED)
-        print_failure(round);
-    if (restarts)
-        fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
-                str_text(&loss), loss.length ? ": " : "", round->attempt + 1,
-                options->max_restarts);
-    else if (options->max_restarts > 0 && round->attempt == options->max_restarts)
-        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
-                options->max_restarts, round->exit_code);
-}
-
-/* Waits restart_delay_s. Whether to go on then: a signal may ask for the end meanwhile. */
+/* Waits restart_delay_s. Whether to go on then: a signal may ask for the end meanwhile, or has
+ * done so since the failure. */
 static bool pause_before_restart(struct round *round, int signals)
 {
     int64_t until_ms = clock_monotonic_ms() + (int64_t)(round->options->restart_delay_s * 1000);
-    while (!round->is_stopped && clock_monotonic_ms() < until_ms)
-        wait_event(round, signals, until_ms);
-    return !round->is_stopped;
+    while (!round->stop_signal && clock_monotonic_ms() < until_ms)
+        launch_wait_event(round, signals, until_ms);
+    if (round->stop_signal)
+        launch_end_as_asked(round);
+    return !round->stop_signal;
+}
+
+/* Whether it spends a restart is known when the others are there. */
+static bool go_on_with_others(struct round *round, int signals)
+{
+    if (rank_exit_severity(&round->cause) != CONSEQUENCE)
+        launch_print_failure(round);
+    round->attempt++;
+    return pause_before_restart(round, signals) && launch_nodes_gather(round, signals);
 }
 
 /* Whether another round follows this one. */
 static bool begin_restart(struct round *round, int signals)
 {
     bool restarts = should_restart(round);
-    print_end(round, restarts);
+    if (round->nodes.meeting && restarts)
+        return go_on_with_others(round, signals);
+    launch_print_end(round, restarts && !round->stop_signal);
     round->attempt += restarts;
+    round->spent += restarts;
     return restarts && pause_before_restart(round, signals);
 }
 
@@ -338,7 +306,8 @@ static void close_memory(const struct round *round)
 static void open_memory(struct round *round)
 {
     struct error err;
-    for (int i = 0; i < round->count && round->options->max_restarts > 0; i++)
+    bool needs_memory = round->options->max_restarts > 0 || round->nodes.meeting;
+    for (int i = 0; i < round->count && needs_memory; i++)
         if (rank_memory_open(i, &round->memory[i], &err)) {
             log_warning("no checkpoints in memory: %s", err.msg);
             close_memory(round);
@@ -381,20 +350,28 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     auto_free struct local_rank *ranks = xcalloc(count, sizeof *ranks);
     auto_free int *memory = xcalloc(count, sizeof *memory);
     auto_free struct launch_stream *streams = xcalloc(2 * count, sizeof *streams);
-    auto_free struct pollfd *fds = xcalloc(1 + 3 * count, sizeof *fds);
-    struct round round = {.options = options,
+    struct launch_options own = *options;
+    struct round round = {.options = &own,
+                          .place = *options->topology,
                           .ranks = ranks,
                           .memory = memory,
                           .streams = streams,
-                          .fds = fds,
                           .count = (int)count};
+    own.topology = &round.place;
     launch_identity_choose(options->topology, &round.identity);
+    int result = launch_nodes_open(&round, err);
+    size_t polls = round.nodes.meeting ? (size_t)meeting_polls_most(round.nodes.meeting) : 0;
+    auto_free struct pollfd *fds = xcalloc(1 + 3 * count + polls, sizeof *fds);
+    round.fds = fds;
     open_memory(&round);
-    int result = 0;
-    while (result == 0 && (result = run_round(&round, signals, &before, err)) == 0 &&
-           begin_restart(&round, signals))
-        ;
+    forget_ranks(&round);
+    bool goes_on = result == 0 && launch_nodes_gather(&round, signals);
+    while (goes_on) {
+        result = run_round(&round, signals, &before, err);
+        goes_on = result == 0 && begin_restart(&round, signals);
+    }
     close_memory(&round);
+    launch_nodes_close(&round);
     sigprocmask(SIG_SETMASK, &before, NULL);
     *ret_exit_code = round.exit_code;
     return result;

@@ -8,17 +8,23 @@
 #include "agent/launch/topology.h"
 #include "base/error.h"
 
+#include <stdint.h>
+
 /* When one rank fails, the others get SIGTERM, and SIGKILL after so many seconds. */
 enum { LAUNCH_GRACE_S = 5 };
 
 struct launch_options {
     const struct topology *topology;
-    char *const *argv;                /* of the ranks: this program's own */
-    int max_restarts;                 /* 0: none */
-    double restart_delay_s;           /* between the end of a round and the next */
-    bool names_endpoint;              /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
-    bool is_verbose;                  /* print every failure on stderr; false: only ranks that a
-                                         signal killed */
+    char *const *argv;       /* of the ranks: this program's own */
+    int max_restarts;        /* 0: none */
+    double restart_delay_s;  /* between the end of a round and the next */
+    double shrink_after_s;   /* of an elastic run: how long to wait for nodes that are gone */
+    double join_timeout_s;   /* likewise: how long to wait for fewer than it needs */
+    int64_t reduction_slots; /* likewise: at most so many ranks take part; 0: no limit */
+    bool slots_are_saved;    /* they are the checkpoint's, and nobody has asked for others */
+    bool names_endpoint;     /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
+    bool is_verbose;         /* print every failure on stderr; false: only ranks that a
+                                signal killed */
     struct launch_output_spec output; /* of the ranks */
 };
 
@@ -33,6 +39,9 @@ int launch_count_gpus(void);
  *
  * Failures: when a rank fails, the launcher ends the others and starts a new round. In it,
  * SHOAL_RESTART_COUNT is one higher and SHOAL_RUN_ID the same (the topology's, or one made here).
+ * In an elastic run (topology.h) the launchers meet before each round, at node 0's, and it may have
+ * other nodes than the one before. Then ranks, world size and port are the round's, and the restart
+ * is not one of max_restarts.
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.
  * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE.

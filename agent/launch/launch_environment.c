@@ -40,12 +40,13 @@ void launch_environment_set(const struct topology *t, const struct launch_identi
     setenv(ENV_RUN_SECRET, identity->secret, 1);
     setenv(ENV_MASTER_ADDR, t->host, 1);
     set_number(ENV_MASTER_PORT, position->port);
+    set_number(ENV_MIN_RANKS, topology_is_elastic(t) ? t->min_nodes * t->local_size : 0);
     /* torchrun's workers have these, too. */
     set_number("GROUP_RANK", t->node_rank);
     set_number("GROUP_WORLD_SIZE", t->nodes);
     set_number("ROLE_RANK", t->rank + local_rank);
     set_number("ROLE_WORLD_SIZE", t->world_size);
-    set_number("TORCHELASTIC_RESTART_COUNT", position->attempt);
+    set_number(ENV_TORCHELASTIC_RESTART_COUNT, position->spent);
     set_number(ENV_TORCHELASTIC_MAX_RESTARTS, position->max_restarts);
     setenv("TORCHELASTIC_RUN_ID", t->job_id[0] ? t->job_id : "none", 1);
 }

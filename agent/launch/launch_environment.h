@@ -17,6 +17,7 @@ struct launch_position {
     int local_rank;
     int port;    /* MASTER_PORT */
     int attempt; /* rounds before this one */
+    int spent;   /* restarts of max_restarts; fewer where nodes came and went */
     int max_restarts;
 };
 

@@ -1,10 +1,9 @@
 #include "agent/launch/rank_memory.h"
 
-#include "base/str.h"
+#include "agent/launch/inherited_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,29 +39,24 @@ int rank_memory_open(int local_rank, int *ret_fd, struct error *err)
 
 void rank_memory_set_inheritable(int fd)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", fd);
-    if (fd <= 0) {
+    if (fd > 0)
+        inherited_file_give(MEMORY_FD, fd);
+    else
         unsetenv(MEMORY_FD);
-        return;
-    }
-    setenv(MEMORY_FD, text, 1);
-    fcntl(fd, F_SETFD, 0);
+}
+
+/* Only memory that was created so can be sealed: a file of /dev/shm has seals too, but takes
+ * none. */
+static bool is_memory(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return fd > 0 && seals >= 0 && !(seals & F_SEAL_SEAL);
 }
 
 int rank_memory_inherit(void)
 {
-    const char *text = getenv(MEMORY_FD);
-    int64_t fd;
-    if (!text || !str_to_i64(text, 1, INT_MAX, &fd))
-        return 0;
-    /* A variable that somebody passed on may name any open file. Only memory that was created so
-     * can be sealed: a file of /dev/shm has seals too, but takes none. */
-    int seals = fcntl((int)fd, F_GET_SEALS);
-    if (seals < 0 || seals & F_SEAL_SEAL)
-        return 0;
-    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-    return (int)fd;
+    int fd = inherited_file_take(MEMORY_FD, is_memory);
+    return fd > 0 ? fd : 0;
 }
 
 int64_t rank_memory_used(int fd)
@@ -72,22 +66,53 @@ int64_t rank_memory_used(int fd)
     return fd > 0 && fstat(fd, &st) == 0 ? (int64_t)st.st_blocks * BLOCK : 0;
 }
 
-int rank_memory_map(int fd, int64_t bytes, void **ret_memory, struct error *err)
+int64_t rank_memory_size(int fd)
 {
-    int failure = ftruncate(fd, bytes) ? errno : EINTR;
+    struct stat st;
+    return fd > 0 && fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+int64_t rank_memory_begin(int fd)
+{
+    off_t begin = fd > 0 ? lseek(fd, 0, SEEK_DATA) : -1;
+    return begin > 0 ? (int64_t)begin : 0;
+}
+
+int rank_memory_map(int fd, int64_t offset, int64_t bytes, void **ret_memory, struct error *err)
+{
+    int failure = ftruncate(fd, offset + bytes) ? errno : EINTR;
     /* All pages now: one that is missing later would kill the rank by SIGBUS. */
     while (failure == EINTR)
-        failure = posix_fallocate(fd, 0, bytes);
+        failure = posix_fallocate(fd, offset, bytes);
     if (failure)
-        return error_set(err, failure == ENOSPC || failure == ENOMEM ? ERR_MEMORY : ERR_IO,
-                         "memory that outlives the rank, %lld bytes: %s", (long long)bytes,
-                         strerror(failure));
-    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return error_set(
+            err, failure == ENOSPC || failure == ENOMEM || failure == EPERM ? ERR_MEMORY : ERR_IO,
+            "memory that outlives the rank, %lld bytes: %s", (long long)bytes, strerror(failure));
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     if (memory == MAP_FAILED)
         return error_errno(err, errno, "map memory that outlives the rank, %lld bytes",
                            (long long)bytes);
     *ret_memory = memory;
     return 0;
+}
+
+void rank_memory_empty(int fd)
+{
+    if (ftruncate(fd, 0)) /* it stays as it is, until the launcher ends */
+        return;
+}
+
+void rank_memory_keep(int fd, int64_t begin, int64_t end)
+{
+    (void)!ftruncate(fd, end);
+    if (begin > 0)
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, begin);
+}
+
+bool rank_memory_gives_back(int fd)
+{
+    /* Behind its end, where there is nothing to lose. */
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, rank_memory_size(fd), 1) == 0;
 }
 
 void rank_memory_unmap(void *memory, int64_t bytes)

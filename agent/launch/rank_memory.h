@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* ---- in the launcher ---- */
@@ -18,12 +19,22 @@ void rank_memory_set_inheritable(int fd);
 
 /* ---- in the rank ---- */
 
-/* What rank_memory_set_inheritable() put into the environment; 0: there is none. */
+/* What rank_memory_set_inheritable() put into the environment: once, before any thread starts. 0:
+ * there is none. */
 int rank_memory_inherit(void);
+/* Gives all of it back to the system; nobody may have it mapped. */
+void rank_memory_empty(int fd);
 /* Bytes that it takes now; 0 without any. */
 int64_t rank_memory_used(int fd);
-/* Maps `bytes` of it, which it has from then on; what was in it before stays as far as it goes.
- * Errors: ERR_MEMORY, ERR_IO. */
-int rank_memory_map(int fd, int64_t bytes, void **ret_memory, struct error *err);
+/* Where it ends, as rank_memory_map() said last; 0 without any. */
+int64_t rank_memory_size(int fd);
+/* The page before which nothing was written; 0 if nothing was at all. */
+int64_t rank_memory_begin(int fd);
+/* Maps `bytes` of it from `offset` on, a multiple of the system's page; it ends behind them. What
+ * was in it before stays as far as it goes. Errors: ERR_MEMORY, ERR_IO. */
+int rank_memory_map(int fd, int64_t offset, int64_t bytes, void **ret_memory, struct error *err);
+/* Gives all but that part of it back to the system, where that takes it. */
+void rank_memory_keep(int fd, int64_t begin, int64_t end);
+bool rank_memory_gives_back(int fd); /* whether the system takes what lies in front */
 void rank_memory_unmap(void *memory, int64_t bytes);
 #endif

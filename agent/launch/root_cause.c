@@ -17,6 +17,8 @@ int rank_exit_code(const struct rank_exit *rank)
 enum exit_severity rank_exit_severity(const struct rank_exit *rank)
 {
     int code = rank_exit_code(rank);
+    if (rank->words.code == ERR_HARDWARE)
+        return BAD_HARDWARE;
     bool is_own = rank->is_stuck || rank->words.code == ERR_DEVICE;
     if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !is_own) ||
         (code == 128 + SIGKILL && rank->is_too_slow))
@@ -26,7 +28,7 @@ enum exit_severity rank_exit_severity(const struct rank_exit *rank)
 
 bool rank_exit_would_repeat(const struct rank_exit *rank)
 {
-    return rank->words.code == ERR_DIVERGED ||
+    return rank->words.code == ERR_DIVERGED || rank->words.code == ERR_HARDWARE ||
            (rank->words.code == ERR_TIMEOUT && !rank->words.has_met);
 }
 

@@ -20,16 +20,17 @@ struct rank_exit {
 
 /* What an exit says about the cause of the round's end; more is closer to it. */
 enum exit_severity {
-    CONSEQUENCE, /* it lost a peer or was asked to end: another rank failed first */
-    REPORTED,    /* it failed, and has logged why */
-    UNREPORTED,  /* a signal killed it before it could log anything */
+    CONSEQUENCE,  /* it lost a peer or was asked to end: another rank failed first */
+    REPORTED,     /* it failed, and has logged why */
+    UNREPORTED,   /* a signal killed it before it could log anything */
+    BAD_HARDWARE, /* its machine's hardware is bad, which explains whatever else ended */
 };
 
 /* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck. */
 int rank_exit_code(const struct rank_exit *rank);
 enum exit_severity rank_exit_severity(const struct rank_exit *rank);
-/* Whether another round would end the same: it waited in vain for the other ranks to join, or what
- * it computes is no number any more. */
+/* Whether another round would end the same: it waited in vain for the other ranks to join, what it
+ * computes is no number any more, or its machine's hardware is bad. */
 bool rank_exit_would_repeat(const struct rank_exit *rank);
 
 /* Adds "rank 2 (local rank 0, pid 7) on PLACE failed at WHEN: exit code 1: why". */

@@ -7,6 +7,7 @@
 #include <execinfo.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 enum { FRAMES_MAX = 48, THREADS_MAX = 64, ANSWER_S = 1, SILENT_MAX = 3, TEXT_BYTES = 4096 };
 
 static sem_t written;
+static atomic_int asked; /* the thread whose answer is waited for; 0: none */
 
 /* Not SIGQUIT or SIGUSR2, which a library or a person may use. */
 static int stack_signal(void)
@@ -30,7 +32,9 @@ static void on_signal(int number)
     int before = errno;
     void *frames[FRAMES_MAX];
     backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), STDERR_FILENO);
-    sem_post(&written);
+    /* Whoever answers late is not taken for another. */
+    if (atomic_load(&asked) == (int)syscall(SYS_gettid))
+        sem_post(&written);
     errno = before;
 }
 
@@ -155,14 +159,19 @@ static bool takes_signal(int tid)
 static bool answers(int tid)
 {
     struct timespec until;
+    int result = -1;
+    while (sem_trywait(&written) == 0) /* an answer that came too late */
+        ;
+    atomic_store(&asked, tid);
     if (syscall(SYS_tgkill, getpid(), tid, stack_signal()) != 0)
         return false;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += ANSWER_S;
-    while (sem_timedwait(&written, &until) != 0)
-        if (errno != EINTR)
-            return false;
-    return true;
+    do
+        result = sem_timedwait(&written, &until);
+    while (result != 0 && errno == EINTR);
+    atomic_store(&asked, 0);
+    return result == 0;
 }
 
 void thread_stacks_print(int rank)

@@ -70,7 +70,13 @@ static int parse_processes(const char *name, const char *text, const struct topo
     return 0;
 }
 
-int topology_parse_nodes(const char *name, const char *text, int *ret_count, struct error *err)
+bool topology_is_elastic(const struct topology *t)
+{
+    return t->max_nodes > t->min_nodes;
+}
+
+int topology_parse_nodes(const char *name, const char *text, int *ret_min, int *ret_max,
+                         struct error *err)
 {
     char low[16];
     const char *colon = strchr(text, ':');
@@ -80,7 +86,8 @@ int topology_parse_nodes(const char *name, const char *text, int *ret_count, str
         (colon && !str_to_i64(colon + 1, count, TOPOLOGY_MAX_RANKS, &most)))
         return error_set(err, ERR_CONFIG, "%s: '%s' is not a number of nodes, N or MIN:MAX", name,
                          text);
-    *ret_count = (int)count;
+    *ret_min = (int)count;
+    *ret_max = colon ? (int)most : (int)count;
     return 0;
 }
 
@@ -150,6 +157,28 @@ static int max_restarts(const struct reader *r, const struct topology_request *w
     return is_set(r, ENV_RESTART_COUNT) ? TOPOLOGY_JOB_RESTARTS : 0;
 }
 
+/* Beside the workers that PET_NNODES counts there is a master, which trains too. */
+static bool has_master_beside(const struct reader *r)
+{
+    return is_set(r, ENV_PET_RDZV_ENDPOINT) && is_set(r, ENV_MASTER_ADDR) && is_set(r, ENV_RANK) &&
+           is_set(r, ENV_WORLD_SIZE);
+}
+
+/* How many nodes an elastic run waits for at first: our operator tells how many pods there are. */
+static int read_first_nodes(const struct reader *r, struct topology *t, struct error *err)
+{
+    int pods;
+    t->nodes = t->max_nodes;
+    if (!topology_is_elastic(t))
+        return 0;
+    t->min_nodes += has_master_beside(r);
+    t->max_nodes += has_master_beside(r);
+    if (read_number(r, ENV_NNODES, NULL, 1, TOPOLOGY_MAX_RANKS, t->max_nodes, &pods, err))
+        return -1;
+    t->nodes = pods < t->min_nodes ? t->min_nodes : pods > t->max_nodes ? t->max_nodes : pods;
+    return 0;
+}
+
 static int read_pod(const struct reader *r, const struct topology_request *wish, struct topology *t,
                     struct error *err)
 {
@@ -165,7 +194,8 @@ static int read_pod(const struct reader *r, const struct topology_request *wish,
     if (wish->standalone)
         text = "1";
     if (text) {
-        if (topology_parse_nodes(name, text, &t->nodes, err))
+        if (topology_parse_nodes(name, text, &t->min_nodes, &t->max_nodes, err) ||
+            read_first_nodes(r, t, err))
             return -1;
     } else {
         /* Without torchrun's variables: the pods' own count times their processes. */
@@ -180,13 +210,14 @@ static int read_pod(const struct reader *r, const struct topology_request *wish,
     }
     if (read_node_rank(r, wish, t, err))
         return -1;
-    if (t->node_rank >= t->nodes)
+    if (t->node_rank >= t->nodes && !topology_is_elastic(t))
         return error_set(err, ERR_CONFIG, "node rank %d is not below the number of nodes, %d",
                          t->node_rank, t->nodes);
     t->rank = t->node_rank * t->local_size;
     t->world_size = t->nodes * t->local_size;
     t->max_restarts = max_restarts(r, wish);
-    t->is_launcher = t->local_size > 1 || wish->launch || t->max_restarts > 0;
+    t->is_launcher =
+        t->local_size > 1 || wish->launch || t->max_restarts > 0 || topology_is_elastic(t);
     return 0;
 }
 

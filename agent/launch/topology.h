@@ -25,7 +25,8 @@ enum {
 struct topology {
     int rank, world_size;           /* of this process; in a launcher: of its first child */
     int local_rank, local_size;     /* within the pod */
-    int node_rank, nodes;           /* pods */
+    int node_rank, nodes;           /* pods; of an elastic run those that there are at first */
+    int min_nodes, max_nodes;       /* in a launcher: how many may train together */
     char host[TOPOLOGY_HOST_BYTES]; /* MASTER_ADDR: rank 0's */
     int port;                       /* MASTER_PORT; 0: the launcher chooses a free one */
     char job_id[128];  /* PET_RDZV_ID; "": none. Ranks with different ids do not meet */
@@ -58,7 +59,11 @@ struct topology_request {
 int topology_read(getenv_fn *lookup, void *ctx, const struct topology_request *wish,
                   struct topology *ret_topology, struct error *err);
 
-/* Parses "4" or "MIN:MAX"; of the latter the count is MIN: the job does not wait for more nodes
- * than it needs. Errors: ERR_CONFIG names `name`, the text and what is allowed. */
-int topology_parse_nodes(const char *name, const char *text, int *ret_count, struct error *err);
+/* Whether the number of nodes may change while the job runs. */
+bool topology_is_elastic(const struct topology *topology);
+
+/* Parses "4", which is both, or "MIN:MAX". Errors: ERR_CONFIG names `name`, the text and what is
+ * allowed. */
+int topology_parse_nodes(const char *name, const char *text, int *ret_min, int *ret_max,
+                         struct error *err);
 #endif

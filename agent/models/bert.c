@@ -66,7 +66,7 @@ static struct tensor *embed(struct bert *net, struct tape *tape, const struct ba
     struct tensor *types =
         batch->token_types
             ? nn_embedding(tape, net->token_types, batch->token_types, rows, T)
-            : nn_positions(tape, net->token_types, counts ? counts + most : NULL, rows, T);
+            : nn_embedding_of_each(tape, net->token_types, counts ? counts + most : NULL, rows, T);
     x = nn_add(tape, x, types);
     struct tensor *positions = nn_positions(tape, net->positions, counts, rows, T);
     x = nn_add_layer_norm(tape, net->norm, x, positions, NULL, (float)net->config.layer_norm_eps);
@@ -91,7 +91,6 @@ static struct tensor *self_attention(struct tape *tape, const struct bert_layer 
                                      struct tensor *x)
 {
     const struct bert *net = layer->bert;
-    int64_t D = net->config.hidden_size;
     const struct nn_attention_how how = {
         .scale = 1 / sqrtf((float)net->heads.hd),
         .dropout = (float)net->config.attention_probs_dropout_prob,
@@ -100,10 +99,9 @@ static struct tensor *self_attention(struct tape *tape, const struct bert_layer 
     };
 
     tape_enter(tape, layer->self);
-    struct tensor *qkv = nn_columns(tape, x, 3 * D, "queries, keys and values");
-    qkv = nn_linear_into(tape, layer->query, tape_retain(x), qkv, 0);
-    qkv = nn_linear_into(tape, layer->key, tape_retain(x), qkv, D);
-    qkv = nn_linear_into(tape, layer->value, x, qkv, 2 * D);
+    struct tensor *qkv =
+        nn_linears(tape, (struct module *[]){layer->query, layer->key, layer->value}, 3, x,
+                   "queries, keys and values");
     x = nn_attention(tape, qkv, NULL, &net->heads, &how);
     tape_leave(tape, layer->self);
     return x;

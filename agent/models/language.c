@@ -2,15 +2,17 @@
 
 #include "agent/nn/nn_loss.h"
 
-enum { LOGITS_BYTES = 64 << 20, MIN_CHUNK_ROWS = 1024 };
+enum { HOST_BYTES = 64 << 20, GPU_BYTES = 1 << 30, MIN_CHUNK_ROWS = 1024 };
 
 /* Logits of a whole batch would be the largest tensor by far (rows x V). So the loss is computed in
  * chunks of rows, which are forgotten. */
-int64_t language_chunk_rows(int64_t asked, int64_t V)
+int64_t language_chunk_rows(int64_t asked, int64_t V, enum dtype t, bool is_host)
 {
     if (asked > 0)
         return asked;
-    int64_t rows = LOGITS_BYTES / (V * (int64_t)sizeof(float));
+    int64_t rows = is_host ? HOST_BYTES / (V * (int64_t)sizeof(float))
+                           : GPU_BYTES / (nn_logit_stride(V, false) * (int64_t)dtype_bytes(t)) /
+                                 MIN_CHUNK_ROWS * MIN_CHUNK_ROWS;
     return rows > MIN_CHUNK_ROWS ? rows : MIN_CHUNK_ROWS;
 }
 
@@ -29,11 +31,13 @@ void language_head(struct tape *tape, struct module *head, struct param *weight,
                    struct tensor *x, const struct batch *batch, int64_t chunk_rows,
                    float loss_scale, double *sums)
 {
-    if (batch->logits)
+    if (batch->logits) {
         nn_language_logits(tape, head, weight, bias, x, batch->logits);
-    else
-        nn_language_loss(tape, head, weight, bias, x, batch->target,
-                         language_chunk_rows(chunk_rows, weight->shape[0]), loss_scale, sums);
+        return;
+    }
+    bool is_host = device_is_host(stream_device(tape_stream(tape)));
+    int64_t rows = language_chunk_rows(chunk_rows, weight->shape[0], tape_dtype(tape), is_host);
+    nn_language_loss(tape, head, weight, bias, x, batch->target, rows, loss_scale, sums);
 }
 
 int language_check_field(const char *family, const char *name, int64_t value, int64_t low,

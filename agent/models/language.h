@@ -11,8 +11,9 @@ enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch);
 
 /* How many tokens' logits are alive at once: `asked`; or if that is 0, as many as take about 64 MiB
- * in fp32 (half of that in bf16), but at least 1024: fewer would starve a GPU's matrix products. */
-int64_t language_chunk_rows(int64_t asked, int64_t V);
+ * in fp32 (half of that in bf16), but at least 1024. On a GPU as many thousands (1024) as take 1
+ * GiB in dtype t, but at least one: each chunk reads and writes the whole gradient of the head. */
+int64_t language_chunk_rows(int64_t asked, int64_t V, enum dtype t, bool is_host);
 
 /* The end of a forward pass: the head on x: [B, T, D], with what the batch asks for, the loss or
  * the logits. weight: the head's own or, tied, the embedding's; bias: [V] or NULL. */

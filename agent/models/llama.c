@@ -90,16 +90,12 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
 {
     const struct llama *net = layer->llama;
     const struct nn_heads *h = &net->heads;
-    int64_t keys = h->heads * h->hd, values = keys + h->kv_heads * h->hd;
 
     tape_enter(tape, layer->attention);
     /* Three products into one tensor, side by side: rope and attention read it as it lies, without
      * any copy. */
-    struct tensor *qkv =
-        nn_columns(tape, x, values + h->kv_heads * h->hd, "queries, keys and values");
-    qkv = nn_linear_into(tape, layer->q, tape_retain(x), qkv, 0);
-    qkv = nn_linear_into(tape, layer->k, tape_retain(x), qkv, keys);
-    qkv = nn_linear_into(tape, layer->v, x, qkv, values);
+    struct tensor *qkv = nn_linears(tape, (struct module *[]){layer->q, layer->k, layer->v}, 3, x,
+                                    "queries, keys and values");
     qkv = nn_rope(tape, qkv, h, net->cos, net->sin);
     struct nn_attention_how how = nn_attention_causal(h);
     how.dropout = (float)net->config.attention_dropout;
@@ -112,12 +108,9 @@ static struct tensor *attention(struct tape *tape, const struct layer *layer, st
 
 static struct tensor *mlp(struct tape *tape, const struct layer *layer, struct tensor *x)
 {
-    int64_t I = layer->llama->config.intermediate_size;
-
     tape_enter(tape, layer->mlp);
-    struct tensor *gate_up = nn_columns(tape, x, 2 * I, "gate and up");
-    gate_up = nn_linear_into(tape, layer->gate, tape_retain(x), gate_up, 0);
-    gate_up = nn_linear_into(tape, layer->up, x, gate_up, I);
+    struct tensor *gate_up =
+        nn_linears(tape, (struct module *[]){layer->gate, layer->up}, 2, x, "gate and up");
     /* down(silu(gate(x)) * up(x)) (Shazeer 2020) */
     x = nn_swiglu(tape, gate_up);
     x = nn_linear(tape, layer->down, x, false);

@@ -110,17 +110,14 @@ static struct tensor *self_attention(struct tape *tape, const struct t5_block *b
 {
     const struct t5 *net = block->t5;
     const struct t5_attention *a = &block->self;
-    int64_t width = net->heads.heads * net->heads.hd;
     struct nn_attention_how how = how_of(net, a);
     how.causal = block->in_decoder;
     how.key_counts = block->in_decoder ? NULL : net->source_counts;
 
     struct tensor *y = enter_sublayer(tape, net, &a->layer, x, NULL);
     tape_enter(tape, a->module);
-    struct tensor *qkv = nn_columns(tape, y, 3 * width, "queries, keys and values");
-    qkv = nn_linear_into(tape, a->q, tape_retain(y), qkv, 0);
-    qkv = nn_linear_into(tape, a->k, tape_retain(y), qkv, width);
-    qkv = nn_linear_into(tape, a->v, y, qkv, 2 * width);
+    struct tensor *qkv =
+        nn_linears(tape, (struct module *[]){a->q, a->k, a->v}, 3, y, "queries, keys and values");
     y = nn_attention(tape, qkv, bias, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
     tape_leave(tape, a->module);
@@ -132,16 +129,14 @@ static struct tensor *cross_attention(struct tape *tape, const struct t5_block *
 {
     const struct t5 *net = block->t5;
     const struct t5_attention *a = &block->cross;
-    int64_t width = net->heads.heads * net->heads.hd;
     struct nn_attention_how how = how_of(net, a);
     how.key_counts = net->source_counts;
 
     y = enter_sublayer(tape, net, &a->layer, x, y);
     tape_enter(tape, a->module);
     struct tensor *q = nn_linear(tape, a->q, y, false);
-    struct tensor *kv = nn_columns(tape, memory, 2 * width, "keys and values");
-    kv = nn_linear_into(tape, a->k, tape_retain(memory), kv, 0);
-    kv = nn_linear_into(tape, a->v, memory, kv, width);
+    struct tensor *kv =
+        nn_linears(tape, (struct module *[]){a->k, a->v}, 2, memory, "keys and values");
     y = nn_cross_attention(tape, q, kv, &net->heads, &how);
     y = nn_linear(tape, a->o, y, false);
     tape_leave(tape, a->module);
@@ -154,16 +149,14 @@ static struct tensor *feed_forward(struct tape *tape, const struct t5_block *blo
     const struct t5 *net = block->t5;
     const struct t5_ff *f = &block->feed_forward;
     enum t5_feed_forward kind = net->config.feed_forward_proj;
-    int64_t I = net->config.d_ff;
 
     y = enter_sublayer(tape, net, &f->layer, x, y);
     tape_enter(tape, f->module);
     if (kind == T5_RELU) {
         y = nn_linear(tape, f->wi, y, true);
     } else {
-        struct tensor *gate_up = nn_columns(tape, y, 2 * I, "gate and up");
-        gate_up = nn_linear_into(tape, f->wi, tape_retain(y), gate_up, 0);
-        gate_up = nn_linear_into(tape, f->wi_1, y, gate_up, I);
+        struct tensor *gate_up =
+            nn_linears(tape, (struct module *[]){f->wi, f->wi_1}, 2, y, "gate and up");
         y = kind == T5_GATED_GELU ? nn_geglu(tape, gate_up) : nn_swiglu(tape, gate_up);
     }
     y = nn_dropout(tape, f->dropout, y, f->layer.number + 1);

@@ -74,8 +74,27 @@ static void embedding_backward(struct tape *tape, struct tape_op *op)
     restore_padding(tape, p, kept);
 }
 
+/* Token t of every sample has row t: samples are added up one by one, without sorting any ids. */
+static void positions_backward(struct tape *tape, struct tape_op *op)
+{
+    struct embedding_args a;
+    NN_GET_ARGS(op, a);
+    const struct tensor *y = op->output;
+    struct param *p = op->module->params[NN_WEIGHT];
+    int64_t count = a.rows * p->shape[1];
+    bool add;
+    float *dw = tape_param_gradient(p, &add);
+    if (!add)
+        nn_ops(tape)->fill(tape_stream(tape), dw, 0, p->count);
+    for (int64_t i = 0; i < a.times; i++)
+        nn_ops(tape)->add(tape_stream(tape), DTYPE_F32, dw, y->dtype,
+                          nn_at(y->gradient, y->dtype, i * count), count);
+}
+
+typedef void backward_of(struct tape *tape, struct tape_op *op);
+
 static struct tensor *look_up(struct tape *tape, struct module *m, const struct embedding_args *a,
-                              int64_t B, int64_t T)
+                              int64_t B, int64_t T, backward_of *backward)
 {
     tape_enter(tape, m);
     const int64_t *w = m->params[NN_WEIGHT]->shape;
@@ -84,7 +103,7 @@ static struct tensor *look_up(struct tape *tape, struct module *m, const struct 
         nn_ops(tape)->embedding_forward(tape_stream(tape), y->dtype,
                                         nn_at(y->data, y->dtype, i * a->rows * w[1]),
                                         m->params[NN_WEIGHT]->value, a->ids, a->rows, w[0], w[1]);
-    struct tape_op op = {.backward = embedding_backward, .module = m, .output = y};
+    struct tape_op op = {.backward = backward, .module = m, .output = y};
     NN_SET_ARGS(op, *a);
     tape_record(tape, &op);
     tape_leave(tape, m);
@@ -94,11 +113,17 @@ static struct tensor *look_up(struct tape *tape, struct module *m, const struct 
 struct tensor *nn_embedding(struct tape *tape, struct module *m, const int32_t *ids, int64_t B,
                             int64_t T)
 {
-    return look_up(tape, m, &(struct embedding_args){ids, B * T, 1}, B, T);
+    return look_up(tape, m, &(struct embedding_args){ids, B * T, 1}, B, T, embedding_backward);
 }
 
 struct tensor *nn_positions(struct tape *tape, struct module *m, const int32_t *positions,
                             int64_t B, int64_t T)
 {
-    return look_up(tape, m, &(struct embedding_args){positions, T, B}, B, T);
+    return look_up(tape, m, &(struct embedding_args){positions, T, B}, B, T, positions_backward);
+}
+
+struct tensor *nn_embedding_of_each(struct tape *tape, struct module *m, const int32_t *ids,
+                                    int64_t B, int64_t T)
+{
+    return look_up(tape, m, &(struct embedding_args){ids, T, B}, B, T, embedding_backward);
 }

@@ -21,4 +21,7 @@ struct tensor *nn_embedding(struct tape *tape, struct module *m, const int32_t *
 /* Row t of the table for token t of every sample: [B, T, D]. positions: device, 0, 1, .. T - 1. */
 struct tensor *nn_positions(struct tape *tape, struct module *m, const int32_t *positions,
                             int64_t B, int64_t T);
+/* The same ids for every sample. ids: device [T], as nn_embedding()'s. */
+struct tensor *nn_embedding_of_each(struct tape *tape, struct module *m, const int32_t *ids,
+                                    int64_t B, int64_t T);
 #endif

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- declarations ---- */
 
@@ -142,8 +143,9 @@ static void apply(struct tape *tape, struct module *m, struct tensor *x, struct 
     tape_record(tape, &op);
 }
 
-struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
-                          const char *what)
+/* Of x's shape but for the last dimension. */
+static struct tensor *new_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                                  const char *what)
 {
     if (tape_failed(tape))
         return NULL;
@@ -161,7 +163,7 @@ static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct t
         tape_release(tape, x);
         return NULL;
     }
-    struct tensor *y = nn_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
+    struct tensor *y = new_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
     apply(tape, m, x, y, relu, a);
     tape_leave(tape, m);
     return y;
@@ -177,16 +179,124 @@ struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x)
     return apply_to_new(tape, m, x, false, &(struct linear_args){.in_out = true});
 }
 
-struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,
-                              struct tensor *y, int64_t column)
+/* ---- several products of one tensor ---- */
+
+struct packed_args {
+    int count;
+    struct module *modules[NN_MOST_LINEARS];
+};
+
+static int64_t width_of(const struct module *m)
 {
-    tape_enter(tape, m);
+    return m->params[NN_WEIGHT]->shape[0];
+}
+
+static struct linear_shape packed_shape(const struct packed_args *a, const struct tensor *x)
+{
+    int64_t out = 0, in = a->modules[0]->params[NN_WEIGHT]->shape[1];
+    for (int i = 0; i < a->count; i++)
+        out += width_of(a->modules[i]);
+    return linear_dense(x->count / in, in, out);
+}
+
+/* Whether the weights lie behind each other, as in a unit's memory, and are no units themselves: on
+ * a GPU they are one matrix then. The CPU multiplies one after the other, and keeps its bits. */
+static bool is_one_matrix(struct tape *tape, const struct packed_args *a, enum dtype t)
+{
+    if (device_is_host(stream_device(tape_stream(tape))))
+        return false;
+    for (int i = 0; i < a->count; i++) {
+        const struct module *m = a->modules[i];
+        if (m->unit >= 0 || nn_bias(m))
+            return false;
+        const struct param *p = m->params[NN_WEIGHT],
+                           *before = i > 0 ? a->modules[i - 1]->params[NN_WEIGHT] : NULL;
+        if (before &&
+            p->value != (const char *)before->value + before->count * (int64_t)dtype_bytes(t))
+            return false;
+    }
+    return true;
+}
+
+/* The gradients lie as the weights do, or else each is made on its own. */
+static void packed_backward_weights(struct tape *tape, const struct packed_args *a,
+                                    const struct tensor *x, const struct tensor *y)
+{
+    float *dw[NN_MOST_LINEARS];
+    bool adds[NN_MOST_LINEARS], is_one = true;
+    for (int i = 0; i < a->count; i++) {
+        dw[i] = tape_param_gradient(a->modules[i]->params[NN_WEIGHT], &adds[i]);
+        is_one = is_one && adds[i] == adds[0] &&
+                 (i == 0 || dw[i] == dw[i - 1] + a->modules[i - 1]->params[NN_WEIGHT]->count);
+    }
+    struct linear_shape shape = packed_shape(a, x);
+    int64_t column = 0;
+    for (int i = 0; i < (is_one ? 1 : a->count); i++) {
+        shape.out = is_one ? shape.out : width_of(a->modules[i]);
+        nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw[i], NULL, x->data,
+                                              nn_at(y->gradient, y->dtype, column), &shape,
+                                              adds[i]);
+        column += shape.out;
+    }
+}
+
+static void packed_backward(struct tape *tape, struct tape_op *op)
+{
+    struct packed_args a;
+    NN_GET_ARGS(op, a);
+    struct tensor *x = op->inputs[0], *y = op->output;
+    const struct linear_shape shape = packed_shape(&a, x);
+    packed_backward_weights(tape, &a, x, y);
+    bool add;
+    void *dx = tape_gradient_in_place(tape, x, &add);
+    if (dx)
+        nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype, dx, y->gradient,
+                                           a.modules[0]->params[NN_WEIGHT]->value, &shape, add);
+}
+
+static void apply_packed(struct tape *tape, const struct packed_args *a, struct tensor *x,
+                         struct tensor *y)
+{
+    const struct linear_shape shape = packed_shape(a, x);
+    if (y)
+        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype, y->data, x->data,
+                                     a->modules[0]->params[NN_WEIGHT]->value, NULL, false, &shape);
+    struct tape_op op = {.backward = packed_backward,
+                         .module = a->modules[0],
+                         .output = y,
+                         .inputs = {x},
+                         .reads_inputs = true};
+    NN_SET_ARGS(op, *a);
+    tape_record(tape, &op);
+}
+
+struct tensor *nn_linears(struct tape *tape, struct module *const *modules, int count,
+                          struct tensor *x, const char *what)
+{
+    struct packed_args a = {.count = count};
+    assert(count >= 1 && count <= NN_MOST_LINEARS);
+    memcpy(a.modules, modules, (size_t)count * sizeof *modules);
     if (tape_failed(tape)) {
         tape_release(tape, x);
-        tape_release(tape, y);
         return NULL;
     }
-    apply(tape, m, x, y, false, &(struct linear_args){.column = column});
-    tape_leave(tape, m);
+    struct tensor *y = new_columns(tape, x, packed_shape(&a, x).out, what);
+    if (is_one_matrix(tape, &a, x->dtype)) {
+        apply_packed(tape, &a, x, y);
+        return y;
+    }
+    int64_t column = 0;
+    for (int i = 0; i < count; i++) {
+        tape_enter(tape, modules[i]);
+        if (tape_failed(tape)) {
+            tape_release(tape, x);
+            tape_release(tape, y);
+            return NULL;
+        }
+        apply(tape, modules[i], i + 1 < count ? tape_retain(x) : x, y, false,
+              &(struct linear_args){.column = column});
+        tape_leave(tape, modules[i]);
+        column += width_of(modules[i]);
+    }
     return y;
 }

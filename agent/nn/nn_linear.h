@@ -23,12 +23,10 @@ struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const c
 /* x: [..., in] -> [..., out]. relu: max(0, .) fused into the op. */
 struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, bool relu);
 struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x);
-/* A tensor for nn_linear_into() to fill: [..., width], all but the last dimension x's. Does not
- * consume x. */
-struct tensor *nn_columns(struct tape *tape, const struct tensor *x, int64_t width,
-                          const char *what);
-/* Writes the columns from `column` on of y: [..., width], and returns y: so several products of one
- * x fill one tensor. */
-struct tensor *nn_linear_into(struct tape *tape, struct module *m, struct tensor *x,
-                              struct tensor *y, int64_t column);
+/* Several modules' products of one x, side by side: [..., the sum of their outs], a new tensor that
+ * errors call `what`. On a GPU they are one product where the weights lie behind each other without
+ * biases, as in a unit: then gradients are rounded once where they were added up. */
+enum { NN_MOST_LINEARS = 3 };
+struct tensor *nn_linears(struct tape *tape, struct module *const *modules, int count,
+                          struct tensor *x, const char *what);
 #endif

@@ -60,24 +60,37 @@ struct language_args {
 
 /* Memory of one chunk. */
 struct chunk {
-    int64_t rows, V; /* rows: the most of a chunk */
-    void *logits;    /* [rows, V] of the tape's dtype; in training they become their gradients */
+    int64_t rows, V, stride; /* rows: the most of a chunk */
+    void *logits; /* [rows, stride] of the tape's dtype, V of each row used; in training they become
+                     their gradients */
 };
+
+int64_t nn_logit_stride(int64_t V, bool is_host)
+{
+    enum { ALIGN = 64 }; /* 128 bytes of bf16, a line of a GPU's caches */
+    return is_host ? V : (V + ALIGN - 1) / ALIGN * ALIGN;
+}
 
 static bool chunk_alloc(struct tape *tape, const struct language_args *a, const struct tensor *x,
                         struct chunk *chunk)
 {
     int64_t rows = x->count / a->weight->shape[1];
     chunk->V = a->weight->shape[0];
+    chunk->stride = nn_logit_stride(chunk->V, device_is_host(stream_device(tape_stream(tape))));
     chunk->rows = rows < a->chunk_rows ? rows : a->chunk_rows;
     chunk->logits =
-        tape_alloc(tape, (size_t)(chunk->rows * chunk->V) * dtype_bytes(x->dtype), "logits");
+        tape_alloc(tape, (size_t)(chunk->rows * chunk->stride) * dtype_bytes(x->dtype), "logits");
     return !tape_failed(tape);
 }
 
 static void chunk_free(struct tape *tape, struct chunk *chunk)
 {
     device_free(stream_device(tape_stream(tape)), chunk->logits);
+}
+
+static struct linear_shape chunk_shape(const struct chunk *chunk, int64_t rows, int64_t D)
+{
+    return (struct linear_shape){.rows = rows, .in = D, .out = chunk->V, .y_stride = chunk->stride};
 }
 
 /* Logits and loss of rows first .. first + shape->rows - 1; gradient: NULL, or the chunk's logits,
@@ -90,7 +103,7 @@ static void chunk_forward(struct tape *tape, const struct language_args *a, cons
                                  nn_at(x->data, x->dtype, first * shape->in), a->weight->value,
                                  a->bias ? a->bias->value : NULL, false, shape);
     nn_ops(tape)->cross_entropy(tape_stream(tape), x->dtype, gradient, a->sums, chunk->logits,
-                                a->target + first, a->scale, shape->rows, chunk->V);
+                                a->target + first, a->scale, shape->rows, chunk->V, chunk->stride);
 }
 
 static void language_backward(struct tape *tape, struct tape_op *op)
@@ -104,7 +117,7 @@ static void language_backward(struct tape *tape, struct tape_op *op)
     bool ready = chunk_alloc(tape, &a, x, &chunk) && dx;
     for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
         int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
-        const struct linear_shape shape = linear_dense(count, D, chunk.V);
+        const struct linear_shape shape = chunk_shape(&chunk, count, D);
         chunk_forward(tape, &a, x, first, &shape, &chunk, chunk.logits);
         bool add, add_bias;
         float *dw = tape_param_gradient(a.weight, &add);
@@ -128,7 +141,7 @@ static void evaluate(struct tape *tape, const struct language_args *a, const str
     bool ready = chunk_alloc(tape, a, x, &chunk);
     for (int64_t first = 0; ready && first < rows; first += chunk.rows) {
         int64_t count = rows - first < chunk.rows ? rows - first : chunk.rows;
-        const struct linear_shape shape = linear_dense(count, D, chunk.V);
+        const struct linear_shape shape = chunk_shape(&chunk, count, D);
         chunk_forward(tape, a, x, first, &shape, &chunk, NULL);
     }
     chunk_free(tape, &chunk);

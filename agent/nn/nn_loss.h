@@ -12,6 +12,10 @@
 void nn_cross_entropy(struct tape *tape, struct tensor *x, const int32_t *target, float scale,
                       double *sums);
 
+/* Elements between two rows of a language model's logits while their loss is computed. On a GPU
+ * rows begin at multiples of 128 bytes: products of matrices whose rows begin anywhere are slow. */
+int64_t nn_logit_stride(int64_t V, bool is_host);
+
 /* A language model's head with its loss: cross-entropy of x w^T + bias with target: [rows], below 0
  * where there is none. x: [..., D]; weight: [V, D], of head or of the embedding that it is tied to;
  * bias: [V], or NULL. Logits of only chunk_rows rows are alive at once, in x's dtype (cross_entropy

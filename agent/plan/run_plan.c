@@ -1,6 +1,7 @@
 #include "agent/plan/run_plan.h"
 
 #include "agent/shard/shard_layout.h"
+#include "agent/shard/wrap.h"
 
 static int64_t max(int64_t a, int64_t b)
 {
@@ -100,11 +101,33 @@ static void add_packing(const struct run_plan_facts *f, const struct unit_sizes 
 {
     enum { PACKED = 2, UNPACKED = 4 };
     int64_t largest = max(a->root, max(a->other, a->block));
-    if (f->bytes.reduction != PACKED || f->world_size == 1)
+    if (f->bytes.reduction != PACKED || (f->world_size == 1 && f->slots == 0))
         return;
     int64_t bytes = largest * PACKED + (f->cpu_offload ? largest / s->group_size * UNPACKED : 0);
     s->whole_gradients += bytes;
     s->transient += bytes;
+}
+
+/* Slots' gradients are never added up in place, and what comes of them is kept beside. */
+static void add_slots(const struct run_plan_facts *f, const struct unit_sizes *a,
+                      struct run_plan_strategy *s)
+{
+    int64_t largest = max(a->root, max(a->other, a->block)), bytes = 0;
+    if (f->slots == 0)
+        return;
+    if (f->world_size > 1)
+        bytes += largest * f->bytes.reduction;
+    if (s->group_size == 1 && !f->cpu_offload)
+        bytes += f->bytes.gradient *
+                 (f->micro_batches > 1 ? a->all : a->root + a->block + a->second_block + a->other);
+    s->whole_gradients += bytes;
+    s->transient += bytes;
+}
+
+/* Micro-batches that a rank runs for each of a slot's. */
+static int rounds_of(const struct run_plan_facts *f)
+{
+    return f->slots > f->world_size ? (f->slots + f->world_size - 1) / f->world_size : 1;
 }
 
 /* A ring moves each element to all but one of its n ranks, so a rank sends (n - 1) / n of it. */
@@ -121,11 +144,19 @@ static void add_traffic(const struct run_plan_facts *f, const struct unit_sizes 
     int groups = f->world_size / s->group_size;
     int64_t gathered = a->all; /* what is kept is kept between micro-batches too */
     if (reshards_after_forward(s->strategy))
-        gathered = (2 * a->all - a->root) * f->micro_batches;
+        gathered = (2 * a->all - a->root) * f->micro_batches * rounds_of(f);
     int64_t reduced = a->all * (f->accumulate_sharded ? f->micro_batches : 1);
     s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) +
                        ring(s->group_size, reduced * f->bytes.reduction);
     s->sent_between_groups = 2 * ring(groups, a->all / s->group_size * f->bytes.reduction);
+    if (f->slots == 0)
+        return;
+    /* Each rank sends each other one its part, and a slice's parts meet once. */
+    int64_t sent = ring(f->world_size, reduced * f->bytes.reduction) * rounds_of(f);
+    int64_t stays = sent / f->world_size * s->group_size;
+    s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) + stays;
+    s->sent_between_groups =
+        sent - stays + ring(groups, a->all / s->group_size * f->bytes.gradient);
 }
 
 /* ---- activations ---- */
@@ -199,7 +230,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     plan->activation_gradients = tokens * value * (a->I + a->D);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
-    plan->logits = rows * a->V * value;
+    plan->logits = rows * a->logit_stride * value;
 }
 
 /* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn.c): of
@@ -233,9 +264,8 @@ static void add_totals(const struct run_plan_facts *f, const struct run_plan *pl
     s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
     s->device = s->reserve + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);
-    /* What a checkpoint holds. */
-    int64_t snapshot = (s->masters > 0 ? s->masters : s->values) + s->states;
-    s->memory_checkpoints = f->memory_copies * RUN_PLAN_SNAPSHOTS * snapshot;
+    s->snapshot = (s->masters > 0 ? s->masters : s->values) + s->states;
+    s->memory_checkpoints = f->memory_copies * RUN_PLAN_SNAPSHOTS * s->snapshot;
 }
 
 void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
@@ -253,10 +283,12 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         add_persistent(f, &a, s);
         add_transient(f, &a, s);
         add_packing(f, &a, s);
+        add_slots(f, &a, s);
         add_traffic(f, &a, s);
         add_totals(f, ret_plan, s);
     }
-    ret_plan->samples = f->batch_rows * f->world_size * f->micro_batches;
+    ret_plan->samples =
+        f->batch_rows * (f->slots > 0 ? f->slots : f->world_size) * f->micro_batches;
     ret_plan->tokens = ret_plan->samples * f->sequence_tokens;
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret_plan->flops[c] = f->flops_per_token[c] * (double)ret_plan->tokens;
@@ -266,7 +298,7 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
 
 bool run_plan_units_are_small(int64_t parameters, int units)
 {
-    return units > 1 && parameters / units < RUN_PLAN_SMALL_UNIT;
+    return units > 1 && parameters / units < WRAP_SMALL_UNIT;
 }
 
 struct run_plan_advice run_plan_advise(int64_t parameters)

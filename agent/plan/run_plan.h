@@ -66,13 +66,14 @@ enum {
  * most; 0: they are not known. */
 struct plan_activations {
     int64_t pass_bytes;
-    int64_t L, D, heads, kv_heads, hd, I, V;
+    int64_t L, D, heads, kv_heads, hd, I;
     int64_t decoder_L, target_tokens; /* of an encoder-decoder, L and the other tokens being the
                                          encoder's; else 0 */
     bool gated;                       /* the feed-forward has a gate: SwiGLU */
     bool bias;                        /* attention has one, of the distance */
     bool cudnn;                       /* attention is cuDNN's, where it can be */
     int64_t chunk_rows;               /* tokens whose logits are alive at once */
+    int64_t logit_stride;             /* elements of a token's logits */
     enum tape_checkpointing checkpointing;
     bool offload;    /* what blocks keep goes to the host */
     int64_t horizon; /* but for so many blocks */
@@ -86,6 +87,7 @@ struct run_plan_facts {
     struct plan_activations activations;
     double flops_per_token[FLOPS_CONVENTIONS]; /* 0: not known */
     int64_t batch_rows, sequence_tokens;       /* of a rank's micro-batch; tokens 0: images */
+    int slots;                                 /* parallel.reduction_slots; 0: none */
     int world_size, group_size;                /* group_size: S of the HYBRID strategies */
     int64_t micro_batches;                     /* of an optimizer step */
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
@@ -107,6 +109,7 @@ struct run_plan_strategy {
     int64_t allowance; /* for ops' scratch and for what is lost between tensors */
     /* All of it, activations included if they are known, by where it lies. */
     int64_t device, host;
+    int64_t snapshot;           /* what a checkpoint holds of the rank */
     int64_t memory_checkpoints; /* on the host, but no part of it: only where a launcher may start
                                    the ranks again */
     int64_t reserve; /* of `device`, what tensors and scratch are cut from: all but the graphs */
@@ -134,7 +137,8 @@ void run_plan_make(const struct run_plan_facts *facts, struct run_plan *ret_plan
 struct run_plan_advice {
     const char *size; /* "1B to 10B parameters" */
     enum shard_strategy strategy;
-    bool offload_activations, cpu_offload_if_needed;
+    bool offload_activations; /* where GPUs of 80 GB do not hold them */
+    bool cpu_offload_if_needed;
     int min_gpus, max_gpus; /* per node */
     int min_nodes, max_nodes;
 };
@@ -142,7 +146,6 @@ struct run_plan_advice run_plan_advise(int64_t parameters);
 
 /* Whether units are so small, on the average, that gathering them takes longer than the work it
  * could hide behind: one unit, or no shards, is then faster. */
-enum { RUN_PLAN_SMALL_UNIT = 30000000 };
 bool run_plan_units_are_small(int64_t parameters, int units);
 
 /* As a table for people. current: the strategy that is configured; it is marked. */

@@ -1,6 +1,7 @@
 #include "agent/plan/run_plan_facts.h"
 
 #include "agent/models/language.h"
+#include "agent/nn/nn_loss.h"
 #include "agent/plan/trainer_settings.h"
 #include "agent/shard/shard_layout.h"
 #include "base/contract.h"
@@ -57,6 +58,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
                                               const struct model *model)
 {
     const struct language_shape *l = &model->language;
+    bool is_host = strcmp(c->runtime.device, "cpu") == 0;
     if (l->V == 0) {
         int64_t trained = 2 * c->data.train_batch_size, rows = trained;
         if (c->eval.strategy != EVAL_NO && c->data.eval_batch_size > trained)
@@ -73,15 +75,24 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .kv_heads = l->kv_heads,
         .hd = l->hd,
         .I = l->I,
-        .V = l->V,
+        .logit_stride = nn_logit_stride(l->V, is_host),
         .gated = l->gated,
         .bias = model->task == MODEL_TRANSLATION,
         .cudnn = tries_cudnn(),
-        .chunk_rows = language_chunk_rows(0, l->V),
+        .chunk_rows = language_chunk_rows(0, l->V, trainer_dtype(c), is_host),
         .checkpointing = trainer_checkpointing(c),
         .offload = c->memory.offload_activations,
         .horizon = c->memory.activation_loading_horizon,
     };
+}
+
+void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *facts)
+{
+    const struct language_shape *l = &model->language;
+    if (l->V == 0)
+        return;
+    facts->activations.chunk_rows = language_chunk_rows(0, l->V, DTYPE_F32, true);
+    facts->activations.logit_stride = nn_logit_stride(l->V, true);
 }
 
 struct flops_shape run_plan_flops_shape(const struct agent_config *c,
@@ -123,7 +134,9 @@ static int default_group(int world_size, int node_size)
 /* Its own, and those of another pod's rank; of an odd number of pods three keep each other's. */
 static int memory_copies(const struct agent_config *c, int world_size, int node_size)
 {
-    if (c->checkpoint.memory_every_steps == 0)
+    /* Who wants restarts to begin anew keeps none. */
+    bool is_read = c->checkpoint.auto_resume || c->checkpoint.resume[0];
+    if (c->checkpoint.memory_every_steps == 0 || !is_read)
         return 0;
     int pods = c->checkpoint.memory_buddies ? world_size / node_size : 1;
     return pods < 2 ? 1 : pods % 2 ? 3 : 2;
@@ -144,7 +157,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
     const struct shard_config shard = trainer_shard_config(c, FULL_SHARD, (int)group_size);
     const struct optim_config optim = trainer_optim_config(c, NULL);
     struct shard_layout layout;
-    shard_layout_make(arena, model->root, 1, &layout);
+    shard_layout_make(arena, model->root, 1, 1, &layout);
     *ret_facts = (struct run_plan_facts){
         .parameters = module_param_count(model->root),
         .units = units_of(arena, &layout),
@@ -153,6 +166,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .activations = activations_of(c, model),
         .batch_rows = c->data.train_batch_size,
         .sequence_tokens = sequence_tokens(c, model),
+        .slots = (int)c->parallel.reduction_slots,
         .world_size = world_size,
         .group_size = (int)group_size,
         .micro_batches = c->optimizer.gradient_accumulation_steps,

@@ -20,6 +20,10 @@ int run_plan_facts_make(const struct agent_config *config, const struct model *m
                         int world_size, int node_size, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);
 
+/* Makes them those of a run on CPUs, where runtime.device leaves that open: there fewer logits are
+ * alive at once. */
+void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *facts);
+
 /* The ranks of a run: in all, and on a node. */
 struct run_plan_world {
     int world_size, node_size;
@@ -29,4 +33,9 @@ struct run_plan_world {
 int run_plan_savings(const struct agent_config *config, const struct model *model,
                      const struct run_plan_world *world, enum shard_strategy strategy,
                      struct str *out, struct error *err);
+/* Adds a line with what checkpoints in memory take once an elastic run has shrunk to so few ranks;
+ * nothing if there are none, or the strategy's groups do not divide these. */
+void run_plan_print_fewest(const struct agent_config *config, const struct model *model,
+                           const struct run_plan_world *fewest, enum shard_strategy strategy,
+                           struct str *out);
 #endif

@@ -43,11 +43,12 @@ static struct time_shape shape_of(const struct model *model, const struct run_pl
 }
 
 static struct time_ways ways_of(const struct agent_config *c, const struct run_plan_facts *f,
-                                const struct time_device *device)
+                                const struct time_device *device, const struct language_shape *l)
 {
     const struct plan_bytes *b = &f->bytes;
     struct time_ways w = time_ways_ours(device, f->activations.cudnn);
     w.graphs = f->cuda_graphs;
+    w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
     w.update_bytes = b->gradient + 2 * (b->master > 0 ? b->master : b->value) + 2 * b->state;
     w.cast_bytes = b->master > 0 ? b->master + b->value : 0;
@@ -127,7 +128,7 @@ static int evaluate(const struct variant *v, const struct model *model,
         ret->flops_per_token[c] = facts.flops_per_token[c];
     for (int band = 0; band < TIME_BANDS; band++) {
         const struct time_device device = time_device_in_band(q->device, (enum time_band)band);
-        const struct time_ways ways = ways_of(v->config, &facts, &device);
+        const struct time_ways ways = ways_of(v->config, &facts, &device, &model->language);
         time_step_make(&device, &shape, &ways, &ret->ranks, &ret->steps[band]);
     }
     return 0;

@@ -32,8 +32,11 @@ static void embed_backward(struct time_walk *w, int64_t R)
     /* [guess] a sort of ids in 60 us; then sums */
     double sums = time_of_pass(w->device, (double)(R * s->D) * (s->value_bytes + 8), 1);
     time_add(w, TIME_PASSES, 60e-6 + sums, 1, 4);
-    if (s->positions)
-        time_add(w, TIME_PASSES, 22e-6, s->rows, 4); /* [guess] a sort per row */
+    if (s->positions) { /* each row's gradients are added */
+        double row = time_of_pass(w->device, (double)(R * s->D) * (s->value_bytes + 8), 1);
+        time_add(w, TIME_PASSES, row / (double)s->rows + 2e-6, s->rows, 1);
+        time_add(w, TIME_PASSES, 2e-6, 1, 1); /* zeros before */
+    }
     if (s->post_norm) {
         time_norm_backward(w, R, 3);
         time_add(w, TIME_PASSES, 60e-6 + sums, 1, 4);
@@ -280,7 +283,9 @@ struct time_ways time_ways_ours(const struct time_device *device, bool cudnn)
         .backward_of = device->ours,
         .products = 1,
         .passes = 1,
-        .chunk_rows = 1024,
+        .fused_clip = true,
+        .fused_cast = true,
+        .padded_vocabulary = true,
         .update_bytes = 28, /* gradient 4; master weight, and two states, read and written: 24 */
         .cast_bytes = 6,
         .gradient_bytes = 4,

@@ -52,7 +52,8 @@ struct time_ways {
 };
 
 /* Ours, as landed: AdamW of fp32 slices and a copy in bf16, gradients clipped. cudnn: the forward
- * of attention is cuDNN's where the device has its speed. */
+ * of attention is cuDNN's where the device has its speed. The caller adds chunk_rows, which hang on
+ * the vocabulary: language_chunk_rows(). */
 struct time_ways time_ways_ours(const struct time_device *device, bool cudnn);
 
 /* Who shares the work. */

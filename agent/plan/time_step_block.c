@@ -101,7 +101,8 @@ static void cross_forward(struct time_walk *w, const struct time_block *b)
     const struct time_shape *s = w->shape;
     int64_t R = s->rows * b->T, q = s->heads * s->hd, source = s->rows * b->source_T;
     time_linear(w, TIME_LINEAR_FORWARD, R, q, s->D, 1);
-    time_linear(w, TIME_LINEAR_FORWARD, source, s->kv_heads * s->hd, s->D, 2);
+    int64_t kv = s->kv_heads * s->hd, products = w->ways->packed ? 1 : 2;
+    time_linear(w, TIME_LINEAR_FORWARD, source, 2 * kv / products, s->D, products);
     attention(w, b, true, false);
     time_linear(w, TIME_LINEAR_FORWARD, R, s->D, q, 1);
     dropout(w, (double)R, s->D);
@@ -184,8 +185,9 @@ static void cross_backward(struct time_walk *w, const struct time_block *b)
     linear_backward(w, R, s->D, q, false);
     time_pass(w, wide * 3, 2, 1, 0.9); /* sums of gradients that two layers give */
     attention(w, b, true, true);
-    linear_backward(w, source, s->kv_heads * s->hd, s->D, true);
-    linear_backward(w, source, s->kv_heads * s->hd, s->D, true);
+    int64_t kv = s->kv_heads * s->hd, products = w->ways->packed ? 1 : 2;
+    for (int64_t i = 0; i < products; i++)
+        linear_backward(w, source, 2 * kv / products, s->D, true);
     linear_backward(w, R, q, s->D, false);
     dropout(w, (double)R, s->D);
 }

@@ -100,3 +100,24 @@ void console_throughput_line(const struct throughput *t, int world_size, struct 
         str_printf(out, "Throughput: not known, the first %d steps do not count\n",
                    CONSOLE_WARM_UP_STEPS);
 }
+
+void console_time_line(const struct time_account *a, struct str *out)
+{
+    bool told[TIME_KINDS] = {false};
+    double all_us = (double)(a->until_us - a->begin_us);
+    const char *before = ": ";
+    str_printf(out, "Time: %.1f s", all_us / 1e6);
+    for (int n = 0; n < TIME_KINDS; n++) {
+        int most = -1;
+        for (int k = 0; k < TIME_KINDS; k++)
+            if (!told[k] && (most < 0 || a->us[k] > a->us[most]))
+                most = k;
+        told[most] = true;
+        if ((double)a->us[most] * 2000 <= all_us) /* 0.0 % */
+            break;
+        str_printf(out, "%s%s %.1f %%", before, time_kind_name((enum time_kind)most),
+                   100 * (double)a->us[most] / all_us);
+        before = ", ";
+    }
+    str_add(out, "\n");
+}

@@ -3,6 +3,7 @@
 #ifndef SHOAL_AGENT_REPORT_CONSOLE_H
 #define SHOAL_AGENT_REPORT_CONSOLE_H
 
+#include "agent/telemetry/time_account.h"
 #include "agent/trainer/trainer.h"
 #include "base/str.h"
 
@@ -38,4 +39,6 @@ void console_throughput_line(const struct throughput *t, int world_size, struct 
 void console_epoch_memory_lines(const struct trainer_score *score, struct str *out);
 /* "Peak memory per rank: 14.2 MiB (shard 1.1, ...)". */
 void console_memory_line(const struct memory_use *use, struct str *out);
+/* "Time: 12.3 s: step 83.1 %, initialization 10.2 %, ...", the greatest share first. */
+void console_time_line(const struct time_account *account, struct str *out);
 #endif

@@ -52,26 +52,43 @@ static struct json *number(double value)
 
 void progress_format(const struct progress_report *report, struct str *out)
 {
-    struct json *object = json_object_of(
-        PROGRESS_EPOCH, json_new_integer(report->epoch), PROGRESS_EPOCHS,
-        json_new_integer(report->epochs), PROGRESS_STEP, json_new_integer(report->step),
-        PROGRESS_STEPS, json_new_integer(report->steps), PROGRESS_LOSS, number(report->loss),
-        PROGRESS_SAMPLES_PER_S, number(report->samples_per_s), PROGRESS_SECONDS_LEFT,
-        number(report->seconds_left), PROGRESS_WORLD_SIZE, json_new_integer(report->world_size),
-        NULL);
+    struct json *object = json_new_object();
+    if (report->epoch > 0) {
+        json_set_integer(object, PROGRESS_EPOCH, report->epoch);
+        json_set_integer(object, PROGRESS_EPOCHS, report->epochs);
+        json_set_integer(object, PROGRESS_STEP, report->step);
+        json_set_integer(object, PROGRESS_STEPS, report->steps);
+        json_set(object, PROGRESS_LOSS, number(report->loss));
+        json_set(object, PROGRESS_SAMPLES_PER_S, number(report->samples_per_s));
+        json_set(object, PROGRESS_SECONDS_LEFT, number(report->seconds_left));
+    }
+    json_set_integer(object, PROGRESS_WORLD_SIZE, report->world_size);
+    if (report->url && report->url[0])
+        json_set_text(object, PROGRESS_URL, report->url);
     char *text = json_print(object, JSON_COMPACT);
     str_add(out, text);
     free(text);
     json_free(object);
 }
 
+bool progress_is_heard(const struct progress *progress)
+{
+    return progress->fd >= 0;
+}
+
+void progress_send_text(struct progress *progress, const char *text)
+{
+    /* A full queue or a listener that left: the next report has it all again. */
+    if (progress->fd >= 0)
+        (void)!send(progress->fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
 void progress_send(struct progress *progress, const struct progress_report *report)
 {
-    if (progress->fd < 0)
+    if (!progress_is_heard(progress))
         return;
     auto_str struct str text;
     str_init(&text, PROGRESS_MAX_BYTES);
     progress_format(report, &text);
-    /* A full queue or a listener that left: the next report has it all again. */
-    (void)!send(progress->fd, str_text(&text), text.length, MSG_NOSIGNAL);
+    progress_send_text(progress, str_text(&text));
 }

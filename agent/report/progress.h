@@ -6,15 +6,17 @@
 
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct progress_report {
-    int64_t epoch, epochs; /* 1-based */
+    int64_t epoch, epochs; /* 1-based; epoch 0: before any step, of the others the last two count */
     int64_t step, steps;   /* optimizer steps done, of the whole run */
     double loss;           /* mean per sample */
     double samples_per_s;  /* all ranks */
     double seconds_left;
     int world_size;
+    const char *url; /* where the run is served; NULL or "": nowhere */
 };
 
 struct progress;
@@ -24,6 +26,8 @@ struct progress;
 struct progress *progress_open(const char *path);
 void progress_close(struct progress *progress); /* NULL-safe */
 void progress_send(struct progress *progress, const struct progress_report *report);
+void progress_send_text(struct progress *progress, const char *text);
+bool progress_is_heard(const struct progress *progress); /* somebody listens */
 
 /* The datagram's text. Pure. */
 void progress_format(const struct progress_report *report, struct str *out);

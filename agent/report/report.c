@@ -2,9 +2,11 @@
 
 #include "agent/report/console.h"
 #include "agent/report/progress.h"
+#include "agent/report/report_internal.h"
 #include "agent/report/report_numbers.h"
 #include "agent/shard/shard.h"
 #include "agent/telemetry/log_lines.h"
+#include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -13,61 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROGRESS_EVERY_US = 200 * 1000, LINE_BYTES = 16 * 1024 };
-
-struct report {
-    struct report_setting setting;
-    bool own_lines; /* the tutorial's; false: telemetry prints its own */
-    struct progress *progress;
-    struct telemetry *telemetry;  /* NULL before the run has begun */
-    pthread_mutex_t health_mutex; /* guards the next */
-    struct telemetry *health_to;  /* the telemetry, while it is open */
-    bool predicts_tokens, on_gpu;
-    int64_t begin_us; /* when the trainer was about to be opened */
-    int64_t loop_begin_us, progress_us;
-    int64_t step_end_us; /* of the last step, or of the pause behind it */
-    int64_t eval_begin_us, save_begin_us;
-    double stall_s; /* by the save that goes on beside the training */
-    struct throughput throughput;
-    double first_nonfinite_lr;
-    int64_t first_nonfinite_step; /* the first with a loss that is no number; 0: none */
-};
+enum { PROGRESS_EVERY_US = 200 * 1000 };
 
 static double seconds_since(const struct report *r, int64_t us)
 {
     return (double)(r->setting.steady_us() - us) / 1e6;
 }
 
-/* ---- lines ---- */
-
-/* Of rank 0. Frees the text. */
-static void print(const struct report *r, struct str *text)
+/* All since the last time was of this kind. */
+static void spend(struct report *r, enum time_kind kind)
 {
-    if (r->setting.rank == 0)
-        log_print(stdout, str_text(text));
-    str_free(text);
-}
-
-/* A line of the tutorial's. Frees the text. */
-static void print_line(const struct report *r, struct str *text)
-{
-    if (r->own_lines)
-        print(r, text);
-    else
-        str_free(text);
+    time_account_add(&r->account, kind, r->setting.steady_us());
 }
 
 /* ---- the beginning ---- */
-
-static void print_data(const struct report *r, const struct trainer_facts *f)
-{
-    struct str line;
-    if (!f->files)
-        return;
-    str_init(&line, LINE_BYTES);
-    str_printf(&line, "Training data: %s, read as %s\n", f->files, f->format);
-    print(r, &line);
-}
 
 /* Health comes from another thread. */
 static void set_health_to(struct report *r, struct telemetry *telemetry)
@@ -77,12 +38,40 @@ static void set_health_to(struct report *r, struct telemetry *telemetry)
     pthread_mutex_unlock(&r->health_mutex);
 }
 
+static void send_ranks(struct report *r, const char *ranks_json)
+{
+    if (!progress_is_heard(r->progress))
+        return;
+    auto_str struct str text;
+    str_init(&text, PROGRESS_RANKS_MAX_BYTES);
+    str_printf(&text, "{\"" PROGRESS_RANKS "\":%s}", ranks_json);
+    if (!text.truncated)
+        progress_send_text(r->progress, str_text(&text));
+}
+
 void report_health(struct report *r, const struct telemetry_health *health)
 {
+    send_ranks(r, health->ranks_json);
     pthread_mutex_lock(&r->health_mutex);
     if (r->health_to)
         telemetry_health(r->health_to, health);
     pthread_mutex_unlock(&r->health_mutex);
+}
+
+/* As of telemetry.h. */
+static void send_numbers(void *progress, const char *numbers)
+{
+    progress_send_text(progress, numbers);
+}
+
+/* The first step may be far away. */
+static void send_url(struct report *r)
+{
+    char url[TELEMETRY_URL_BYTES];
+    telemetry_url(r->telemetry, url);
+    if (r->setting.rank == 0 && url[0])
+        progress_send(r->progress,
+                      &(struct progress_report){.world_size = r->setting.world_size, .url = url});
 }
 
 static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
@@ -94,9 +83,17 @@ static int on_began(void *ctx, const struct trainer_facts *f, struct error *err)
     r->predicts_tokens = f->predicts_tokens;
     r->on_gpu = strcmp(f->device, "cpu") != 0;
     r->step_end_us = r->setting.steady_us();
-    print_data(r, f);
+    setting.account = &r->account;
+    spend(r, TIME_INITIALIZATION);
+    report_print_data(r, f);
+    if (progress_is_heard(r->progress)) {
+        setting.tell = send_numbers;
+        setting.tell_context = r->progress;
+    }
     int result = telemetry_open(&r->telemetry, &setting, err);
     set_health_to(r, r->telemetry);
+    if (result == 0)
+        send_url(r);
     return result;
 }
 
@@ -104,71 +101,18 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
 {
     struct report *r = ctx;
     struct run_moment moment = {.event = event, .path = path, .epoch = epoch};
+    if (event == RUN_LOAD_BEGIN) {
+        spend(r, TIME_INITIALIZATION);
+        r->account.going_on = TIME_RESTORE;
+    }
+    if (event == RUN_LOAD_DONE) {
+        spend(r, TIME_RESTORE);
+        r->account.going_on = TIME_INITIALIZATION;
+    }
     if (event == RUN_MODEL_DONE)
         moment.seconds = seconds_since(r, r->begin_us);
     if (r->telemetry)
         telemetry_event(r->telemetry, &moment);
-}
-
-/* Lines of other styles, which are other programs', have no word for a restart within the run. */
-static void on_resumed(void *ctx, const char *path, int64_t step, int64_t lost)
-{
-    const struct report *r = ctx;
-    struct str line;
-    str_init(&line, LINE_BYTES);
-    str_printf(&line, "Resumed at step %lld from %s", (long long)step, path);
-    if (lost >= 0)
-        str_printf(&line, " (%lld step%s lost)", (long long)lost, lost == 1 ? "" : "s");
-    str_add(&line, "\n");
-    if (lost >= 0)
-        print(r, &line);
-    else
-        print_line(r, &line);
-}
-
-static void on_began_anew(void *ctx, const char *dir)
-{
-    const struct report *r = ctx;
-    int64_t style = r->setting.config->value.logging.style;
-    struct str line;
-    if (style == STYLE_ADT || style == STYLE_T5) /* have their own */
-        return;
-    str_init(&line, LINE_BYTES);
-    str_printf(&line, "No checkpoint in %s yet: training starts from the beginning\n", dir);
-    print(r, &line);
-}
-
-static void on_weights(void *ctx, const char *path, const char *warnings)
-{
-    struct str line;
-    str_init(&line, LINE_BYTES);
-    if (path)
-        str_printf(&line, "Initial weights from %s\n", path);
-    else
-        str_printf(&line, "Initial weights: random\n");
-    print(ctx, &line);
-    if (warnings[0])
-        log_warning("%s", warnings);
-}
-
-static void on_skipped(void *ctx, const char *why)
-{
-    (void)ctx;
-    log_warning("passed over: %s", why);
-}
-
-static void on_differs(void *ctx, const char *what)
-{
-    const struct report *r = ctx;
-    if (r->setting.rank == 0)
-        log_warning("the checkpoint's run was another than this one: %s", what);
-}
-
-static void on_notice(void *ctx, const char *what)
-{
-    const struct report *r = ctx;
-    if (r->setting.rank == 0)
-        log_warning("%s", what);
 }
 
 /* ---- steps ---- */
@@ -180,6 +124,8 @@ static void send_progress(struct report *r, const struct run_numbers *step, int6
         return;
     double per_s = throughput_per_s(&r->throughput);
     double samples_left = (double)(step->steps - step->step) * (double)step->samples;
+    char url[TELEMETRY_URL_BYTES];
+    telemetry_url(r->telemetry, url);
     const struct progress_report report = {
         .epoch = step->epochs_done + 1,
         .epochs = step->epochs,
@@ -189,6 +135,7 @@ static void send_progress(struct report *r, const struct run_numbers *step, int6
         .samples_per_s = per_s,
         .seconds_left = per_s > 0 ? samples_left / per_s : 0,
         .world_size = r->setting.world_size,
+        .url = url,
     };
     progress_send(r->progress, &report);
     r->progress_us = now_us;
@@ -219,7 +166,7 @@ static void print_step(const struct report *r, const struct run_numbers *step, i
                    (double)(now_us - r->setting.start_us) / 1e6);
     if (every > 0 && step->step % every == 0)
         console_step_line(step, throughput_per_s(&r->throughput), &lines);
-    print_line(r, &lines);
+    report_print_line(r, &lines);
 }
 
 static void on_step(void *ctx, const struct run_numbers *step)
@@ -229,6 +176,9 @@ static void on_step(void *ctx, const struct run_numbers *step)
     struct run_numbers numbers = *step;
     numbers.step_s = (double)(now_us - r->step_end_us) / 1e6;
     r->step_end_us = now_us;
+    time_account_step(&r->account, step->phase_s[PHASE_DATA], r->done_before > 0, now_us);
+    r->account.going_on = step->step == step->steps ? TIME_OTHER : TIME_LOST_WORK;
+    r->done_before -= r->done_before > 0;
     telemetry_step(r->telemetry, &numbers);
     throughput_add(&r->throughput, step->samples, now_us);
     warn_if_nonfinite(r, step);
@@ -250,30 +200,34 @@ static void on_epoch(void *ctx, const struct trainer_score *score)
     struct str line, memory;
     str_init(&line, LINE_BYTES);
     console_epoch_line(score, &line);
-    print_line(r, &line);
+    report_print_line(r, &line);
     if (!r->setting.config->value.memory.log_memory)
         return;
     str_init(&memory, LINE_BYTES);
     console_epoch_memory_lines(score, &memory);
-    print(r, &memory);
+    report_print(r, &memory);
 }
 
 static void on_test_begins(void *ctx)
 {
     struct report *r = ctx;
     r->eval_begin_us = r->setting.steady_us();
+    r->before_pause = r->account.going_on;
+    r->account.going_on = TIME_EVALUATION;
 }
 
 static void on_test(void *ctx, const struct trainer_score *score)
 {
     struct report *r = ctx;
+    spend(r, TIME_EVALUATION);
+    r->account.going_on = r->before_pause;
     const struct run_eval eval =
         report_eval(score, r->predicts_tokens, seconds_since(r, r->eval_begin_us));
     telemetry_eval(r->telemetry, &eval);
     struct str line;
     str_init(&line, LINE_BYTES);
     console_test_line(score, &line);
-    print_line(r, &line);
+    report_print_line(r, &line);
     skip_pause(r);
 }
 
@@ -284,6 +238,8 @@ static void on_save_begins(void *ctx, const struct trainer_save *save)
     struct report *r = ctx;
     skip_pause(r);
     r->save_begin_us = r->setting.steady_us();
+    r->before_pause = r->account.going_on;
+    r->account.going_on = TIME_SAVE;
     const struct run_moment begin = {.event = RUN_SAVE_BEGIN,
                                      .path = save->path,
                                      .at_epoch_end = save->at_epoch_end,
@@ -295,11 +251,15 @@ static void on_save_in_background(void *ctx)
 {
     struct report *r = ctx;
     r->stall_s = seconds_since(r, r->save_begin_us);
+    spend(r, TIME_SAVE);
+    r->account.going_on = r->before_pause;
     skip_pause(r);
 }
 
 static void report_save(struct report *r, const struct trainer_save *saved, bool failed)
 {
+    spend(r, TIME_SAVE);
+    r->account.going_on = r->before_pause;
     const struct run_save save = {
         .step = saved->step,
         .path = saved->path,
@@ -321,7 +281,7 @@ static void on_saved(void *ctx, const struct trainer_save *save)
     struct str line;
     str_init(&line, LINE_BYTES);
     str_printf(&line, "Checkpoint saved at step %lld: %s\n", (long long)save->step, save->path);
-    print_line(ctx, &line);
+    report_print_line(ctx, &line);
 }
 
 static void on_save_failed(void *ctx, int64_t step, const char *why)
@@ -337,6 +297,8 @@ static void on_save_failed(void *ctx, int64_t step, const char *why)
 void report_begin(struct report *r)
 {
     r->loop_begin_us = r->setting.steady_us();
+    spend(r, TIME_INITIALIZATION);
+    r->account.going_on = TIME_LOST_WORK; /* until the step is completed */
 }
 
 void report_end(struct report *r, const struct module *module, const struct memory_use *use)
@@ -353,12 +315,14 @@ void report_end(struct report *r, const struct module *module, const struct memo
     }
     console_throughput_line(&r->throughput, r->setting.world_size, &text);
     console_memory_line(use, &text);
+    spend(r, TIME_OTHER);
+    console_time_line(&r->account, &text);
     if (r->first_nonfinite_step > 0) {
         str_add(&text, "Warning: ");
         console_nonfinite_line(r->first_nonfinite_step, r->first_nonfinite_lr, &text);
         str_add(&text, "\n");
     }
-    print(r, &text);
+    report_print(r, &text);
 }
 
 /* ---- life cycle ---- */
@@ -370,14 +334,23 @@ struct report *report_open(const struct report_setting *setting)
     r->own_lines = setting->config->value.logging.style == STYLE_NONE;
     r->progress = progress_open(setting->progress_socket);
     r->begin_us = setting->steady_us();
+    r->account = time_account_open(setting->start_us);
+    time_account_add(&r->account, TIME_INITIALIZATION, setting->meeting_us);
+    time_account_add(&r->account, TIME_PEER_WAIT, r->begin_us);
     pthread_mutex_init(&r->health_mutex, NULL);
     return r;
 }
 
-void report_failed(struct report *r, int exit_code)
+bool report_bad_hardware(struct report *r, bool last, char ret_sign[GPU_SIGN_BYTES])
 {
+    return r->telemetry && telemetry_bad_hardware(r->telemetry, last, ret_sign);
+}
+
+void report_failed(struct report *r, int exit_code, const char *why)
+{
+    time_account_fail(&r->account, r->setting.steady_us());
     if (r->telemetry)
-        telemetry_failed(r->telemetry, exit_code);
+        telemetry_failed(r->telemetry, exit_code, why);
 }
 
 void report_close(struct report *r)
@@ -385,6 +358,7 @@ void report_close(struct report *r)
     if (!r)
         return;
     set_health_to(r, NULL);
+    spend(r, TIME_OTHER);
     telemetry_close(r->telemetry);
     pthread_mutex_destroy(&r->health_mutex);
     progress_close(r->progress);
@@ -405,11 +379,12 @@ struct trainer_listener report_listener(struct report *r)
         .save_in_background = on_save_in_background,
         .saved = on_saved,
         .save_failed = on_save_failed,
-        .resumed = on_resumed,
-        .began_anew = on_began_anew,
-        .weights = on_weights,
-        .skipped = on_skipped,
-        .differs = on_differs,
-        .notice = on_notice,
+        .resumed = report_on_resumed,
+        .began_anew = report_on_began_anew,
+        .weights = report_on_weights,
+        .skipped = report_on_skipped,
+        .differs = report_on_differs,
+        .info = report_on_info,
+        .notice = report_on_notice,
     };
 }

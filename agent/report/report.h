@@ -22,14 +22,16 @@ struct report_setting {
     const char *pod_namespace, *pod;         /* likewise */
     const char *progress_socket;             /* where progress goes; NULL: nowhere */
     struct trainjob_status_setting trainjob; /* where a TrainJob's progress goes */
+    const char *termination_log;             /* termination_log.h; NULL: there is none */
     int64_t start_us;                        /* when the process started, by steady_us */
+    int64_t meeting_us;                      /* when it was about to meet the others, likewise */
     int64_t (*wall_us)(void);                /* since 1970 */
     int64_t (*steady_us)(void);              /* monotonic */
 };
 
 struct report *report_open(const struct report_setting *setting);
-/* The run ends by a failure, with that code. */
-void report_failed(struct report *report, int exit_code);
+/* The run ends by a failure, with that code and for this reason. */
+void report_failed(struct report *report, int exit_code, const char *why);
 void report_close(struct report *report); /* NULL-safe */
 
 /* For trainer_open; stop_requested is the caller's to fill in. */
@@ -37,6 +39,9 @@ struct trainer_listener report_listener(struct report *report);
 
 /* What rank 0 knows of all ranks, for telemetry. From any thread, until report_close(). */
 void report_health(struct report *report, const struct telemetry_health *health);
+
+/* Whether hardware of this node is bad, so that the run is to leave it (telemetry.h). */
+bool report_bad_hardware(struct report *report, bool last, char ret_sign[GPU_SIGN_BYTES]);
 
 /* Around trainer_run: the second prints the elapsed time, the units, the throughput and the peak
  * memory. */

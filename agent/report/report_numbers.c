@@ -29,6 +29,7 @@ static struct run_facts facts_of(const struct report_setting *s, const struct tr
         .job = s->job,
         .run = c->runtime.rdzv_id,
         .node = s->node,
+        .pod_namespace = s->pod_namespace,
         .rank = s->rank,
         .local_rank = s->local_rank,
         .world_size = s->world_size,
@@ -36,7 +37,7 @@ static struct run_facts facts_of(const struct report_setting *s, const struct tr
         .parameters = f->parameters,
         .steps = f->steps,
         .epochs = trainer_epochs(c),
-        .peak_flops_per_s = flops_peak_per_s(f->device),
+        .peak_flops_per_s = flops_peak_per_s(f->device_model),
     };
     for (int i = 0; f->T > 0 && i < FLOPS_CONVENTIONS; i++)
         facts.flops_per_token[i] = flops_per_token(&shape, (enum run_convention)i);
@@ -114,6 +115,8 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
             is_set_by_user(s, &c->logging.wandb) || is_set_by_user(s, &c->logging.wandb_dir),
         .http_host = serving_host(&serving, c->logging.http_addr),
         .http_port = (int)c->logging.http_port,
+        /* whoever named the port, and who scrapes a pod, looks there and nowhere else */
+        .http_port_moves = !s->in_pod && !is_set_by_user(s, &c->logging.http_port),
         .gpu_metrics = c->logging.gpu_metrics && strcmp(f->device, "cuda") == 0,
         .gpu_names = (enum gpu_names)c->logging.metric_names,
         .gpu_labels = {.driver = "",
@@ -123,7 +126,10 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
                        .container = "",
                        .job = s->job},
         .gpu_interval_s = c->logging.gpu_interval_s,
+        .watches_hardware = c->runtime.leave_bad_hardware && s->in_pod && s->local_rank == 0 &&
+                            strcmp(f->device, "cuda") == 0,
         .trainjob = s->trainjob,
+        .termination_log = s->termination_log,
         .healthy_within_s = c->runtime.timeout_s,
         .wall_us = s->wall_us,
         .steady_us = s->steady_us,

@@ -27,6 +27,7 @@ struct optim {
     struct slice_range *ranges;
     int range_count;
     void *sum_of_squares; /* a double, of all gradients; on the shard device */
+    void *digits;         /* with slots: the same exactly, double[EXACT_DIGITS]; else NULL */
     void *sum_there; /* the same as of the last sync, in memory that the shard device copies beside
                         the host */
     bool measured;   /* since the last step */
@@ -130,6 +131,10 @@ static int open_states(struct optim *optim, struct error *err)
     if (device_alloc(shard_device, MEMORY_INPUT, sizeof(double), "gradient norm",
                      &optim->sum_of_squares, err))
         return -1;
+    if (shard_has_slots(optim->shard) &&
+        device_alloc(shard_device, MEMORY_INPUT, EXACT_DIGITS * sizeof(double), "exact norm",
+                     &optim->digits, err))
+        return -1;
     return device_host_alloc(shard_device, sizeof(double), "gradient norm on the host",
                              &optim->sum_there, err);
 }
@@ -160,6 +165,7 @@ void optim_close(struct optim *optim)
         for (int i = 0; i < OPTIM_MAX_STATES; i++)
             device_free(shard_device, optim->states[u][i]);
     device_free(shard_device, optim->sum_of_squares);
+    device_free(shard_device, optim->digits);
     device_host_free(shard_device, optim->sum_there);
     free(optim->states);
     free(optim->ranges);
@@ -168,19 +174,40 @@ void optim_close(struct optim *optim)
 
 /* ---- the norm of all gradients ---- */
 
+/* carry: of exact sums, else NULL. */
+static void add_squares(struct optim *optim, op_sum_of_squares *op, op_exact_carry *carry,
+                        double *sums, int count)
+{
+    int cuts = 0;
+    struct stream *s = shard_update_stream(optim->shard);
+    device_ops(stream_device(s))
+        ->fill(s, (void *)sums, 0, count * (int64_t)(sizeof(double) / sizeof(float)));
+    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
+        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
+        if (unit->shard_count == 0)
+            continue;
+        op(s, sums, unit->gradient, unit->shard_count);
+        if (carry && ++cuts % EXACT_CUTS == 0)
+            carry(s, sums);
+    }
+    if (carry)
+        carry(s, sums);
+    /* Each rank has squared its slice: the slices are disjoint, so the sum over the group is that
+     * of the whole gradient. */
+    shard_sum(optim->shard, sums, count);
+}
+
 void optim_measure(struct optim *optim)
 {
     struct stream *s = shard_update_stream(optim->shard);
     const struct ops *ops = device_ops(stream_device(s));
-    ops->fill(s, optim->sum_of_squares, 0, sizeof(double) / sizeof(float));
-    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
-        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
-        if (unit->shard_count)
-            ops->sum_of_squares(s, optim->sum_of_squares, unit->gradient, unit->shard_count);
+    _Static_assert((int)LAYOUT_ALIGN % (int)EXACT_BLOCK == 0, "slices are whole blocks");
+    if (optim->digits) {
+        add_squares(optim, ops->exact_squares, ops->exact_carry, optim->digits, EXACT_DIGITS);
+        ops->exact_sum(s, optim->sum_of_squares, optim->digits);
+    } else {
+        add_squares(optim, ops->sum_of_squares, NULL, optim->sum_of_squares, 1);
     }
-    /* Each rank has squared its slice: the slices are disjoint, so the sum over the group is that
-     * of the whole gradient. */
-    shard_sum(optim->shard, optim->sum_of_squares);
     stream_copy(s, optim->sum_there, optim->sum_of_squares, sizeof(double));
     optim->measured = true;
 }
@@ -188,22 +215,6 @@ void optim_measure(struct optim *optim)
 double optim_norm(const struct optim *optim)
 {
     return sqrt(*(const double *)optim->sum_there);
-}
-
-/* As torch.nn.utils.clip_grad_norm_: g = g * min(1, max_norm / (norm + 1e-6)), with the norm over
- * all ranks. The device computes the factor, so the host does not wait. */
-static void clip(struct optim *optim)
-{
-    if (!optim->measured)
-        optim_measure(optim);
-    struct stream *s = shard_update_stream(optim->shard);
-    for (int u = 0; u < shard_unit_count(optim->shard); u++) {
-        const struct shard_unit *unit = shard_get_unit(optim->shard, u);
-        if (unit->shard_count)
-            device_ops(stream_device(s))
-                ->clip(s, unit->gradient, optim->sum_of_squares, optim->config.grad_clip,
-                       unit->shard_count);
-    }
 }
 
 /* ---- a step ---- */
@@ -234,18 +245,23 @@ static void step_range(struct optim *optim, const struct slice_range *r, float l
     };
     for (int i = 0; i < OPTIM_MAX_STATES; i++)
         range.states[i] = at(optim->states[r->unit][i], t, r->offset);
+    /* As torch.nn.utils.clip_grad_norm_, with the norm over all ranks. The device computes the
+     * factor, so the host does not wait. */
+    range.extras.sum_of_squares = c->grad_clip > 0 ? optim->sum_of_squares : NULL;
+    range.extras.max_norm = c->grad_clip;
+    range.extras.copy = at(unit->copy, DTYPE_BF16, r->offset);
     c->kind->step(c, &range);
 }
 
 void optim_step(struct optim *optim, float lr)
 {
-    if (optim->config.grad_clip > 0)
-        clip(optim);
+    if (optim->config.grad_clip > 0 && !optim->measured)
+        optim_measure(optim);
     optim->measured = false;
     optim->steps++;
     for (int i = 0; i < optim->range_count; i++)
         step_range(optim, &optim->ranges[i], lr);
-    shard_values_changed(optim->shard);
+    shard_values_updated(optim->shard);
 }
 
 int64_t optim_steps(const struct optim *optim)

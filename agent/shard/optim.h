@@ -35,8 +35,8 @@ void optim_measure(struct optim *optim);
  * waited for optim_measure(). */
 double optim_norm(const struct optim *optim);
 
-/* Queues one step with the gradients of shard_finish() on shard_update_stream(). Clips the
- * gradients in place. Calls shard_values_changed(). */
+/* Queues one step with the gradients of shard_finish() on shard_update_stream(). It clips what it
+ * reads; the gradients stay. Calls shard_values_updated(). */
 void optim_step(struct optim *optim, float lr);
 
 /* Steps so far; set when a checkpoint is loaded. Adam's bias correction depends on it. */

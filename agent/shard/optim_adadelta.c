@@ -8,7 +8,7 @@ static void step(const struct optim_config *c, const struct optim_range *p)
     const struct adadelta_step step = {p->lr, c->rho, c->eps, p->weight_decay};
     device_ops(stream_device(p->stream))
         ->adadelta(p->stream, p->dtype, p->weights, p->gradient, p->states[0], p->states[1],
-                   p->count, &step, p->key, p->first);
+                   p->count, &step, &p->extras, p->key, p->first);
 }
 
 const struct optim_kind optim_adadelta = {

@@ -9,7 +9,7 @@ static void step(const struct optim_config *c, const struct optim_range *p)
                                    p->weight_decay, c->kind->decoupled, p->step};
     device_ops(stream_device(p->stream))
         ->adam(p->stream, p->dtype, p->weights, p->gradient, p->states[0], p->states[1], p->count,
-               &step, p->key, p->first);
+               &step, &p->extras, p->key, p->first);
 }
 
 const struct optim_kind optim_adam = {

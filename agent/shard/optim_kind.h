@@ -7,6 +7,7 @@
 #include "agent/nn/module.h"
 #include "kernels/device.h"
 #include "kernels/dtype.h"
+#include "kernels/ops.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,6 +60,7 @@ struct optim_range {
     int64_t step;   /* from 1 */
     uint64_t key;   /* of stochastic rounding */
     uint64_t first; /* the first element's place within its parameter */
+    struct update_extras extras;
 };
 
 struct optim_kind {

@@ -12,8 +12,8 @@ static void step(const struct optim_config *c, const struct optim_range *p)
 {
     const struct sgd_step step = {p->lr, c->momentum, p->weight_decay, c->nesterov};
     device_ops(stream_device(p->stream))
-        ->sgd(p->stream, p->dtype, p->weights, p->gradient, p->states[0], p->count, &step, p->key,
-              p->first);
+        ->sgd(p->stream, p->dtype, p->weights, p->gradient, p->states[0], p->count, &step,
+              &p->extras, p->key, p->first);
 }
 
 const struct optim_kind optim_sgd = {

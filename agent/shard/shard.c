@@ -66,8 +66,8 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
 {
     struct device *device = stream_device(shard->compute);
     shard->update = shard->compute;
-    shard->offload = shard_device != device;
     shard->in_place = shard->group_size == 1 && !shard->offload;
+    shard->gradient_in_place = shard->in_place && shard->slots.count == 0;
     if (shard->offload && stream_open(shard_device, "home", &shard->update, err) < 0) {
         shard->update = NULL;
         return -1;
@@ -117,8 +117,10 @@ static int open_unit(struct shard *shard, struct device *shard_device,
     u->compute_shard = u->view.value;
     if (c->param_dtype == c->slice_dtype)
         return 0;
-    return alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout,
-                       &u->compute_shard, err);
+    int result =
+        alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->view.copy, err);
+    u->compute_shard = u->view.copy;
+    return result;
 }
 
 /* Allocates buffers for gradients between ranks and on their way to the shard device. */
@@ -128,8 +130,12 @@ static int open_scratch(struct shard *shard, struct device *shard_device,
     struct device *device = stream_device(shard->compute);
     const struct shard_config *c = &shard->config;
     void *unpacked, *sum, *arrival;
-    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas)) {
-        size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
+    size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
+    bool has_slots = shard->slots.count > 0;
+    if (has_slots && shard->slots.ranks > 1 &&
+        device_alloc(device, MEMORY_GRADIENT, bytes, "gradients of slots", &shard->received, err))
+        return -1;
+    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas || has_slots)) {
         if (device_alloc(device, MEMORY_GRADIENT, bytes, "gradients between ranks", &shard->packed,
                          err) < 0)
             return -1;
@@ -140,7 +146,7 @@ static int open_scratch(struct shard *shard, struct device *shard_device,
                                      largest, &unpacked, err) < 0)
         return -1;
     shard->unpacked = shard->packed ? unpacked : NULL;
-    if (device_alloc(device, MEMORY_INPUT, sizeof(double), "sum", &sum, err) < 0)
+    if (device_alloc(device, MEMORY_INPUT, SHARD_MAX_SUMS * sizeof(double), "sums", &sum, err) < 0)
         return -1;
     shard->sum = sum;
     if (!c->accumulate_sharded)
@@ -170,7 +176,8 @@ static int open_units(struct shard *shard, struct device *shard_device, struct e
 
 static void lay_out(struct shard *shard, struct module *root)
 {
-    shard_layout_make(shard->arena, root, shard->group_size, &shard->layout);
+    int parts = shard->slots.count > 0 ? shard->slots.ranks : shard->group_size;
+    shard_layout_make(shard->arena, root, shard->group_size, parts, &shard->layout);
     shard->ranges =
         shard_layout_ranges(shard->arena, &shard->layout, shard->group_rank, &shard->range_count);
     int units = shard->layout.unit_count;
@@ -192,7 +199,8 @@ int shard_open(const struct shard_config *config, struct stream *compute,
     shard->compute = compute;
     shard->reshard_after_forward =
         config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
-    if (open_comms(shard, world, err) < 0)
+    shard->offload = shard_device != stream_device(compute);
+    if (open_comms(shard, world, err) < 0 || shard_open_slots(shard, world, err) < 0)
         goto fail;
     lay_out(shard, root);
     if (open_streams(shard, shard_device, err) < 0 || open_units(shard, shard_device, err) < 0)
@@ -207,8 +215,7 @@ fail:
 static void close_unit(struct shard *shard, struct unit *u)
 {
     struct device *shard_device = stream_device(shard->update);
-    if (u->compute_shard != u->view.value)
-        device_free(shard_device, u->compute_shard);
+    device_free(shard_device, u->view.copy);
     device_free(shard_device, u->view.value);
     device_free(shard_device, u->view.gradient);
     event_close(u->gathered);
@@ -231,6 +238,7 @@ void shard_close(struct shard *shard)
         device_free(stream_device(shard->update), shard->arrival);
     device_free(stream_device(shard->compute), shard->sum);
     device_free(stream_device(shard->compute), shard->packed);
+    device_free(stream_device(shard->compute), shard->received);
     device_free(stream_device(shard->compute), shard->unpacked);
     event_close(shard->reached);
     if (shard->reduces != shard->transfer)
@@ -283,6 +291,11 @@ const struct shard_unit *shard_get_unit(const struct shard *shard, int unit)
 int shard_group_size(const struct shard *shard)
 {
     return shard->group_size;
+}
+
+bool shard_has_slots(const struct shard *shard)
+{
+    return shard->slots.count > 0;
 }
 
 bool shard_is_first_replica(const struct shard *shard)

@@ -22,7 +22,9 @@
  *  - HYBRID_SHARD_ZERO2: S = shard_group_size; unsharded until backward
  *
  * A reduction is a reduce_scatter within the shard group (S > 1), then an all_reduce between the W
- * / S groups. Gradients are the mean over all ranks. The root unit stays unsharded from its first
+ * / S groups. Gradients are the mean over all ranks. With reduction slots (slots.h) it is an
+ * all_to_all in the world and a sum in one order, then an all_gather between the groups, once a
+ * step; gradients are the mean over all slots. The root unit stays unsharded from its first
  * use to the end of backward, as in PyTorch. A pass enters a unit's module at most once.
  *
  * Every rank issues its collectives in one order. With a backward prefetch the gather of unit u - 1
@@ -40,6 +42,7 @@
 #include "agent/nn/module.h"
 #include "agent/nn/tape.h"
 #include "agent/shard/shard_layout.h"
+#include "agent/shard/slots.h"
 #include "base/error.h"
 #include "kernels/device.h"
 #include "kernels/dtype.h"
@@ -75,6 +78,9 @@ struct shard_config {
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
+    int slots;               /* whose gradients are summed in one order (slots.h), >= the ranks of
+                                the world, and without CPU offload; 0: each rank's gradients, in
+                                the order of the collectives */
     /* NULL, or called before and after the compute stream waits for a collective, to measure it. */
     void (*waits)(void *ctx, bool begins);
     void *waits_ctx;
@@ -87,6 +93,7 @@ struct shard_unit {
     int64_t flat_count;  /* with padding, which is always 0; a multiple of LAYOUT_ALIGN S */
     int64_t shard_count; /* flat_count / S; 0 for a root whose children took all parameters */
     void *value;         /* this rank's slice, [shard_count] of slice_dtype, on the shard device */
+    void *copy;          /* the same in param_dtype, which is gathered; NULL: value is */
     float *gradient; /* [shard_count], on the shard device; valid from shard_finish() to the next
                         backward */
 };
@@ -96,8 +103,8 @@ struct shard;
 /* Cuts the model into the units of the wrap policy (module.unit; the root is unit 0) and allocates
  * the slices. compute: the stream where the model runs. shard_device: holds slices and optimizer
  * state; if it is not compute's device, this is CPU offload. world: used until shard_close(), not
- * owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not divide the world,
- * ERR_MEMORY. */
+ * owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not divide the world;
+ * ERR_UNSUPPORTED if there are slots and the world has no all_to_all; ERR_MEMORY. */
 int shard_open(const struct shard_config *config, struct stream *compute,
                struct device *shard_device, struct comm *world, struct module *root,
                struct shard **ret_shard, struct error *err);
@@ -107,25 +114,38 @@ void shard_close(struct shard *shard); /* NULL-safe; waits for what is queued */
  * (random_key(seed, p.index, 0, 0), i). So any layout starts with the same model, and ranks send
  * each other nothing. */
 void shard_init_values(struct shard *shard, uint64_t seed);
+/* Zeroes in their place, for a checkpoint's values to be written over: it has none for the padding
+ * behind them. */
+void shard_clear_values(struct shard *shard);
 
 /* For tape_open(). */
 struct tape_hooks shard_hooks(struct shard *shard);
 
 /* Before each micro-batch: whether it is the last of the optimizer step. */
 void shard_begin(struct shard *shard, bool last_micro_batch);
+/* With reduction slots, instead: before each turn of the step, in their order. */
+void shard_begin_turn(struct shard *shard, const struct slots_turn *turn);
+/* Whether each micro-batch is reduced, with slots: slots_turn()'s `each`. */
+bool shard_reduces_each(const struct shard_config *config);
 /* After the last backward of the step: later work on the update stream sees the reduced gradients.
  * A unit that no backward has reached has gradient 0. */
 void shard_finish(struct shard *shard);
 /* After new values were queued on shard_update_stream(), by an optimizer step or a loaded
  * checkpoint: reshards all units, as their gathered values are stale. */
 void shard_values_changed(struct shard *shard);
+/* Likewise after an update that wrote the copies, too, between shard_finish() and the next
+ * pass. */
+void shard_values_updated(struct shard *shard);
 /* Reshards every unit. Evaluation leaves the root unsharded, and what the strategy keeps. */
 void shard_reshard_all(struct shard *shard);
 
-/* sum[0] is a double on the shard device, queued on shard_update_stream(). It becomes the sum over
- * the shard group, whose ranks together have every element once. The same bits on every rank of the
- * world. Collective. */
-void shard_sum(struct shard *shard, double *sum);
+/* sums[0 .. count) are doubles on the shard device, queued on shard_update_stream(). Each becomes
+ * the sum over the shard group, whose ranks together have every element once. The same bits on
+ * every rank of the world. count <= SHARD_MAX_SUMS. Collective. */
+enum { SHARD_MAX_SUMS = 32 };
+void shard_sum(struct shard *shard, double *sums, int count);
+/* Whether sums over elements may not depend on how units are cut. */
+bool shard_has_slots(const struct shard *shard);
 
 enum dtype shard_dtype(const struct shard *shard);             /* of slices */
 struct stream *shard_update_stream(const struct shard *shard); /* of the optimizer */

@@ -24,6 +24,7 @@ struct unit {
                                   NULL */
     bool pending;          /* unsharded_gradient holds micro-batches that no reduction has taken */
     bool accumulated;      /* view.gradient holds micro-batches of this step */
+    bool is_mean;          /* with slots: it holds the step's mean */
     struct event *reduced; /* on the stream of reduces */
 };
 
@@ -48,9 +49,11 @@ struct shard {
     bool offload;               /* the shard device is another device */
     bool is_first_replica;      /* of the first shard group */
     bool in_place;              /* S is 1 and no offload: the slices are the gathered units */
+    bool gradient_in_place;     /* and their gradients, which slots must not add up by themselves */
     bool reshard_after_forward; /* FULL_SHARD, HYBRID_SHARD */
     struct comm *group;         /* the shard group; NULL if S is 1 */
     struct comm *reducer; /* the same ranks, for reductions: group itself unless it is concurrent */
+    struct comm *world;   /* with slots: of all ranks; else NULL */
     struct comm *replicas; /* ranks with the same slices, one of each shard group; NULL if S is W */
     struct comm *opened[3]; /* those of the three that the engine has opened: owned */
     int opened_count;
@@ -62,8 +65,17 @@ struct shard {
     struct unit_order entered, left;  /* by this pass's forward */
     struct unit_order entered_before; /* by the last pass's */
     struct unit *reducing; /* the one whose unsharded gradient is still in use, or NULL */
-    double *sum;     /* on compute's device, for shard_sum(); NULL if the slices are there, too */
-    void *packed;    /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
+    /* With reduction slots: */
+    struct slots slots; /* count 0: without */
+    int width;          /* ranks whose gradients count in this round */
+    bool turn_reduces;
+    int part;       /* of each unit's W parts: that this rank adds up */
+    int *places;    /* of each rank: its part */
+    void *received; /* [largest flat_count] in reduce_dtype: this rank's part of each slot's
+                       gradient; NULL: one rank */
+    double *sum;    /* [SHARD_MAX_SUMS] on compute's device, for shard_sum(); NULL if the slices are
+                       there, too */
+    void *packed;   /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
     float *unpacked; /* [largest shard_count] what came back, in fp32, if it goes to the shard
                         device; else NULL */
     float *arrival;  /* on the shard device, for gradients that are added there; NULL if none are */
@@ -99,8 +111,20 @@ int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err)
 void shard_complete_gradients(struct shard *shard, struct unit *u);
 /* Starts reducing the unsharded gradient into the slice, if one is pending. */
 void shard_reduce(struct shard *shard, struct unit *u);
+/* All that are pending still: those that the last micro-batch has not used. */
+void shard_reduce_pending(struct shard *shard);
 /* Frees all unsharded gradients when the engine closes; nothing is queued any more. */
 void shard_free_gradients(struct shard *shard);
 /* Whether this micro-batch's backward reduces gradients; else they stay unsharded. */
 bool shard_reduces_now(const struct shard *shard);
+
+/* ---- shard_slots.c: all of it with reduction slots ---- */
+
+/* What the world and the configuration allow. Errors: as shard_open()'s. */
+int shard_open_slots(struct shard *shard, struct comm *world, struct error *err);
+/* Adds this rank's part of the round's slots' gradients to its part of view.gradient. unsharded: in
+ * reduce_dtype. */
+void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded);
+/* Makes a mean of the step's sum, on the whole slice; once. */
+void shard_end_slots(struct shard *shard, struct unit *u);
 #endif

@@ -56,16 +56,16 @@ static void lay_out(struct arena *arena, struct shard_layout *layout, struct mod
         lay_out(arena, layout, m->children[i], unit);
 }
 
-void shard_layout_make(struct arena *arena, struct module *root, int group_size,
+void shard_layout_make(struct arena *arena, struct module *root, int group_size, int parts,
                        struct shard_layout *ret_layout)
 {
-    assert(root->unit == 0 && group_size >= 1);
+    assert(root->unit == 0 && group_size >= 1 && parts % group_size == 0);
     struct shard_layout layout = {.unit_count = count_units(root), .group_size = group_size};
     layout.units = arena_array(arena, struct layout_unit, layout.unit_count);
     lay_out(arena, &layout, root, 0);
     for (int i = 0; i < layout.unit_count; i++) {
         struct layout_unit *u = &layout.units[i];
-        u->flat_count = round_up(u->flat_count, (int64_t)LAYOUT_ALIGN * group_size);
+        u->flat_count = round_up(u->flat_count, (int64_t)LAYOUT_ALIGN * parts);
         u->shard_count = u->flat_count / group_size;
     }
     *ret_layout = layout;

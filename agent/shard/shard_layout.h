@@ -39,8 +39,10 @@ struct param_range {
 };
 
 /* A parameter belongs to the innermost unit around its module. root->unit is 0; the other units are
- * numbered in the order of the tree (wrap.h). Allocates in `arena`. */
-void shard_layout_make(struct arena *arena, struct module *root, int group_size,
+ * numbered in the order of the tree (wrap.h). Flat buffers can also be cut into `parts` equal parts
+ * as aligned as slices; a multiple of group_size, and group_size itself if nobody needs that.
+ * Allocates in `arena`. */
+void shard_layout_make(struct arena *arena, struct module *root, int group_size, int parts,
                        struct shard_layout *ret_layout);
 
 /* The ranges in the slices of `group_rank`, in the parameters' declaration order. In `arena`. */

@@ -5,6 +5,7 @@
 
 #include "kernels/ops.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const struct ops *compute_ops(const struct shard *shard)
@@ -14,12 +15,14 @@ static const struct ops *compute_ops(const struct shard *shard)
 
 bool shard_reduces_now(const struct shard *shard)
 {
+    if (shard->slots.count > 0)
+        return shard->turn_reduces;
     return shard->last_micro_batch || (shard->config.accumulate_sharded && shard->group_size > 1);
 }
 
 static void free_unsharded_gradient(struct shard *shard, struct unit *u)
 {
-    if (!shard->in_place)
+    if (!shard->gradient_in_place)
         device_free(stream_device(shard->compute), u->unsharded_gradient);
     u->unsharded_gradient = NULL;
 }
@@ -65,7 +68,7 @@ int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err)
         return 0;
     if (shard->reducing == u) /* the last unit of one micro-batch, the first of the next */
         finish_reduce(shard);
-    if (!u->pending && shard->in_place) {
+    if (!u->pending && shard->gradient_in_place) {
         u->unsharded_gradient = u->view.gradient;
     } else if (!u->pending) {
         char what[128];
@@ -138,14 +141,20 @@ static void reduce_between_ranks(struct shard *shard, enum dtype t, void *slice,
                                         COMM_MEAN);
 }
 
+static void *pack(struct shard *shard, struct unit *u)
+{
+    compute_ops(shard)->cast(shard->reduces, shard->config.reduce_dtype, shard->packed, DTYPE_F32,
+                             u->unsharded_gradient, u->layout->flat_count);
+    return shard->packed;
+}
+
 /* In reduce_dtype; all of it on the stream of reduces, so that all units can share the memory. */
 static void reduce_packed(struct shard *shard, struct unit *u)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = u->layout->shard_count;
     void *slice = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
-    compute_ops(shard)->cast(shard->reduces, t, shard->packed, DTYPE_F32, u->unsharded_gradient,
-                             u->layout->flat_count);
+    pack(shard, u);
     reduce_between_ranks(shard, t, slice, shard->packed, count);
     if (!shard->offload) {
         store_gradient(shard, u, t, slice);
@@ -169,7 +178,8 @@ static void reduce_whole(struct shard *shard, struct unit *u)
 
 static void begin_range(const struct shard *shard, const struct unit *u)
 {
-    const char *what = shard->group      ? "reduce_scatter"
+    const char *what = shard->received   ? "all_to_all"
+                       : shard->group    ? "reduce_scatter"
                        : shard->replicas ? "all_reduce"
                                          : "store_gradient"; /* there is nobody else */
     stream_range_begin(shard->reduces,
@@ -181,11 +191,20 @@ void shard_reduce(struct shard *shard, struct unit *u)
     if (!u->pending)
         return;
     u->pending = false;
+    if (shard->gradient_in_place && !shard->replicas) {
+        /* Backward has written it where it belongs, and there is nobody to reduce it with. An event
+         * would only part a CUDA graph of the whole backward. */
+        free_unsharded_gradient(shard, u);
+        u->accumulated = true;
+        return;
+    }
     shard_order(shard, shard->reduces, shard->compute);
     begin_range(shard, u);
     shard_name_unit(shard->reducer, u);
     shard_name_unit(shard->replicas, u);
-    if (shard->packed)
+    if (shard->slots.count > 0)
+        shard_add_slots(shard, u, shard->packed ? pack(shard, u) : u->unsharded_gradient);
+    else if (shard->packed)
         reduce_packed(shard, u);
     else
         reduce_whole(shard, u);
@@ -198,17 +217,19 @@ void shard_reduce(struct shard *shard, struct unit *u)
     shard->reducing = u;
 }
 
-void shard_sum(struct shard *shard, double *sum)
+void shard_sum(struct shard *shard, double *sums, int count)
 {
+    assert(count <= SHARD_MAX_SUMS);
     if (!shard->group)
         return;
-    double *there = shard->offload ? shard->sum : sum;
+    size_t bytes = (size_t)count * sizeof *sums;
+    double *there = shard->offload ? shard->sum : sums;
     shard_order(shard, shard->transfer, shard->update);
     if (shard->offload)
-        stream_copy(shard->transfer, there, sum, sizeof *sum);
-    shard->group->fn->all_reduce_f64(shard->group, shard->transfer, there, 1);
+        stream_copy(shard->transfer, there, sums, bytes);
+    shard->group->fn->all_reduce_f64(shard->group, shard->transfer, there, count);
     if (shard->offload)
-        stream_copy(shard->transfer, sum, there, sizeof *sum);
+        stream_copy(shard->transfer, sums, there, bytes);
     shard_order(shard, shard->update, shard->transfer);
     if (shard->offload) /* others' collectives, which they put on compute, come after it */
         shard_order(shard, shard->compute, shard->transfer);
@@ -219,11 +240,17 @@ void shard_begin(struct shard *shard, bool last_micro_batch)
     shard->last_micro_batch = last_micro_batch;
 }
 
-/* A unit is still pending if the last micro-batch did not use it. */
-void shard_finish(struct shard *shard)
+void shard_reduce_pending(struct shard *shard)
 {
     for (int i = shard->unit_count - 1; i >= 0; i--)
         shard_reduce(shard, &shard->units[i]);
+}
+
+void shard_finish(struct shard *shard)
+{
+    shard_reduce_pending(shard);
+    for (int i = shard->unit_count - 1; i >= 0 && shard->slots.count > 0; i--)
+        shard_end_slots(shard, &shard->units[i]);
     finish_reduce(shard);
     shard_order(shard, shard->update, shard->reduces);
     shard_order(shard, shard->update, shard->transfer); /* a gather may still read the slices */
@@ -232,6 +259,6 @@ void shard_finish(struct shard *shard)
         if (!u->accumulated && u->layout->shard_count)
             device_ops(stream_device(shard->update))
                 ->fill(shard->update, u->view.gradient, 0, u->layout->shard_count);
-        u->accumulated = false;
+        u->accumulated = u->is_mean = false;
     }
 }

@@ -18,17 +18,9 @@ static void clear_zeros(struct shard *shard, const struct param_range *p, float 
             ->fill(shard->update, values + first, 0, end - first);
 }
 
-/* Values are drawn in fp32. If the slice has another dtype, its gradient is the scratch memory: it
- * is not used before the first backward. */
-static void init_unit(struct shard *shard, int unit, uint64_t seed)
+static void draw(struct shard *shard, int unit, uint64_t seed, float *values)
 {
     const struct ops *ops = device_ops(stream_device(shard->update));
-    struct shard_unit *view = &shard->units[unit].view;
-    enum dtype t = shard->config.slice_dtype;
-    float *values = t == DTYPE_F32 ? view->value : view->gradient;
-    if (!view->shard_count)
-        return;
-    ops->fill(shard->update, values, 0, view->shard_count);
     for (int i = 0; i < shard->range_count; i++) {
         const struct param_range *p = &shard->ranges[i];
         const struct param_init *init = &p->param->init;
@@ -39,6 +31,21 @@ static void init_unit(struct shard *shard, int unit, uint64_t seed)
             random_key(seed, p->param->index, 0, 0), (uint64_t)p->param_offset, init->a, init->b);
         clear_zeros(shard, p, values + p->shard_offset);
     }
+}
+
+/* Values are drawn in fp32. If the slice has another dtype, its gradient is the scratch memory: it
+ * is not used before the first backward. seed: NULL draws nothing. */
+static void init_unit(struct shard *shard, int unit, const uint64_t *seed)
+{
+    const struct ops *ops = device_ops(stream_device(shard->update));
+    struct shard_unit *view = &shard->units[unit].view;
+    enum dtype t = shard->config.slice_dtype;
+    float *values = t == DTYPE_F32 ? view->value : view->gradient;
+    if (!view->shard_count)
+        return;
+    ops->fill(shard->update, values, 0, view->shard_count);
+    if (seed)
+        draw(shard, unit, *seed, values);
     if (t != DTYPE_F32)
         ops->cast(shard->update, t, view->value, DTYPE_F32, values, view->shard_count);
 }
@@ -46,25 +53,37 @@ static void init_unit(struct shard *shard, int unit, uint64_t seed)
 void shard_init_values(struct shard *shard, uint64_t seed)
 {
     for (int i = 0; i < shard->unit_count; i++)
-        init_unit(shard, i, seed);
+        init_unit(shard, i, &seed);
     shard_values_changed(shard);
+}
+
+void shard_clear_values(struct shard *shard)
+{
+    for (int i = 0; i < shard->unit_count; i++)
+        init_unit(shard, i, NULL);
+    shard_values_changed(shard);
+}
+
+void shard_values_updated(struct shard *shard)
+{
+    shard_reshard_all(shard);
+    shard_order(shard, shard->transfer, shard->update);
+    shard_order(shard, shard->reduces, shard->update); /* it may still read the gradients */
 }
 
 void shard_values_changed(struct shard *shard)
 {
     const struct shard_config *c = &shard->config;
-    shard_reshard_all(shard);
     if (c->param_dtype != c->slice_dtype)
         shard_order(shard, shard->update, shard->transfer); /* a gather may still read the copies */
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
-        if (u->compute_shard != u->view.value)
+        if (u->view.copy)
             device_ops(stream_device(shard->update))
-                ->cast(shard->update, c->param_dtype, u->compute_shard, c->slice_dtype,
-                       u->view.value, u->view.shard_count);
+                ->cast(shard->update, c->param_dtype, u->view.copy, c->slice_dtype, u->view.value,
+                       u->view.shard_count);
     }
-    shard_order(shard, shard->transfer, shard->update);
-    shard_order(shard, shard->reduces, shard->update); /* it may still read the gradients */
+    shard_values_updated(shard);
 }
 
 /* ---- to and from the host ---- */

@@ -79,6 +79,26 @@ static void choose_by_class(struct module *m, const char *const *classes, int cl
         choose_by_class(m->children[i], classes, class_count);
 }
 
+/* What lies beside the blocks. In the root it would stay gathered, and its gradient whole, through
+ * all of backward; and the first and the last collective of a step would have nothing beside. */
+static void choose_large(struct module *m)
+{
+    if (m->unit == CHOSEN)
+        return;
+    if (m->child_count == 0 && !m->is_shared && module_param_count(m) >= WRAP_SMALL_UNIT)
+        m->unit = CHOSEN;
+    for (int i = 0; i < m->child_count; i++)
+        choose_large(m->children[i]);
+}
+
+static int count_chosen(const struct module *m)
+{
+    int count = m->unit == CHOSEN;
+    for (int i = 0; i < m->child_count; i++)
+        count += count_chosen(m->children[i]);
+    return count;
+}
+
 /* Adds the class names below `m`, each once. */
 static void list_classes(const struct module *m, struct str *list)
 {
@@ -114,8 +134,14 @@ int wrap_by_class(struct module *root, const char *const *classes, int class_cou
                 root->class_name, str_text(&list));
     clear(root);
     choose_by_class(root, classes, class_count);
-    if (finish(root) > 1)
+    root->unit = NO_UNIT;
+    if (count_chosen(root) > 0) {
+        if (class_count == 0)
+            choose_large(root);
+        finish(root);
         return 0;
+    }
+    root->unit = CHOSEN;
     if (class_count == 0)
         return error_set(err, ERR_CONFIG,
                          "%s has no transformer blocks to wrap: name its classes (%s) or choose "

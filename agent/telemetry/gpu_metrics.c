@@ -209,19 +209,35 @@ static void add_reasons(const struct page *p)
     }
 }
 
+/* The kth number that a GPU has reported; left open for more. */
+static void open_xid(const struct page *p, const char *name, const struct gpu_sample *g, int k)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)g->xid[k].xid);
+    open_native(p, name, g);
+    exposition_label("xid", number, p->out);
+}
+
 static void add_native_xids(const struct page *p)
 {
-    static const char name[] = "fsdp_gpu_xid_errors_total";
+    static const char name[] = "fsdp_gpu_xid_errors_total", info[] = "fsdp_gpu_xid_info";
     if (!any_gpu_has(p, GPU_LAST_XID))
         return;
     exposition_head(name, "Critical errors that the driver reported.", "counter", p->out);
     for (int i = 0; i < p->count; i++)
         for (int k = 0; k < GPU_MAX_XIDS && p->gpus[i].xid[k].count > 0; k++) {
-            char number[24];
-            snprintf(number, sizeof number, "%llu", (unsigned long long)p->gpus[i].xid[k].xid);
-            open_native(p, name, &p->gpus[i]);
-            exposition_label("xid", number, p->out);
+            open_xid(p, name, &p->gpus[i], k);
             str_printf(p->out, "} %lld\n", (long long)p->gpus[i].xid[k].count);
+        }
+    exposition_head(info, "What the errors that the driver reported mean, and what to do at once.",
+                    "gauge", p->out);
+    for (int i = 0; i < p->count; i++)
+        for (int k = 0; k < GPU_MAX_XIDS && p->gpus[i].xid[k].count > 0; k++) {
+            const struct xid *xid = xid_find(p->gpus[i].xid[k].xid);
+            open_xid(p, info, &p->gpus[i], k);
+            exposition_label("meaning", xid ? xid->meaning : "not in NVIDIA's catalog", p->out);
+            exposition_label("action", xid_action_text(xid ? xid->action : XID_FOLLOW), p->out);
+            str_add(p->out, "} 1\n");
         }
 }
 

@@ -29,10 +29,35 @@ struct gpu_poller {
         uint64_t xid;
     } logged[LOGGED_MAX]; /* each once */
     int logged_count;
+    struct gpu_sample first[GPU_MAX];
+    bool has_first;
+    pthread_mutex_t lock; /* of the sign and of looks */
+    pthread_cond_t looked;
+    char sign[GPU_SIGN_BYTES]; /* "": none */
+    int64_t looks;             /* at what GPUs have reported */
     pthread_t thread;
     bool runs;
     atomic_bool ends;
 };
+
+static void keep_sign(struct gpu_poller *p, const char *sign)
+{
+    pthread_mutex_lock(&p->lock);
+    if (!p->sign[0])
+        snprintf(p->sign, sizeof p->sign, "%s", sign);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void compare_with_first(struct gpu_poller *p, const struct gpu_sample *gpus, int count)
+{
+    char sign[GPU_SIGN_BYTES];
+    for (int i = 0; i < count && p->has_first; i++)
+        if (gpu_hardware_memory(&p->first[i], &gpus[i], sign))
+            keep_sign(p, sign);
+    if (!p->has_first)
+        memcpy(p->first, gpus, (size_t)count * sizeof *gpus);
+    p->has_first = true;
+}
 
 static void give_page(struct gpu_poller *p)
 {
@@ -40,6 +65,7 @@ static void give_page(struct gpu_poller *p)
     int count = nvml_count(p->nvml);
     for (int i = 0; i < count; i++)
         nvml_read(p->nvml, i, &gpus[i]);
+    compare_with_first(p, gpus, count);
     str_clear(&p->text);
     gpu_metrics_print(gpus, count, p->setting.names, &p->setting.labels, &p->text);
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);
@@ -80,9 +106,12 @@ static bool look(struct gpu_poller *p, int timeout_ms)
 {
     int gpu;
     uint64_t xid;
+    char sign[GPU_SIGN_BYTES];
     bool is_ill = nvml_wait(p->nvml, timeout_ms, &gpu, &xid);
     if (is_ill)
         log_xid(p, gpu, xid);
+    if (is_ill && gpu >= 0 && gpu_hardware_xid(gpu, xid, sign))
+        keep_sign(p, sign);
     return is_ill;
 }
 
@@ -105,12 +134,21 @@ static bool nap(struct gpu_poller *p)
     return false;
 }
 
+static void count_look(struct gpu_poller *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->looks++;
+    pthread_cond_broadcast(&p->looked);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void *run(void *ctx)
 {
     struct gpu_poller *p = ctx;
     int64_t given_ms = clock_monotonic_ms();
     while (!atomic_load(&p->ends)) {
         bool is_ill = nap(p);
+        count_look(p);
         int64_t now_ms = clock_monotonic_ms();
         if (!is_ill && now_ms - given_ms < p->setting.interval_ms)
             continue;
@@ -132,6 +170,8 @@ int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_sett
     p->setting.labels.driver = nvml_driver(nvml);
     p->nvml = nvml;
     str_init(&p->text, PAGE_MAX_BYTES);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->looked, NULL);
     give_page(p);
     int failure = pthread_create(&p->thread, NULL, run, p);
     if (failure) {
@@ -144,6 +184,32 @@ int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_sett
     return 0;
 }
 
+bool gpu_poller_sign(struct gpu_poller *p, char ret_sign[GPU_SIGN_BYTES])
+{
+    pthread_mutex_lock(&p->lock);
+    memcpy(ret_sign, p->sign, GPU_SIGN_BYTES);
+    pthread_mutex_unlock(&p->lock);
+    return ret_sign[0] != '\0';
+}
+
+/* The look under way may have begun before what is waited for: the one after it has not. Each that
+ * finds something is followed by another at once. */
+void gpu_poller_look(struct gpu_poller *p, int timeout_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L)
+        until.tv_sec++, until.tv_nsec -= 1000000000L;
+    pthread_mutex_lock(&p->lock);
+    int64_t enough = p->looks + 2;
+    while (p->looks < enough && !p->sign[0] &&
+           pthread_cond_timedwait(&p->looked, &p->lock, &until) == 0)
+        ;
+    pthread_mutex_unlock(&p->lock);
+}
+
 void gpu_poller_close(struct gpu_poller *p)
 {
     if (!p)
@@ -152,6 +218,8 @@ void gpu_poller_close(struct gpu_poller *p)
     if (p->runs)
         pthread_join(p->thread, NULL);
     nvml_close(p->nvml);
+    pthread_cond_destroy(&p->looked);
+    pthread_mutex_destroy(&p->lock);
     str_free(&p->text);
     free(p);
 }

@@ -4,6 +4,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_GPU_POLLER_H
 #define SHOAL_AGENT_TELEMETRY_GPU_POLLER_H
 
+#include "agent/telemetry/gpu_hardware.h"
 #include "agent/telemetry/gpu_metrics.h"
 #include "base/error.h"
 
@@ -24,6 +25,12 @@ struct gpu_poller;
  * those of nvml_open(). */
 int gpu_poller_open(struct gpu_poller **ret_poller, const struct gpu_poller_setting *setting,
                     struct error *err);
+/* Whether a GPU has shown since that the hardware is bad (gpu_hardware.h), and the first such sign.
+ * From any thread. */
+bool gpu_poller_sign(struct gpu_poller *poller, char ret_sign[GPU_SIGN_BYTES]);
+/* Waits until what GPUs report now has been looked at, at most so long: who ends because a GPU is
+ * ill may do so before it is seen that it reported that. */
+void gpu_poller_look(struct gpu_poller *poller, int timeout_ms);
 /* NULL-safe; waits for the call to NVML that runs, and gives a last page if GPUs have reported
  * critical errors since. */
 void gpu_poller_close(struct gpu_poller *poller);

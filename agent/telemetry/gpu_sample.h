@@ -25,6 +25,7 @@ enum gpu_value {
     GPU_ROWS_CORRECTABLE, /* remapped after correctable errors */
     GPU_ROWS_UNCORRECTABLE,
     GPU_ROW_FAILURE,   /* 1: remapping failed: the GPU is to be replaced */
+    GPU_ROW_PENDING,   /* 1: a row is to be remapped when the GPU is reset */
     GPU_ECC_CORRECTED, /* errors since the driver was loaded */
     GPU_ECC_UNCORRECTED,
     GPU_CLOCK_REASONS, /* why clocks are below their highest: a mask of enum gpu_clock_reason */

@@ -34,6 +34,8 @@ void log_lines(const struct log_setting *setting, const struct run_moment *momen
     if (moment->event == RUN_STEP && !step_is_due(setting, state->last.step) &&
         !is_last_step(setting, state))
         return;
+    if ((moment->event == RUN_LOAD_BEGIN || moment->event == RUN_LOAD_DONE) && !moment->path)
+        return;
     if (moment->event == RUN_END && step_is_owed(setting, state)) {
         const struct run_moment step = {.event = RUN_STEP, .wall_us = moment->wall_us};
         log_lines_plain(&step, state, out);

@@ -32,7 +32,7 @@ enum run_event {
     RUN_OPTIMIZER_DONE,
     RUN_NO_CHECKPOINT,       /* to go on from */
     RUN_INCOMPLETE,          /* path: a checkpoint that was passed over */
-    RUN_LOAD_BEGIN,          /* path */
+    RUN_LOAD_BEGIN,          /* path; NULL: from memory, of which no style has a line */
     RUN_LOAD_MODEL_DONE,     /* likewise */
     RUN_LOAD_OPTIMIZER_DONE, /* likewise */
     RUN_LOAD_DONE,           /* likewise */

@@ -125,6 +125,7 @@ static void read_errors(const struct nvml *n, nvml_device device, double *value)
         value[GPU_ROWS_CORRECTABLE] = correctable;
         value[GPU_ROWS_UNCORRECTABLE] = uncorrectable;
         value[GPU_ROW_FAILURE] = failed;
+        value[GPU_ROW_PENDING] = pending;
     }
     if (works(n->fn.DeviceGetTotalEccErrors, device, NVML_ECC_CORRECTED, NVML_ECC_VOLATILE, &wide))
         value[GPU_ECC_CORRECTED] = (double)wide;

@@ -159,6 +159,16 @@ static const char *kind_name(int i)
     return memory_kind_name((enum memory_kind)i);
 }
 
+static const char *time_name(int i)
+{
+    return time_kind_name((enum time_kind)i);
+}
+
+static double time_at(const void *account, int i)
+{
+    return time_account_s(account, (enum time_kind)i);
+}
+
 static void add_families(const struct run_state *s, struct str *out)
 {
     const struct run_numbers *n = &s->last;
@@ -172,8 +182,19 @@ static void add_families(const struct run_state *s, struct str *out)
         {"fsdp_memory_peak_bytes", "Peak device memory of each kind; the peaks need not coincide.",
          "gauge", "kind", MEMORY_KINDS, kind_name, whole_at, n->memory.peak_bytes},
     };
+    const struct family times = {
+        "fsdp_time_seconds_total",
+        "Time since the start of this process, by what it was spent on; the kinds add up to it.",
+        "counter",
+        "kind",
+        TIME_KINDS,
+        time_name,
+        time_at,
+        s->account};
     for (size_t i = 0; i < array_length(families); i++)
         add_family(s, &families[i], out);
+    if (s->account)
+        add_family(s, &times, out);
 }
 
 static void add_time(const struct run_state *s, const char *name, const char *help, int64_t us,

@@ -37,7 +37,7 @@ struct run_facts {
     const char *preset;
     const char *device;   /* "cpu", "NVIDIA H100 80GB HBM3" */
     bool predicts_tokens; /* the loss is a mean over tokens, so it has a perplexity */
-    const char *job, *run, *node;
+    const char *job, *run, *node, *pod_namespace;
     int rank, local_rank, world_size;
     int restarts; /* how often this rank was started before */
     int64_t parameters;

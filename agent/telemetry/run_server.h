@@ -1,6 +1,7 @@
-/* The run over HTTP: /status (JSON), /metrics (Prometheus), /healthz, and at /steps a WebSocket
- * with a JSON object for each step, evaluation and save. Answers come from what was published last,
- * so that a busy loop stays visible. */
+/* The run over HTTP: the live page (docs/page.md), /status (JSON), /progress (of it what the
+ * operator asks for, and below it for who looks at the run), /metrics (Prometheus), /healthz, and
+ * at /steps a WebSocket with a JSON object for each step, evaluation and save. Answers come from
+ * what was published last, so that a busy loop stays visible. */
 #ifndef SHOAL_AGENT_TELEMETRY_RUN_SERVER_H
 #define SHOAL_AGENT_TELEMETRY_RUN_SERVER_H
 
@@ -8,13 +9,21 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct run_server;
 
-/* Listens (host and errors as in httpd_open) and publishes the state. /healthz answers 503 when
- * nothing was published for healthy_within_s. */
-int run_server_open(struct run_server **ret_server, const char *host, int port,
-                    double healthy_within_s, const struct run_state *state, struct error *err);
+struct run_server_setting {
+    const char *host; /* as in httpd_open, which also says what errors there are */
+    int port;
+    double healthy_within_s;    /* /healthz answers 503 when nothing was published for so long */
+    int sign_of_life_ms;        /* who looks at the live page hears something at least so often */
+    int64_t (*steady_us)(void); /* monotonic */
+};
+
+/* Listens and publishes the state. */
+int run_server_open(struct run_server **ret_server, const struct run_server_setting *setting,
+                    const struct run_state *state, struct error *err);
 void run_server_close(struct run_server *server); /* NULL-safe */
 int run_server_port(const struct run_server *server);
 
@@ -25,8 +34,11 @@ void run_server_publish(struct run_server *server, const struct run_state *state
 enum run_server_part { RUN_SERVER_GPUS, RUN_SERVER_HEALTH, RUN_SERVER_PARTS };
 void run_server_add_metrics(struct run_server *server, enum run_server_part part, const char *text,
                             size_t bytes);
-/* What /status tells of all ranks, from now on; also when the loop stands still. Likewise. */
+/* What /status and the live page tell of all ranks, from now on; also when the loop stands still.
+ * Likewise. */
 void run_server_add_ranks(struct run_server *server, const char *json);
+/* Who hangs, and its pod's node rank, for /progress; -1: nobody. Likewise. */
+void run_server_add_hung(struct run_server *server, int rank, int node);
 /* Sends the event's object to whoever listens. */
 void run_server_push(struct run_server *server, enum field_event event,
                      const struct run_state *state);

@@ -5,6 +5,7 @@
 #define SHOAL_AGENT_TELEMETRY_RUN_STATE_H
 
 #include "agent/telemetry/run_numbers.h"
+#include "agent/telemetry/time_account.h"
 
 enum {
     RATE_STEPS = 20, /* rates are means over so many of the last steps */
@@ -45,7 +46,9 @@ struct run_state {
     double device_samples_per_s, device_tokens_per_s, device_flops_per_s;
     double perplexity; /* exp(loss) of the last step; NaN: the loss is not of tokens */
 
-    int64_t start_wall_us;    /* when the process started */
+    const struct time_account *account; /* of the process's time; NULL: none is kept */
+    int64_t process_wall_us;            /* when that account begins */
+    int64_t start_wall_us;              /* when the process started */
     int64_t progress_wall_us; /* when the last step, evaluation or save ended; or the start */
     double elapsed_s;         /* from the start to that */
     int64_t saved_wall_us;    /* when the last checkpoint became durable; 0: none in this process */

@@ -3,6 +3,7 @@
 #define SHOAL_AGENT_TELEMETRY_SERVING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct serving_rank {
     int rank, local_rank; /* of the job, of its node */
@@ -14,4 +15,7 @@ struct serving_rank {
  * ranks share a machine it is rank 0 alone: nodes of one machine have one port. asked: the user's
  * address; "": none. */
 const char *serving_host(const struct serving_rank *rank, const char *asked);
+
+/* The address of the run for people of this machine, "http://127.0.0.1:9401/". */
+void serving_url(const char *host, int port, char *url, size_t bytes);
 #endif

@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static void add_key(const char *name, struct str *out)
 {
@@ -123,5 +124,61 @@ void status_json(const struct run_state *s, struct str *out)
     add_whole("bytes_sent", s->last.traffic.bytes_sent, out);
     end(out);
     add_memory(&s->last.memory, out);
+    str_add(out, "}\n");
+}
+
+static void add_known(const char *name, double value, bool is_known, struct str *out)
+{
+    if (is_known && isfinite(value))
+        add_real(name, value, out);
+}
+
+/* Before the first step of this process there is nothing to say of steps: those of the processes
+ * before it were told by them. */
+static void add_steps(const struct run_state *s, struct str *out)
+{
+    int64_t steps = s->facts.steps, left = steps - s->last.step;
+    if (steps > 0)
+        add_whole(TRAINING_STEPS, steps, out);
+    if (s->steps == 0)
+        return;
+    add_whole(TRAINING_STEP, s->last.step, out);
+    add_known(TRAINING_EPOCH, s->last.epoch, true, out);
+    add_known(TRAINING_LOSS, s->last.loss, true, out);
+    add_known(TRAINING_TOKENS_PER_S, s->tokens_per_s, s->tokens_per_s > 0, out);
+    add_known(TRAINING_SAMPLES_PER_S, s->samples_per_s, s->samples_per_s > 0, out);
+    add_known(TRAINING_MFU, s->utilization[FLOPS_FULL], true, out);
+    if (left >= 0 && s->steps_per_s > 0)
+        add_whole(TRAINING_SECONDS_LEFT, (int64_t)((double)left / s->steps_per_s), out);
+}
+
+/* To the millisecond: what is rounded is not lost from the sum. */
+static void add_account(const struct run_state *s, struct str *out)
+{
+    add_time(TRAINING_PROCESS_START, s->process_wall_us, out);
+    add_whole(TRAINING_RESUMED_STEP, s->account->resumed_step, out);
+    begin(TRAINING_SECONDS, out);
+    for (int k = 0; k < TIME_KINDS; k++)
+        if (s->account->us[k] > 0) {
+            add_key(time_kind_name((enum time_kind)k), out);
+            str_printf(out, "%.3f", time_account_s(s->account, (enum time_kind)k));
+        }
+    end(out);
+}
+
+void status_json_training(const struct run_state *s, struct str *out)
+{
+    str_add(out, "{");
+    add_steps(s, out);
+    add_known(TRAINING_EVAL_LOSS, s->eval.loss, s->eval.step > 0, out);
+    add_whole(TRAINING_WORLD_SIZE, s->facts.world_size, out);
+    add_whole(TRAINING_RESTARTS, s->facts.restarts, out);
+    if (s->saved_wall_us > 0) {
+        add_whole(TRAINING_CHECKPOINT_STEP, s->saved_step, out);
+        add_time(TRAINING_CHECKPOINT_TIME, s->saved_wall_us, out);
+    }
+    add_time(TRAINING_LAST_PROGRESS, s->progress_wall_us, out);
+    if (s->account)
+        add_account(s, out);
     str_add(out, "}\n");
 }

@@ -6,4 +6,7 @@
 #include "base/str.h"
 
 void status_json(const struct run_state *state, struct str *out);
+
+/* Of it what the operator shows in the job's status, in one line: see TRAINING_PATH. */
+void status_json_training(const struct run_state *state, struct str *out);
 #endif

@@ -1,147 +1,43 @@
 #include "agent/telemetry/telemetry.h"
 
-#include "agent/telemetry/append_file.h"
-#include "agent/telemetry/csv.h"
 #include "agent/telemetry/gpu_poller.h"
-#include "agent/telemetry/json_row.h"
+#include "agent/telemetry/run_files.h"
 #include "agent/telemetry/run_metrics.h"
 #include "agent/telemetry/run_server.h"
-#include "agent/telemetry/tensorboard.h"
-#include "agent/telemetry/wandb.h"
+#include "agent/telemetry/serving.h"
+#include "agent/telemetry/status_json.h"
+#include "agent/telemetry/termination_log.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/page.h"
 #include "kernels/device.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { TEXT_MAX_BYTES = 64 * 1024, PUBLISH_EVERY_US = 200 * 1000 };
-
-enum sink { SINK_CSV, SINK_JSONL, SINK_TENSORBOARD, SINKS };
 
 struct telemetry {
     struct telemetry_setting setting;
     struct run_state state;
-    struct append_file *files[SINKS]; /* NULL: not written */
-    struct wandb *wandb;              /* likewise */
+    struct run_files *files;
     int exit_code;
-    struct run_server *server;        /* NULL: not served */
-    struct gpu_poller *poller;        /* NULL: no GPU metrics */
-    struct trainjob_status *trainjob; /* NULL: nobody asks */
+    struct run_server *server;               /* NULL: not served */
+    struct gpu_poller *poller;               /* NULL: no GPU metrics */
+    struct trainjob_status *trainjob;        /* NULL: nobody asks */
+    struct termination_log *termination_log; /* NULL: nobody reads one */
+    int64_t logged_us;                       /* when that was written last */
     int64_t published_us;
-    struct str text; /* of the rows or lines that are being written */
+    struct str text; /* of the lines that are being written */
 };
-
-/* ---- files ---- */
-
-static bool is_fabric(const struct telemetry *t)
-{
-    return t->setting.lines.style == STYLE_FABRIC;
-}
-
-static void add_row(const struct telemetry *t, enum sink sink, enum field_event event,
-                    struct str *out)
-{
-    enum field_words words = is_fabric(t) ? WORDS_FABRIC : WORDS_HF;
-    switch (sink) {
-    case SINK_CSV:
-        csv_row(event, words, &t->state, out);
-        break;
-    case SINK_JSONL:
-        json_row(event, words, &t->state, out);
-        str_add(out, "\n");
-        break;
-    case SINK_TENSORBOARD:
-        tensorboard_row(event, is_fabric(t) ? WORDS_FABRIC : WORDS_TAGS, &t->state, out);
-        break;
-    case SINKS:
-        break;
-    }
-}
-
-/* path: of a checkpoint; NULL: none. */
-static void write_rows(struct telemetry *t, enum field_event event, const char *path)
-{
-    struct error err;
-    if (t->wandb && wandb_add_event(t->wandb, event, path, &t->state, &err) < 0) {
-        log_warning("%s; nothing more is written to it", err.msg);
-        wandb_close(take(t->wandb), t->exit_code, &t->state);
-    }
-    for (int i = 0; i < SINKS; i++) {
-        if (!t->files[i])
-            continue;
-        str_clear(&t->text);
-        add_row(t, (enum sink)i, event, &t->text);
-        if (append_file_write(t->files[i], str_text(&t->text), t->text.length, &err) == 0)
-            continue;
-        log_warning("%s; nothing more is written to it", err.msg);
-        append_file_close(take(t->files[i]));
-    }
-}
-
-static int open_csv(struct telemetry *t, struct error *err)
-{
-    str_clear(&t->text);
-    csv_header(is_fabric(t) ? WORDS_FABRIC : WORDS_HF, &t->text);
-    return append_file_open(t->setting.csv, str_text(&t->text), &t->files[SINK_CSV], err);
-}
-
-static int open_tensorboard(struct telemetry *t, struct error *err)
-{
-    char host[HOST_NAME_MAX + 1] = "local";
-    auto_str struct str path;
-    str_init(&path, TEXT_MAX_BYTES);
-    gethostname(host, sizeof host - 1);
-    tensorboard_path(t->setting.tensorboard_dir, t->state.start_wall_us, host, getpid(), &path);
-    if (append_file_open(str_text(&path), "", &t->files[SINK_TENSORBOARD], err) < 0)
-        return -1;
-    str_clear(&t->text);
-    tensorboard_head(t->state.start_wall_us, &t->text);
-    if (append_file_write(t->files[SINK_TENSORBOARD], t->text.text, t->text.length, err) == 0)
-        return 0;
-    append_file_close(take(t->files[SINK_TENSORBOARD]));
-    return -1;
-}
-
-/* Nobody but a preset asked for the file: the trainer that it stands in for writes it where it is
- * started, and in a pod that may be a folder of root's. */
-static int unless_needed(bool is_needed, int result, const char *key, struct error *err)
-{
-    if (result == 0)
-        return 0;
-    if (is_needed)
-        return error_wrap(err, "%s", key);
-    log_warning("%s: %s; the run goes on without what the preset would write there", key, err->msg);
-    return 0;
-}
-
-static int open_files(struct telemetry *t, struct error *err)
-{
-    const struct telemetry_setting *s = &t->setting;
-    if (s->facts.rank != 0)
-        return 0;
-    if (s->csv[0] && open_csv(t, err) < 0)
-        return -1;
-    if (s->jsonl[0] && append_file_open(s->jsonl, "", &t->files[SINK_JSONL], err) < 0)
-        return -1;
-    if (s->tensorboard_dir[0] && unless_needed(s->needs_tensorboard, open_tensorboard(t, err),
-                                               "logging.tensorboard_dir", err) < 0)
-        return -1;
-    if (!s->wandb)
-        return 0;
-    return unless_needed(s->needs_wandb,
-                         wandb_open(&t->wandb, s->wandb, t->state.start_wall_us, err),
-                         "logging.wandb", err);
-}
 
 /* ---- HTTP ---- */
 
 static void add_gpu_page(void *ctx, const char *text, size_t bytes)
 {
     struct telemetry *t = ctx;
-    run_server_add_metrics(t->server, RUN_SERVER_GPUS, text, bytes);
+    if (t->server && t->setting.gpu_metrics)
+        run_server_add_metrics(t->server, RUN_SERVER_GPUS, text, bytes);
 }
 
 /* Of all GPUs that the pod sees. Without them the run is served all the same. */
@@ -173,19 +69,47 @@ static void open_poller(struct telemetry *t)
         log_warning("no GPU metrics: %s", err.msg);
 }
 
+static int open_server_at(struct telemetry *t, int port, struct error *err)
+{
+    const struct run_server_setting setting = {.host = t->setting.http_host,
+                                               .port = port,
+                                               .healthy_within_s = t->setting.healthy_within_s,
+                                               .sign_of_life_ms = PAGE_SIGN_OF_LIFE_MS,
+                                               .steady_us = t->setting.steady_us};
+    return run_server_open(&t->server, &setting, &t->state, err);
+}
+
+/* At the port, or if it may move at the next one that is free: other runs of the machine have those
+ * before it. What else is wrong with an address is so at all ports. */
+static int open_server_near(struct telemetry *t, struct error *err)
+{
+    enum { PORTS_TRIED = 64, PORT_MAX = 65535 };
+    const struct telemetry_setting *s = &t->setting;
+    int result = open_server_at(t, s->http_port, err), port = s->http_port;
+    struct error why = *err;
+    for (int i = 0; i < PORTS_TRIED && port < PORT_MAX; i++) {
+        if (result == 0 || !s->http_port_moves || why.code != ERR_EXISTS)
+            break;
+        result = open_server_at(t, ++port, &why);
+    }
+    if (result == 0 && port != s->http_port) {
+        char url[TELEMETRY_URL_BYTES];
+        telemetry_url(t, url);
+        log_info("port %d is in use: this run is served at %s", s->http_port, url);
+    }
+    return result;
+}
+
 static void open_server(struct telemetry *t)
 {
     const struct telemetry_setting *s = &t->setting;
     struct error err;
     if (!s->http_host || s->http_port == 0)
         return;
-    if (run_server_open(&t->server, s->http_host, s->http_port, s->healthy_within_s, &t->state,
-                        &err) < 0)
+    if (open_server_near(t, &err) < 0)
         log_warning("%s; the run is not served over HTTP (--prometheus_port, --prometheus_addr)",
                     err.msg);
     t->published_us = s->steady_us();
-    if (t->server && s->gpu_metrics)
-        open_poller(t);
 }
 
 /* Without it the run goes on all the same. */
@@ -207,9 +131,31 @@ static void publish_trainjob(struct telemetry *t, bool is_done)
     trainjob_status_publish(t->trainjob, str_text(&t->text));
 }
 
+/* Whoever outlives this process and accounts for it. */
+static bool has_accountant(const struct telemetry *t)
+{
+    return t->termination_log || (t->setting.tell && t->setting.facts.rank == 0);
+}
+
+static void log_numbers(struct telemetry *t, const char *why)
+{
+    if (!has_accountant(t))
+        return;
+    str_clear(&t->text);
+    status_json_training(&t->state, &t->text);
+    if (t->termination_log)
+        termination_log_write(t->termination_log, why, str_text(&t->text));
+    if (t->setting.tell)
+        t->setting.tell(t->setting.tell_context, str_text(&t->text));
+    t->logged_us = t->setting.steady_us();
+}
+
 /* Steps of a millisecond do not each write the pages anew. */
 static void serve(struct telemetry *t, enum field_event event)
 {
+    int64_t log_us = t->logged_us + (int64_t)TERMINATION_LOG_INTERVAL_MS * 1000;
+    if (has_accountant(t) && t->setting.steady_us() >= log_us)
+        log_numbers(t, NULL);
     if (!t->server && !t->trainjob)
         return;
     if (t->server)
@@ -242,7 +188,7 @@ void telemetry_step(struct telemetry *t, const struct run_numbers *numbers)
 {
     run_state_step(&t->state, numbers, t->setting.wall_us());
     telemetry_event(t, &(struct run_moment){.event = RUN_STEP});
-    write_rows(t, FIELD_STEP, NULL);
+    run_files_write(t->files, FIELD_STEP, NULL);
     serve(t, FIELD_STEP);
 }
 
@@ -250,7 +196,7 @@ void telemetry_eval(struct telemetry *t, const struct run_eval *eval)
 {
     run_state_eval(&t->state, eval, t->setting.wall_us());
     telemetry_event(t, &(struct run_moment){.event = RUN_EVAL, .seconds = eval->seconds});
-    write_rows(t, FIELD_EVAL, NULL);
+    run_files_write(t->files, FIELD_EVAL, NULL);
     serve(t, FIELD_EVAL);
 }
 
@@ -264,7 +210,7 @@ void telemetry_checkpoint(struct telemetry *t, const struct run_save *save)
                                     .at_epoch_end = save->at_epoch_end};
     if (!save->failed)
         telemetry_event(t, &done);
-    write_rows(t, FIELD_SAVE, save->failed ? NULL : save->path);
+    run_files_write(t->files, FIELD_SAVE, save->failed ? NULL : save->path);
     serve(t, FIELD_SAVE);
 }
 
@@ -276,6 +222,7 @@ void telemetry_health(struct telemetry *t, const struct telemetry_health *health
         return;
     run_metrics_print_health(&t->setting.facts, health->hung, health->straggling, &metrics);
     run_server_add_metrics(t->server, RUN_SERVER_HEALTH, str_text(&metrics), metrics.length);
+    run_server_add_hung(t->server, health->hung_rank, health->hung_node);
     run_server_add_ranks(t->server, health->ranks_json);
 }
 
@@ -288,21 +235,31 @@ int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_sett
     t->setting = *setting;
     str_init(&t->text, TEXT_MAX_BYTES);
     run_state_init(&t->state, &setting->facts, setting->wall_us());
-    if (open_files(t, err) < 0) {
+    t->state.account = setting->account;
+    if (setting->account)
+        t->state.process_wall_us =
+            t->state.start_wall_us - (setting->steady_us() - setting->account->begin_us);
+    if (run_files_open(&t->files, &t->setting, &t->state, err) < 0) {
         t->setting.lines.style = STYLE_NONE;
         telemetry_close(t);
         return -1;
     }
     open_server(t);
+    if ((t->server && setting->gpu_metrics) || setting->watches_hardware)
+        open_poller(t);
     open_trainjob(t);
+    if (setting->facts.rank == 0 && setting->termination_log)
+        t->termination_log = termination_log_open(setting->termination_log);
+    log_numbers(t, NULL);
     publish_trainjob(t, false);
     *ret_telemetry = t;
     return 0;
 }
 
-void telemetry_failed(struct telemetry *t, int exit_code)
+void telemetry_failed(struct telemetry *t, int exit_code, const char *why)
 {
     t->exit_code = exit_code;
+    log_numbers(t, why);
 }
 
 void telemetry_close(struct telemetry *t)
@@ -312,17 +269,35 @@ void telemetry_close(struct telemetry *t)
     if (t->exit_code == 0 || t->state.steps > 0) /* what failed before has no times to report */
         telemetry_event(t, &(struct run_moment){.event = RUN_END});
     publish_trainjob(t, t->exit_code == 0);
+    if (t->exit_code == 0) /* else what went wrong is there */
+        log_numbers(t, NULL);
+    termination_log_close(t->termination_log);
     trainjob_status_close(t->trainjob);
     gpu_poller_close(t->poller);
     run_server_close(t->server);
-    for (int i = 0; i < SINKS; i++)
-        append_file_close(t->files[i]);
-    wandb_close(t->wandb, t->exit_code, &t->state);
+    run_files_close(t->files, t->exit_code);
     str_free(&t->text);
     free(t);
+}
+
+bool telemetry_bad_hardware(struct telemetry *t, bool last, char ret_sign[GPU_SIGN_BYTES])
+{
+    enum { LAST_LOOK_MS = 2000 };
+    if (!t->poller || !t->setting.watches_hardware)
+        return false;
+    if (last)
+        gpu_poller_look(t->poller, LAST_LOOK_MS);
+    return gpu_poller_sign(t->poller, ret_sign);
 }
 
 int telemetry_port(const struct telemetry *t)
 {
     return t->server ? run_server_port(t->server) : 0;
+}
+
+void telemetry_url(const struct telemetry *t, char ret_url[TELEMETRY_URL_BYTES])
+{
+    ret_url[0] = '\0';
+    if (t->server)
+        serving_url(t->setting.http_host, telemetry_port(t), ret_url, TELEMETRY_URL_BYTES);
 }

@@ -6,6 +6,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 #define SHOAL_AGENT_TELEMETRY_TELEMETRY_H
 
+#include "agent/telemetry/gpu_hardware.h"
 #include "agent/telemetry/gpu_metrics.h"
 #include "agent/telemetry/log_lines.h"
 #include "agent/telemetry/run_numbers.h"
@@ -15,8 +16,6 @@
 #include "base/error.h"
 
 #include <stdio.h>
-
-enum { TELEMETRY_DEFAULT_PORT = 9401 };
 
 struct telemetry_setting {
     struct run_facts facts;
@@ -30,12 +29,19 @@ struct telemetry_setting {
     bool needs_tensorboard, needs_wandb;
     const char *http_host; /* see serving_host(); NULL: not served */
     int http_port;         /* 0: likewise */
+    bool http_port_moves;  /* where it is in use the next free one will do: nobody relies on it */
     /* The GPUs' metrics on the same page; place.driver is not read. */
     bool gpu_metrics;
     enum gpu_names gpu_names;
     struct gpu_labels gpu_labels;
     double gpu_interval_s;
+    const struct time_account *account;      /* of this process; NULL: none is kept */
+    bool watches_hardware;                   /* looks for bad GPUs, be they shown or not */
     struct trainjob_status_setting trainjob; /* rank 0's; url NULL: none */
+    const char *termination_log;             /* likewise (termination_log.h); NULL: none */
+    /* Who else is told what is written there, as often; NULL: nobody. Rank 0's, too. */
+    void (*tell)(void *context, const char *numbers);
+    void *tell_context;
     double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first
                                  step, an evaluation or a save may take */
     int64_t (*wall_us)(void); /* since 1970 */
@@ -44,13 +50,13 @@ struct telemetry_setting {
 
 struct telemetry;
 
-/* Opens the files and the port. A port that is in use is a warning, as is a file that only a preset
- * asks for and that cannot be made: training matters more. Errors: another file that cannot be
- * opened, or has other columns. */
+/* Opens the files and the port. A port that is in use and may not move is a warning, as is a file
+ * that only a preset asks for and that cannot be made: training matters more. Errors: another file
+ * that cannot be opened, or has other columns. */
 int telemetry_open(struct telemetry **ret_telemetry, const struct telemetry_setting *setting,
                    struct error *err);
-/* The run ends by a failure, with that code. */
-void telemetry_failed(struct telemetry *telemetry, int exit_code);
+/* The run ends by a failure, with that code and for this reason. */
+void telemetry_failed(struct telemetry *telemetry, int exit_code, const char *why);
 /* Tells the end (not that of a run that failed before its first step), writes what is left.
  * NULL-safe. */
 void telemetry_close(struct telemetry *telemetry);
@@ -65,11 +71,20 @@ void telemetry_checkpoint(struct telemetry *telemetry, const struct run_save *sa
 
 /* What rank 0 knows of all ranks. Copies. From any thread, also while the loop stands still. */
 struct telemetry_health {
-    const char *ranks_json; /* an array, an object for each */
-    int hung, straggling;   /* so many ranks */
+    const char *ranks_json;   /* an array, an object for each */
+    int hung, straggling;     /* so many ranks */
+    int hung_rank, hung_node; /* who hangs, and its pod's node rank; -1: nobody */
 };
 void telemetry_health(struct telemetry *telemetry, const struct telemetry_health *health);
 
+/* Whether a GPU of this node is bad, and why; "last": the run has failed, and what GPUs report now
+ * is waited for. Only where the setting says so. */
+bool telemetry_bad_hardware(struct telemetry *telemetry, bool last, char ret_sign[GPU_SIGN_BYTES]);
+
 /* The port it serves at; 0: none. */
 int telemetry_port(const struct telemetry *telemetry);
+
+/* Where people of this machine see it; "": nowhere. */
+enum { TELEMETRY_URL_BYTES = 128 };
+void telemetry_url(const struct telemetry *telemetry, char ret_url[TELEMETRY_URL_BYTES]);
 #endif

@@ -139,6 +139,11 @@ const struct xid *xid_find(uint64_t number)
     return NULL;
 }
 
+bool xid_is_hardware(enum xid_action action)
+{
+    return action >= XID_RESET_GPU && action <= XID_CONTACT_SUPPORT;
+}
+
 const char *xid_action_text(enum xid_action action)
 {
     static const char *const texts[XID_ACTIONS] = {

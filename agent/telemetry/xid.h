@@ -4,6 +4,7 @@
 #ifndef SHOAL_AGENT_TELEMETRY_XID_H
 #define SHOAL_AGENT_TELEMETRY_XID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* From the mildest on; the last depends on what is reported beside it. */
@@ -28,5 +29,8 @@ struct xid {
 const struct xid *xid_find(uint64_t number);
 /* The ith row, by number; NULL behind the last. */
 const struct xid *xid_at(int i);
+/* Whether nothing more is to be computed there until somebody has acted: a reset of the GPU, a
+ * restart of the machine, support. */
+bool xid_is_hardware(enum xid_action action);
 const char *xid_action_text(enum xid_action action); /* "restart the machine" */
 #endif

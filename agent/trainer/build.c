@@ -80,7 +80,7 @@ void build_describe(const struct config *config, const struct model *model, stru
     str_add(out, "\n");
     auto_arena struct arena *arena = arena_open();
     struct shard_layout layout;
-    shard_layout_make(arena, model->root, 1, &layout);
+    shard_layout_make(arena, model->root, 1, 1, &layout);
     for (int u = 0; u < layout.unit_count; u++)
         str_printf(out, "unit %d: %s, %lld parameters\n", u,
                    layout.units[u].module->path[0] ? layout.units[u].module->path : "root",

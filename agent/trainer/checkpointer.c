@@ -80,6 +80,7 @@ void checkpointer_describe(const struct checkpointer *c, const double sums[3], s
         .seed = (uint64_t)c->of.config->runtime.seed,
         .learning_rate = *c->of.lr,
         .world_size = c->of.world->size,
+        .reduction_slots = c->of.reduction_slots,
         .train_rows = train->samples >= 0 ? train->samples : 0,
         .batch_rows = train->batch_rows,
         .optimizer = optim_kind(c->of.config->optimizer.name)->name,
@@ -87,7 +88,7 @@ void checkpointer_describe(const struct checkpointer *c, const double sums[3], s
         .data = "", /* at an epoch's beginning, not at an end */
     };
     if (at->epoch_samples > 0)
-        ret_state->data = arena_strdup(arena, batch_source_state(train));
+        ret_state->data = arena_strdup(arena, data_cursor_state(c->of.cursor));
     describe_schedule(c->of.schedule, ret_state);
     snprintf(ret_state->strategy, sizeof ret_state->strategy, "%s", c->of.strategy);
 }

@@ -49,11 +49,17 @@ int data_cursor_check_epoch(const struct data_cursor *c, int64_t batches, struct
                      (long long)group, (long long)batches);
 }
 
+const char *data_cursor_state(const struct data_cursor *c)
+{
+    return c->state ? c->state : batch_source_state(c->train);
+}
+
 int data_cursor_begin_epoch(struct data_cursor *c, struct error *err)
 {
-    if (batch_source_seek(c->train, c->position.epoch, c->position.epoch_samples, c->state, err))
+    const char *state = c->state ? c->state : "";
+    if (batch_source_seek(c->train, c->position.epoch, c->position.epoch_samples, state, err))
         return -1;
-    c->state = "";
+    c->state = NULL;
     c->epoch_ended = false;
     return 0;
 }
@@ -82,7 +88,7 @@ static bool fraction_done(const struct data_cursor *c)
         return false;
     int64_t steps = data_cursor_epoch_steps(c) - (int64_t)epochs * steps_of_one(c);
     int64_t step_samples =
-        c->config->optimizer.gradient_accumulation_steps * c->train->batch_rows * c->world_size;
+        c->config->optimizer.gradient_accumulation_steps * c->train->batch_rows * c->shares;
     return c->position.epoch_samples >= steps * step_samples;
 }
 

@@ -13,18 +13,19 @@
 /* Together with the configuration it names the next batch. */
 struct data_position {
     int64_t epoch;         /* whole epochs done */
-    int64_t epoch_samples; /* samples of all ranks done in the current epoch */
+    int64_t epoch_samples; /* samples of all shares done in the current epoch */
     int64_t step;          /* optimizer steps done */
-    int64_t micro_batches; /* micro-batches done; names dropout's random numbers */
+    int64_t micro_batches; /* micro-batches of each share done; names dropout's random numbers */
 };
 
 struct data_cursor {
     const struct agent_config *config; /* not owned */
-    int world_size;
+    int shares;                        /* that divide an epoch: of ranks, or of reduction slots */
     struct batch_source *train, *test; /* test: NULL without evaluation */
     struct data_position position;
-    bool epoch_ended;  /* train had nothing more in the epoch of `position` */
-    const char *state; /* train's, to go on with after a resume; "" else. Not owned */
+    bool epoch_ended; /* train had nothing more in the epoch of `position` */
+    /* train's, to go on with after a resume; NULL: it is at the position. Not owned */
+    const char *state;
 };
 
 void data_cursor_close(struct data_cursor *cursor); /* the sources */
@@ -37,6 +38,8 @@ int64_t data_cursor_steps(const struct data_cursor *cursor);       /* of the who
  * Errors: ERR_CONFIG. */
 int data_cursor_check_epoch(const struct data_cursor *cursor, int64_t batches, struct error *err);
 
+/* Where train is at the position, for batch_source_seek(). */
+const char *data_cursor_state(const struct data_cursor *cursor);
 /* Brings train to the position. */
 int data_cursor_begin_epoch(struct data_cursor *cursor, struct error *err);
 /* train gave `batches` for the next step: too few of them end the epoch. Errors: so do too few at

@@ -85,3 +85,13 @@ int host_state_copy(const struct host_state *host, enum host_state_way way, stru
     }
     return shard_sync(host->shard, err);
 }
+
+void host_state_each(const struct host_state *host,
+                     void (*visit)(void *ctx, void *here, void *there, size_t bytes), void *ctx)
+{
+    const size_t size = dtype_bytes(shard_dtype(host->shard));
+    for (int u = 0; u < shard_unit_count(host->shard); u++)
+        for (int i = 0; i < host->tensors; i++)
+            visit(ctx, host->units[u].tensor[i], device_tensor(host, u, i),
+                  (size_t)shard_get_unit(host->shard, u)->shard_count * size);
+}

@@ -33,6 +33,10 @@ void host_state_open(struct shard *shard, struct optim *optim, void *memory,
                      struct host_state *host);
 void host_state_close(struct host_state *host); /* also one that is all zero */
 
+/* Each buffer, and the device's memory that it is a copy of. */
+void host_state_each(const struct host_state *host,
+                     void (*visit)(void *ctx, void *here, void *there, size_t bytes), void *ctx);
+
 enum host_state_way { TO_HOST, TO_DEVICE };
 /* Waits for all queued work. */
 int host_state_copy(const struct host_state *host, enum host_state_way way, struct error *err);

@@ -6,37 +6,27 @@
 struct rank_memory {
     struct memory_group group;
     int64_t steps[MEMORY_GROUP_MOST][MEMORY_SNAPSHOT_SLOTS]; /* by member; -1: none to be used */
-    int64_t last_step;
+    int64_t last_step, begun_step;
     struct outcome refused;
 };
-
-struct memory_group memory_group_of(int rank, int world_size, int local_size)
-{
-    int pods = world_size / local_size, pod = rank / local_size;
-    struct memory_group group = {.count = 1, .ranks = {rank}};
-    if (pods < 2)
-        return group;
-    bool is_last = pod / 2 >= pods / 2 - 1;
-    int first = is_last ? (pods / 2 - 1) * 2 : pod / 2 * 2;
-    group.count = is_last ? pods - first : 2;
-    group.me = pod - first;
-    for (int i = 0; i < group.count; i++)
-        group.ranks[i] = (first + i) * local_size + rank % local_size;
-    return group;
-}
 
 static void read_slots(const struct memory_group *group, const struct memory_snapshots *kept,
                        struct rank_memory *ret)
 {
     *ret = (struct rank_memory){.group = *group,
-                                .last_step = memory_snapshot_last_step(&kept[group->me])};
-    for (int member = 0; member < group->count; member++)
+                                .last_step = memory_snapshot_last_step(&kept[group->me]),
+                                .begun_step = memory_snapshot_begun_step(&kept[group->me])};
+    for (int member = 0; member < MEMORY_GROUP_MOST; member++)
         for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++) {
             struct memory_snapshot snapshot;
             struct error err;
+            ret->steps[member][slot] = -1;
+            if (member >= group->count || !memory_group_keeps(group, group->me, member))
+                continue;
             int result = memory_snapshot_read(&kept[member], slot, &snapshot, &err);
-            ret->steps[member][slot] = result == 0 ? snapshot.step : -1;
-            if (result < 0 && err.code != ERR_NOT_FOUND)
+            if (result == 0)
+                ret->steps[member][slot] = snapshot.step;
+            else if (err.code != ERR_NOT_FOUND)
                 outcome_set(&ret->refused, result, &err);
         }
 }
@@ -93,7 +83,8 @@ int memory_recovery_find(struct comm *comm, struct stream *stream, const struct 
     read_slots(group, kept, &mine);
     if (agree_gather(comm, stream, &mine, all, sizeof mine, err) < 0)
         return -1;
-    struct memory_found found = {.step = newest_step(all, comm->size), .last_step = -1};
+    struct memory_found found = {
+        .step = newest_step(all, comm->size), .last_step = -1, .begun_step = -1};
     for (int member = 0; member < group->count; member++) {
         int holder = holder_of(all, group, member, found.step);
         found.slots[member] = slot_of(&mine, member, found.step);
@@ -104,6 +95,8 @@ int memory_recovery_find(struct comm *comm, struct stream *stream, const struct 
         found.sent += found.step >= 0 && slot_of(&all[r], own, found.step) < 0;
         if (all[r].last_step > found.last_step)
             found.last_step = all[r].last_step;
+        if (all[r].begun_step > found.begun_step)
+            found.begun_step = all[r].begun_step;
         if (found.step < 0 && all[r].refused.failed) {
             found.refused = all[r].refused;
             found.refused_rank = r;

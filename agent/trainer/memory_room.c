@@ -5,7 +5,7 @@ static double gigabytes(int64_t bytes)
     return (double)bytes / 1e9;
 }
 
-static int check_bound(const struct memory_claim *ranks, int count, int rank,
+static int check_bound(const struct memory_claim *ranks, int count, int rank, int most,
                        enum memory_bound_of of, struct error *err)
 {
     struct memory_bound bound = ranks[rank].bounds[of];
@@ -16,9 +16,13 @@ static int check_bound(const struct memory_claim *ranks, int count, int rank,
     for (int r = 0; r < count; r++) {
         if (ranks[r].bounds[of].id != bound.id)
             continue;
-        sharing++;
-        snapshots += ranks[r].snapshots;
-        training += ranks[r].training;
+        if (sharing < most) {
+            sharing++;
+            snapshots += ranks[r].snapshots;
+            training += ranks[r].training;
+        } else {
+            training -= ranks[r].held;
+        }
         /* They looked one after the other. */
         if (ranks[r].bounds[of].left < bound.left)
             bound.left = ranks[r].bounds[of].left;
@@ -29,14 +33,16 @@ static int check_bound(const struct memory_claim *ranks, int count, int rank,
     return error_set(err, ERR_MEMORY,
                      "memory checkpoints of %d rank%s need %.2f GB, beside %.2f GB for training, "
                      "but %s has %.2f GB left, of which a tenth stays free",
-                     sharing, sharing == 1 ? "" : "s", gigabytes(snapshots), gigabytes(training),
-                     memory_bound_name(of), gigabytes(bound.left));
+                     sharing, sharing == 1 ? "" : "s", gigabytes(snapshots),
+                     gigabytes(training > 0 ? training : 0), memory_bound_name(of),
+                     gigabytes(bound.left));
 }
 
-int memory_room_check(const struct memory_claim *ranks, int count, int rank, struct error *err)
+int memory_room_check(const struct memory_claim *ranks, int count, int rank, int most,
+                      struct error *err)
 {
     for (int of = 0; of < MEMORY_BOUNDS; of++)
-        if (check_bound(ranks, count, rank, of, err))
+        if (check_bound(ranks, count, rank, most, of, err))
             return -1;
     return 0;
 }

@@ -13,8 +13,11 @@ struct memory_claim {
     struct memory_bound bounds[MEMORY_BOUNDS];
     int64_t snapshots; /* bytes, less those that its memory has already */
     int64_t training;  /* bytes that it will take beside */
+    int64_t held;      /* bytes that it gives back if it is gone by then */
 };
 
-/* Whether `rank` and all that share what bounds it have room. Errors: ERR_MEMORY if not. */
-int memory_room_check(const struct memory_claim *ranks, int count, int rank, struct error *err);
+/* Whether `rank` and all that share what bounds it have room. most: ranks that there will be; those
+ * that are gone by then are others, as far as can be. Errors: ERR_MEMORY if not. */
+int memory_room_check(const struct memory_claim *ranks, int count, int rank, int most,
+                      struct error *err);
 #endif

@@ -1,6 +1,7 @@
 #include "agent/trainer/step_totals.h"
 
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <string.h>
 
@@ -13,7 +14,8 @@ int step_totals_open(struct step_totals *s, struct device *device, struct stream
         const char *what;
     } rows[] = {{&s->sums, MODEL_MAX_SUMS, "loss sums"},
                 {&s->totals, TOTALS, "loss sums of all ranks"},
-                {&s->number, 1, "stop flag"}};
+                {&s->number, 1, "stop flag"},
+                {&s->part, MODEL_MAX_SUMS, "loss sums of a micro-batch"}};
     void *memory;
     *s = (struct step_totals){.device = device, .stream = stream, .world = world, .shard = shard};
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -36,8 +38,20 @@ void step_totals_close(struct step_totals *s)
     device_free(s->device, s->sums);
     device_free(s->device, s->totals);
     device_free(s->device, s->number);
+    device_free(s->device, s->part);
     device_host_free(s->device, s->host);
     *s = (struct step_totals){0};
+}
+
+void step_totals_begin_part(struct step_totals *s)
+{
+    device_ops(s->device)->fill(s->stream, (void *)s->part, 0,
+                                MODEL_MAX_SUMS * sizeof(double) / sizeof(float));
+}
+
+void step_totals_add_part(struct step_totals *s)
+{
+    device_ops(s->device)->exact_add(s->stream, s->sums, s->part, MODEL_MAX_SUMS);
 }
 
 void step_totals_set(struct step_totals *s, double loss, double correct, double samples)

@@ -35,8 +35,14 @@ struct step_totals {
                        it */
     double *totals; /* device double[TOTALS], of all ranks; of language models */
     double *number; /* device double[1] */
+    double *part;   /* device double[MODEL_MAX_SUMS]: with reduction slots, of one micro-batch */
     struct step_numbers *host;
 };
+
+/* Before and after a micro-batch with reduction slots, which adds to totals->part: its sums are
+ * added to totals->sums in a way that depends on no order, or forgotten. */
+void step_totals_begin_part(struct step_totals *totals);
+void step_totals_add_part(struct step_totals *totals);
 
 /* Allocates; the sums are not set yet. After an error step_totals_close() is due all the same. */
 int step_totals_open(struct step_totals *totals, struct device *device, struct stream *stream,

@@ -6,6 +6,7 @@
 #include "agent/comm/comm_device.h"
 #include "agent/launch/device_choice.h"
 #include "agent/plan/run_plan.h"
+#include "agent/shard/wrap.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/trainer_internal.h"
 
@@ -42,11 +43,11 @@ static int open_data(struct trainer *t, struct batch_source_env *ret_env, struct
         .size = t->world->size,
         .max_batches = c->optimizer.gradient_accumulation_steps,
     };
-    t->cursor.world_size = t->world->size;
+    t->cursor.shares = t->slots.count;
     if (open_tokenizer(t, &ret_env->encoder, err))
         return -1;
     notify_no_eos(t, &ret_env->encoder);
-    return batch_source_open(c, SPLIT_TRAIN, t->model, ret_env, &t->cursor.train, err) ||
+    return trainer_open_shares(t, *ret_env, err) ||
                    data_cursor_check_epoch(&t->cursor, t->cursor.train->batches, err)
                ? -1
                : 0;
@@ -194,12 +195,13 @@ static int open_shard(struct trainer *t, struct error *err)
 {
     const struct agent_config *c = t->config;
     struct shard_config config = trainer_shard_config(c, t->strategy, t->group_size);
+    config.slots = t->fixed_slots ? t->slots.count : 0;
     t->phases = phases_open(t->compute);
     config.waits = mark_wait;
     config.waits_ctx = t;
     if (shard_open(&config, t->compute, t->shard_device, t->world, t->model->root, &t->shard, err))
         return -1;
-    shard_init_values(t->shard, (uint64_t)c->runtime.seed);
+    shard_clear_values(t->shard); /* trainer_resume() knows whether a checkpoint has values */
     struct tape_hooks hooks = shard_hooks(t->shard);
     if (tape_open(t->compute, config.param_dtype, &hooks, &t->tape, err))
         return -1;
@@ -291,7 +293,7 @@ static void notify_small_units(struct trainer *t)
     snprintf(text, sizeof text,
              "%d units of %.3gM parameters are small (below %dM): one unit "
              "(parallel.auto_wrap_policy=NO_WRAP) or NO_SHARD is faster where memory allows it",
-             units, (double)parameters / units / 1e6, RUN_PLAN_SMALL_UNIT / 1000000);
+             units, (double)parameters / units / 1e6, WRAP_SMALL_UNIT / 1000000);
     t->listener->notice(t->listener->ctx, text);
 }
 
@@ -307,6 +309,7 @@ static int report_facts(struct trainer *t, struct error *err)
         .model = t->model->type,
         .strategy = shard_strategy_name(t->strategy),
         .device = device_name(t->device),
+        .device_model = device_model(t->device),
         .parameters = module_param_count(t->model->root),
         .steps = data_cursor_steps(&t->cursor),
         .T = t->cursor.train->T,
@@ -353,6 +356,7 @@ static int open_checkpointer(struct trainer *t, struct error *err)
         .schedule = &t->schedule,
         .lr = &t->lr,
         .strategy = shard_strategy_name(t->strategy),
+        .reduction_slots = t->fixed_slots ? t->slots.count : 0,
         .agent_config = t->env.agent_config,
         .save_model = save_model,
         .ctx = t,
@@ -390,9 +394,10 @@ int trainer_open(const struct agent_config *config, const struct rank_env *env,
     t->arena = arena_open();
     checkpointer_init(&t->checkpointer);
     t->evaluated_step = -1;
-    t->cursor = (struct data_cursor){.config = config, .state = ""};
+    t->cursor = (struct data_cursor){.config = config};
     struct batch_source_env data;
     if (open_device(t, err) || trainer_open_graphs(t, err) || trainer_open_model(t, err) ||
+        trainer_open_slots(t, err) ||
         agree_all(t->world, t->compute, open_data(t, &data, err), err) || /* one for all */
         open_evaluation(t, data, err) || try_outputs(t, err) || open_engine(t, err)) {
         trainer_explain_memory(t, err);

@@ -20,9 +20,10 @@
 
 /* What is known before the first step. Texts live as long as the trainer. */
 struct trainer_facts {
-    const char *model;    /* "llama" */
-    const char *strategy; /* "FULL_SHARD" */
-    const char *device;   /* "cpu" */
+    const char *model;        /* "llama" */
+    const char *strategy;     /* "FULL_SHARD" */
+    const char *device;       /* "cpu" */
+    const char *device_model; /* of device_model() */
     int64_t parameters;
     int64_t steps;                  /* the whole run will have; 0: not known */
     int64_t T;                      /* tokens of a sample; 0: images */
@@ -79,6 +80,7 @@ struct trainer_listener {
     void (*skipped)(void *ctx,
                     const char *why); /* checkpoints that are not complete, in one line */
     void (*differs)(void *ctx, const char *what); /* the checkpoint's run, "it", from this one */
+    void (*info)(void *ctx, const char *what);    /* nothing is wrong with it */
     void (*notice)(void *ctx, const char *what);  /* of the data: what is missing or left out */
     bool (*stop_requested)(void *ctx); /* on any rank: all save and stop within a few steps */
 };
@@ -99,11 +101,13 @@ struct rank_env {
     struct collective_progress *progress; /* likewise, for NCCL's collectives */
     int local_rank;                       /* on this node: which of its GPUs */
     int local_size;                       /* ranks on this node: HYBRID's default group */
+    const char *node;                     /* its name; NULL or "": nobody has told */
     int threads;                          /* CPU threads per op */
     int memory_fd;           /* memory that outlives this rank (rank_memory.h); 0: none */
     int64_t (*now_us)(void); /* measures what checkpoints in memory cost; NULL without memory_fd */
     /* What host memory this rank and those beside it can still have; likewise. */
     void (*memory_left)(struct memory_bound ret_bounds[MEMORY_BOUNDS]);
+    int min_ranks;            /* so few there may be at the next start; 0: their number stays */
     bool restarted;           /* this rank is known to have been started before (auto_resume) */
     const char *run;          /* the run's id, the same after a restart; "" or NULL: not known */
     const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */

@@ -16,9 +16,12 @@ void trainer_compare_saved(struct trainer *t, const struct checkpoint_state *sav
     struct lines lines;
     lines_init(&lines, t->arena);
     add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
+    add_difference(&lines, "parallel.reduction_slots", saved->reduction_slots,
+                   t->fixed_slots ? t->slots.count : 0);
     add_difference(&lines, "samples per step and micro-batch",
-                   saved->batch_rows * saved->world_size,
-                   t->cursor.train->batch_rows * t->world->size);
+                   saved->batch_rows *
+                       (saved->reduction_slots > 0 ? saved->reduction_slots : saved->world_size),
+                   t->cursor.train->batch_rows * t->slots.count);
     add_difference(&lines, "training samples", saved->train_rows,
                    t->cursor.train->samples >= 0 ? t->cursor.train->samples : 0);
     if (lines.count > 0)

@@ -38,7 +38,9 @@ struct trainer {
     struct graph *graphs[TRAINER_GRAPHS]; /* NULL: without */
     struct model *model;
     enum shard_strategy strategy;
-    int group_size; /* HYBRID: ranks that share one copy */
+    int group_size;     /* HYBRID: ranks that share one copy */
+    struct slots slots; /* as many as ranks, if none were asked for or saved */
+    bool fixed_slots;   /* they were */
     struct shard *shard;
     struct optim *optim;
     struct tape *tape;
@@ -55,6 +57,7 @@ struct trainer {
     bool save_is_due; /* as soon as the position stands behind the epoch that ended */
 
     struct step_totals totals;
+    struct batch batch; /* the last that was queued */
 
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
@@ -114,6 +117,13 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
  * error on all. Collective. */
 int trainer_open_model(struct trainer *t, struct error *err);
 
+/* trainer_slots.c */
+/* How many slots there are: as configured, else as the checkpoint says from which the run will go
+ * on. Collective. Errors: ERR_CONFIG if there are more ranks, or CPU offload. */
+int trainer_open_slots(struct trainer *t, struct error *err);
+/* Opens t->cursor.train for what this rank's slots have. env: its rank and size are not read. */
+int trainer_open_shares(struct trainer *t, struct batch_source_env env, struct error *err);
+
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer. Fetches
  * the next step's meanwhile. Collective. */
 int trainer_step(struct trainer *t, const struct step_batches *fetched, struct error *err);
@@ -133,6 +143,8 @@ int trainer_evaluate(struct trainer *t, struct error *err);
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */
 int trainer_resume(struct trainer *t, struct error *err);
+/* Whether the directory is a checkpoint itself, and not one of several. Not collective. */
+bool trainer_is_checkpoint(const char *path);
 
 /* trainer_compare.c, of what it goes on from. */
 /* Reports what makes the rest another run than the one that saved. The number of ranks may change,

@@ -103,21 +103,48 @@ int trainer_reserve_memory(struct trainer *t, struct error *err)
 
 _Static_assert((int)RUN_PLAN_SNAPSHOTS == (int)MEMORY_SNAPSHOT_SLOTS, "the plan counts them");
 
-/* Host memory that this rank has not taken yet, by the run's plan: what comes and goes within a
- * step. */
-static int find_bytes_to_come(const struct trainer *t, int64_t *ret_bytes, struct error *err)
+/* What a rank takes of host memory by the run's plan, with so many ranks. */
+struct host_plan {
+    int64_t whole, persistent; /* persistent: from start to end */
+    struct run_plan_strategy strategy;
+};
+
+static int plan_host_memory(const struct trainer *t, int ranks, int node_size,
+                            struct host_plan *ret, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(t->config, t->model, t->world->size, t->group_size, arena, &facts, err))
+    if (run_plan_facts_make(t->config, t->model, ranks, node_size, arena, &facts, err))
         return -1;
+    if (device_is_host(t->device))
+        run_plan_facts_of_host(t->model, &facts);
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
-    bool is_offloaded = t->config->memory.cpu_offload;
-    *ret_bytes = device_is_host(t->device) ? s->device + s->host - s->persistent
-                                           : s->host - (is_offloaded ? s->persistent : 0);
+    bool is_there = device_is_host(t->device) || t->config->memory.cpu_offload;
+    *ret = (struct host_plan){.whole = s->host + (device_is_host(t->device) ? s->device : 0),
+                              .persistent = is_there ? s->persistent : 0,
+                              .strategy = *s};
     return 0;
+}
+
+/* Of a number of ranks that the strategy's groups do not divide there is nothing to tell. */
+static void plan_fewest(const struct trainer *t, const struct host_plan *now, bool is_saved,
+                        struct memory_fewest *ret)
+{
+    struct host_plan then;
+    struct error ignored;
+    const int ranks = t->env.min_ranks;
+    *ret = (struct memory_fewest){.ranks = ranks};
+    if (ranks == 0 || ranks >= t->world->size ||
+        plan_host_memory(t, ranks, t->env.local_size, &then, &ignored))
+        return;
+    const int64_t snapshot = then.strategy.snapshot;
+    /* One more is the state that is cut, before it is saved. */
+    ret->own = (RUN_PLAN_SNAPSHOTS + 1) * snapshot;
+    ret->kept = then.strategy.memory_checkpoints + snapshot;
+    ret->training = then.whole - now->persistent + (is_saved ? snapshot : 0);
+    ret->held = now->persistent;
 }
 
 int trainer_open_memory_saver(struct trainer *t, struct error *err)
@@ -131,6 +158,7 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
         .memory_left = t->env.memory_left,
         .activity = t->env.activity,
         .local_size = t->env.local_size,
+        .node = t->env.node,
         .host = t->env.world,
         .every_steps = c->checkpoint.memory_every_steps,
         .has_buddies = c->checkpoint.memory_buddies,
@@ -138,12 +166,15 @@ int trainer_open_memory_saver(struct trainer *t, struct error *err)
     /* Whoever wants restarts to begin anew gets that. */
     if (!c->checkpoint.auto_resume && !c->checkpoint.resume[0])
         run.every_steps = MEMORY_SAVER_OFF;
-    int result = find_bytes_to_come(t, &run.bytes_to_come, err);
-    /* A save to disk is a copy in host memory first, and so is what is read from there. */
-    if (c->checkpoint.dir[0] || c->checkpoint.resume[0] || c->model.init_weights[0])
-        run.bytes_to_come += host_state_bytes(t->shard, t->optim);
+    struct host_plan plan = {0};
+    int result = plan_host_memory(t, t->world->size, t->group_size, &plan, err);
     if (agree_all(t->world, t->compute, result, err))
         return -1;
+    /* A save to disk is a copy in host memory first, and so is what is read from there. */
+    bool is_saved = c->checkpoint.dir[0] || c->checkpoint.resume[0] || c->model.init_weights[0];
+    run.bytes_to_come =
+        plan.whole - plan.persistent + (is_saved ? host_state_bytes(t->shard, t->optim) : 0);
+    plan_fewest(t, &plan, is_saved, &run.fewest);
     return memory_saver_open(&t->memory_saver, &run, err) ||
                    memory_saver_find(&t->memory_saver, err)
                ? -1

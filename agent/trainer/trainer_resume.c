@@ -1,6 +1,7 @@
 /* Which checkpoint to go on from, and going on from it. */
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/agree.h"
+#include "agent/trainer/fatal_step.h"
 #include "agent/trainer/trainer_internal.h"
 
 #include <limits.h>
@@ -28,7 +29,7 @@ static bool has_file(const char *path, const char *name)
 }
 
 /* A folder "model" is no sign: a finished run's directory has one, its export. */
-static bool is_checkpoint(const char *path)
+bool trainer_is_checkpoint(const char *path)
 {
     return has_file(path, "COMPLETE") || has_file(path, "state.json");
 }
@@ -162,7 +163,7 @@ static void choose(struct trainer *t, bool any_restarted, struct choice *choice)
         choose_own_latest(t, must, choice);
         if (!choice->path[0] && !choice->outcome.failed)
             choose_scripts(t, choice);
-    } else if (asked[0] && is_checkpoint(asked)) {
+    } else if (asked[0] && trainer_is_checkpoint(asked)) {
         snprintf(choice->path, sizeof choice->path, "%s", asked);
     } else if (asked[0]) { /* a run that saves where it resumes from has to begin somewhere */
         choose_latest(t, asked, !is_same_directory(asked, c->checkpoint.dir), choice);
@@ -279,17 +280,23 @@ static int load_memory(struct trainer *t, const struct choice *choice, struct er
 {
     struct checkpoint_state state;
     struct step_sums sums;
+    trainer_event(t, RUN_LOAD_BEGIN, NULL);
     int result = memory_saver_load(&t->memory_saver, t->arena, &state, &sums, err);
     if (agree_all(t->world, t->compute, result, err))
         return -1;
+    const int sent = t->memory_saver.found.sent, before = t->memory_saver.recut.world_size;
+    bool is_recut = t->memory_saver.recut.step >= 0;
     go_to(t, &state);
-    step_totals_restore(&t->totals, &sums);
+    if (!is_recut)
+        step_totals_restore(&t->totals, &sums);
     bool is_saved = choice->path[0] && choice->dir[0] && choice->step == state.step;
     t->checkpointer.saved_step = is_saved ? state.step : -1;
     trainer_schedule_resume(t, &state);
-    const int sent = t->memory_saver.found.sent;
     const char *path = TRAINER_MEMORY;
-    if (sent > 0)
+    if (is_recut)
+        path =
+            arena_printf(t->arena, TRAINER_MEMORY " of %d rank%s", before, before == 1 ? "" : "s");
+    else if (sent > 0)
         path = arena_printf(t->arena, TRAINER_MEMORY ", for %d rank%s a buddy's", sent,
                             sent == 1 ? "" : "s");
     t->listener->resumed(t->listener->ctx, path, state.step, steps_lost(t, state.step));
@@ -354,7 +361,25 @@ static int begin_anew(struct trainer *t, struct error *err)
 {
     report_lost_steps(t);
     trainer_event(t, RUN_NO_CHECKPOINT, NULL);
+    shard_init_values(t->shard, (uint64_t)t->config->runtime.seed);
     return trainer_load_weights(t, err);
+}
+
+static void report_fatal_step(const struct trainer *t)
+{
+    const struct memory_saver *memory = &t->memory_saver;
+    auto_str struct str text;
+    str_init(&text, 512);
+    const int64_t last = memory->found.last_step;
+    if (memory->ends < 2 || last < t->cursor.position.step)
+        return;
+    if (memory->found.begun_step <= last)
+        fatal_step_describe_end(last, memory->ends, &text);
+    else if (!data_cursor_run_done(&t->cursor))
+        fatal_step_describe(&t->cursor, last + 1, memory->ends, &text);
+    else
+        return;
+    t->listener->notice(t->listener->ctx, str_text(&text));
 }
 
 int trainer_resume(struct trainer *t, struct error *err)
@@ -372,6 +397,10 @@ int trainer_resume(struct trainer *t, struct error *err)
         return error_wrap(err, damaged ? "resume (move the checkpoint away, or name another one)"
                                        : "resume");
     }
-    memory_saver_start(&t->memory_saver, t->cursor.position.step);
+    if (memory_saver_start(&t->memory_saver, t->cursor.position.step, err))
+        return error_wrap(err, "resume");
+    if (choice->from_memory) /* a snapshot of what was cut anew is part of it */
+        trainer_event(t, RUN_LOAD_DONE, NULL);
+    report_fatal_step(t);
     return 0;
 }

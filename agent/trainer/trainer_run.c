@@ -77,6 +77,8 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
         return -1;
     if (!stop)
         return 0;
+    if (memory_saver_save_last(&t->memory_saver, t->cursor.position.step, err))
+        return -1;
     if (t->config->checkpoint.save_on_signal && save(t, SAVE_LAST, err))
         return -1;
     error_set(err, ERR_CANCELLED, "stopped at step %lld as asked",
@@ -101,7 +103,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     while (data_cursor_has_next_step(&t->cursor, t->cursor.position.step)) {
         struct step_batches fetched;
         trainer_profile_begin_step(t);
-        memory_saver_step_begins(&t->memory_saver);
+        memory_saver_step_begins(&t->memory_saver, t->cursor.position.step + 1);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)
@@ -115,8 +117,9 @@ static int run_epoch(struct trainer *t, struct error *err)
         int64_t samples = t->cursor.position.epoch_samples;
         if (data_cursor_fetched(&t->cursor, fetched.batches, err))
             return -1;
-        if (!t->cursor.epoch_ended &&
-            (trainer_step(t, &fetched, err) || after_step(t, samples, err)))
+        if (t->cursor.epoch_ended)
+            memory_saver_step_is_none(&t->memory_saver, t->cursor.position.step);
+        else if (trainer_step(t, &fetched, err) || after_step(t, samples, err))
             return -1;
         trainer_profile_end_step(t, !t->cursor.epoch_ended);
     }
@@ -173,7 +176,7 @@ static int run_epochs(struct trainer *t, struct error *err)
         if (saves && save(t, SAVE_BESIDE, err))
             return -1;
     }
-    return save(t, SAVE_LAST, err);
+    return memory_saver_finish(&t->memory_saver, err) ? -1 : save(t, SAVE_LAST, err);
 }
 
 int trainer_run(struct trainer *t, struct error *err)

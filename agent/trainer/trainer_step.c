@@ -5,16 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-static struct tape_pass train_pass(const struct trainer *t)
+static struct tape_pass train_pass(const struct trainer *t, const struct slots_turn *turn)
 {
     const struct agent_config *c = t->config;
     bool same = c->runtime.same_seed; /* row r has the same dropout on every rank */
     return (struct tape_pass){
         .training = true,
         .seed = (uint64_t)c->runtime.seed,
-        .step = (uint64_t)t->cursor.position.micro_batches,
-        .first_row = same ? 0 : (uint64_t)t->world->rank,
-        .row_stride = same ? 1 : (uint64_t)t->world->size,
+        .step = (uint64_t)(t->cursor.position.micro_batches + turn->micro_batch),
+        .first_row = same ? 0 : (uint64_t)slots_of(t->slots, t->world->rank, turn->round),
+        .row_stride = same ? 1 : (uint64_t)t->slots.count,
     };
 }
 
@@ -23,45 +23,86 @@ struct scales {
     float targets, labels;
 };
 
-static int run_micro_batch(struct trainer *t, int64_t i, bool last, const struct scales *scales,
-                           struct error *err)
+/* Queues the turn's micro-batch, or the last one again where this rank is idle: the others need it
+ * in their collectives, and nobody adds what it gives. */
+static struct batch take_batch(struct trainer *t, const struct slots_turn *turn, int64_t batches)
+{
+    if (!slots_is_idle(t->slots, t->world->rank, turn->round))
+        t->batch = batch_source_batch(t->cursor.train, turn->round * batches + turn->micro_batch);
+    return t->batch;
+}
+
+/* Returns where the turn's sums go to. */
+static double *begin_turn(struct trainer *t, const struct slots_turn *turn)
+{
+    if (!t->fixed_slots) {
+        shard_begin(t->shard, turn->reduces);
+        return t->totals.sums;
+    }
+    shard_begin_turn(t->shard, turn);
+    step_totals_begin_part(&t->totals);
+    return t->totals.part;
+}
+
+static int run_micro_batch(struct trainer *t, const struct slots_turn *turn, int64_t batches,
+                           const struct scales *scales, struct error *err)
 {
     phases_mark(t->phases, PHASE_FORWARD);
     profiler_phase(t->profiler, "forward");
-    struct batch batch = batch_source_batch(t->cursor.train, i);
+    struct batch batch = take_batch(t, turn, batches);
     batch.label_scale = scales->labels;
-    struct tape_pass pass = train_pass(t);
-    shard_begin(t->shard, last);
+    struct tape_pass pass = train_pass(t, turn);
+    double *sums = begin_turn(t, turn);
     tape_begin(t->tape, &pass);
     graph_begin(t->graphs[GRAPH_TRAINING]);
-    t->model->forward(t->model, t->tape, &batch, scales->targets, t->totals.sums);
+    t->model->forward(t->model, t->tape, &batch, scales->targets, sums);
     phases_mark(t->phases, PHASE_BACKWARD);
     profiler_phase(t->profiler, "backward");
     int result = tape_backward(t->tape, err);
     graph_end(t->graphs[GRAPH_TRAINING]);
     if (result)
         return -1;
-    t->cursor.position.micro_batches++;
-    t->cursor.position.epoch_samples += batch.rows * t->world->size;
+    if (t->fixed_slots && !slots_is_idle(t->slots, t->world->rank, turn->round))
+        step_totals_add_part(&t->totals);
+    if (turn->round == 0)
+        t->cursor.position.epoch_samples += batch.rows * t->slots.count;
     return 0;
 }
 
-/* So that the step's gradient, the mean over the ranks, is that of the mean loss over what all
+/* Of each slot as many micro-batches as were fetched. */
+static int run_micro_batches(struct trainer *t, int64_t batches, const struct scales *scales,
+                             struct error *err)
+{
+    const struct shard_config config = trainer_shard_config(t->config, t->strategy, t->group_size);
+    /* Without slots the engine knows itself what it reduces, from which is the last. */
+    bool each = t->fixed_slots && shard_reduces_each(&config);
+    int64_t turns = slots_rounds(t->slots) * batches;
+    for (int64_t n = 0; n < turns; n++) {
+        const struct slots_turn turn = slots_turn(t->slots, (int)batches, each, (int)n);
+        if (run_micro_batch(t, &turn, batches, scales, err))
+            return -1;
+    }
+    t->cursor.position.micro_batches += batches;
+    return 0;
+}
+
+/* So that the step's gradient, the mean over the slots, is that of the mean loss over what all
  * ranks have, `mine` of which is this rank's. What all have came with the sums of the step before,
  * as this total, if all had fetched by then; else the ranks are asked now. */
 static int scale_of(struct trainer *t, int64_t mine, bool same, int total, float *ret_scale,
                     struct error *err)
 {
-    double count = (double)mine;
+    double count = (double)mine / slots_held(t->slots, t->world->rank);
     *ret_scale = 1;
     if (t->config->model.loss_reduction == LOSS_SUM)
         return 0;
     if (!same) {
+        count = (double)mine;
         if (!isnan(t->totals.host->totals[TOTAL_TARGETS]))
             count = t->totals.host->totals[total];
         else if (step_totals_sum(&t->totals, &count, err))
             return -1;
-        count /= t->world->size;
+        count /= t->slots.count;
     }
     *ret_scale = count > 0 ? (float)(1 / count) : 0;
     return 0;
@@ -146,7 +187,7 @@ static double step_loss(const struct trainer *t, const double *sums_before,
 /* Every micro-batch but an epoch's last has as many samples. */
 static void count_micro_batches(const struct trainer *t, struct run_numbers *numbers)
 {
-    int64_t samples = t->config->data.train_batch_size * t->world->size;
+    int64_t samples = t->config->data.train_batch_size * t->slots.count;
     numbers->micro_batches = (numbers->samples + samples - 1) / samples;
     numbers->micro_batch =
         (t->cursor.position.epoch_samples + samples - 1) / samples - numbers->micro_batches;
@@ -168,8 +209,8 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
         .grad_norm = measures_norm(t) ? optim_norm(t->optim) : (double)NAN,
         .lr = t->lr,
         .next_lr = schedule_lr(&t->schedule, next),
-        .samples = fetched->rows * t->world->size,
-        .tokens = fetched->tokens * t->world->size, /* the others have about as many */
+        .samples = fetched->rows * t->slots.count,
+        .tokens = fetched->tokens * t->slots.count, /* the others have about as many */
         .traffic = t->world->stats,
     };
     bool finite =
@@ -210,15 +251,15 @@ int trainer_step(struct trainer *t, const struct step_batches *fetched, struct e
                                                           .number = t->cursor.position.step + 1});
     if (find_scales(t, fetched, &scales, err))
         return -1;
-    for (int64_t i = 0; i < fetched->batches; i++)
-        if (run_micro_batch(t, i, i + 1 == fetched->batches, &scales, err))
-            return -1;
+    if (run_micro_batches(t, fetched->batches, &scales, err))
+        return -1;
     shard_finish(t->shard);
     phases_mark(t->phases, PHASE_OPTIMIZER);
     profiler_phase(t->profiler, "optimizer");
     const struct schedule_position at = {.epoch = t->cursor.position.epoch,
                                          .step = t->cursor.position.step};
     t->lr = schedule_lr(&t->schedule, at);
+    memory_saver_before_update(&t->memory_saver);
     graph_begin(t->graphs[GRAPH_UPDATE]);
     int result = update(t, err);
     graph_end(t->graphs[GRAPH_UPDATE]);

@@ -26,8 +26,9 @@ CPU_HOT static void adadelta_chunk(const void *args, int64_t first, int64_t last
 }
 
 void cpu_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
-                  int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first)
+                  int64_t count, const struct adadelta_step *step,
+                  const struct update_extras *extras, uint64_t key, uint64_t first)
 {
     cpu_call_chunks(s, adadelta_chunk, count, CPU_GRAIN, struct adadelta_args,
-                    {t, w, g, v, u, key, first}, *step);
+                    {t, w, g, v, u, key, first, update_extras_of(extras)}, *step);
 }

@@ -33,11 +33,12 @@ CPU_HOT static void adam_chunk(const void *args, int64_t first, int64_t last)
 }
 
 void cpu_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
-              int64_t count, const struct adam_step *step, uint64_t key, uint64_t first)
+              int64_t count, const struct adam_step *step, const struct update_extras *extras,
+              uint64_t key, uint64_t first)
 {
     assert(step->step >= 1);
     struct adam_args args = {
-        .update = {t, w, g, m, v, key, first},
+        .update = {t, w, g, m, v, key, first, update_extras_of(extras)},
         .settings =
             {
                 .beta1 = step->beta1,

@@ -21,7 +21,7 @@ struct cross_entropy_args {
     const void *logits;
     const int32_t *target;
     float scale;
-    int64_t rows, V;
+    int64_t rows, V, stride;
 };
 
 static float read_element(enum dtype t, const void *x, int64_t at)
@@ -87,7 +87,7 @@ static void write_element(const struct cross_entropy_args *a, int64_t at, float 
 /* e: room for a row. */
 static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, float *e)
 {
-    int64_t V = a->V, first = row * V, target = a->target[row];
+    int64_t V = a->V, first = row * a->stride, target = a->target[row];
     /* As torch's ignore_index (-100): no loss, no gradient, and not counted in the mean. */
     if (target < 0) {
         if (a->dlogits)
@@ -136,9 +136,9 @@ static void cross_entropy_run(void *args)
 
 void cpu_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
                        const void *logits, const int32_t *target, float scale, int64_t rows,
-                       int64_t V)
+                       int64_t V, int64_t stride)
 {
-    assert(V >= 1);
+    assert(V >= 1 && stride >= V);
     cpu_call(s, cross_entropy_run, struct cross_entropy_args, s, t, dlogits, sums, logits, target,
-             scale, rows, V);
+             scale, rows, V, stride);
 }

@@ -62,6 +62,18 @@ static void cpu_host_free(struct device *device, void *memory)
     free(memory);
 }
 
+/* Any memory of the host is its own. */
+static bool cpu_host_register(struct device *device, void *memory, size_t bytes)
+{
+    (void)device, (void)memory, (void)bytes;
+    return true;
+}
+
+static void cpu_host_unregister(struct device *device, void *memory)
+{
+    (void)device, (void)memory;
+}
+
 static int cpu_graph_open(struct stream *stream, struct graph **ret_graph, struct error *err)
 {
     (void)stream, (void)ret_graph;
@@ -80,6 +92,8 @@ const struct backend cpu_backend = {
     .memory_free_bytes = cpu_memory_free_bytes,
     .host_alloc = cpu_host_alloc,
     .host_free = cpu_host_free,
+    .host_register = cpu_host_register,
+    .host_unregister = cpu_host_unregister,
     .stream_open = cpu_stream_open,
     .stream_close = cpu_stream_close,
     .stream_native = cpu_stream_native,

@@ -100,29 +100,6 @@ void cpu_cast(struct stream *s, enum dtype t_y, void *y, enum dtype t_x, const v
     cpu_call_chunks(s, cast_chunk, count, CPU_GRAIN, struct two_args, t_y, t_x, y, x);
 }
 
-struct clip_args {
-    float *y;
-    const double *sum_of_squares;
-    float max_norm;
-};
-
-CPU_HOT static void clip_chunk(const void *args, int64_t first, int64_t last)
-{
-    const struct clip_args *a = args;
-    /* As torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), and never above 1. */
-    float *y = a->y, factor = (float)(a->max_norm / (sqrt(*a->sum_of_squares) + 1e-6));
-    if (factor >= 1)
-        return; /* and a NaN goes on */
-    for (int64_t i = first; i < last; i++)
-        y[i] *= factor;
-}
-
-void cpu_clip(struct stream *s, float *y, const double *sum_of_squares, float max_norm,
-              int64_t count)
-{
-    cpu_call_chunks(s, clip_chunk, count, CPU_GRAIN, struct clip_args, y, sum_of_squares, max_norm);
-}
-
 struct normalize_args {
     enum dtype t;
     void *y;

@@ -42,10 +42,11 @@ CPU_HOT static void momentum_chunk(const void *args, int64_t first, int64_t last
 }
 
 void cpu_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
-             const struct sgd_step *step, uint64_t key, uint64_t first)
+             const struct sgd_step *step, const struct update_extras *extras, uint64_t key,
+             uint64_t first)
 {
     assert(m || step->momentum == 0);
-    struct sgd_args args = {{t, w, g, m, NULL, key, first},
+    struct sgd_args args = {{t, w, g, m, NULL, key, first, update_extras_of(extras)},
                             {step->lr, step->momentum, step->weight_decay,
                              .gradient_coefficient = step->nesterov ? 1 : 0,
                              .momentum_coefficient = step->nesterov ? step->momentum : 1}};

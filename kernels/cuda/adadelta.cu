@@ -19,8 +19,9 @@ struct adadelta_rule {
 };
 
 void cuda_adadelta(struct stream *s, enum dtype t, void *w, const float *g, void *v, void *u,
-                   int64_t count, const struct adadelta_step *step, uint64_t key, uint64_t first)
+                   int64_t count, const struct adadelta_step *step,
+                   const struct update_extras *extras, uint64_t key, uint64_t first)
 {
-    update_queue<2>(s, t, {w, g, v, u, count, key, first},
+    update_queue<2>(s, t, {w, g, v, u, count, key, first, update_extras_of(extras)},
                     adadelta_rule{step->lr, step->rho, step->eps, step->weight_decay});
 }

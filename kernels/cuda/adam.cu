@@ -22,7 +22,8 @@ struct adam_rule {
 };
 
 void cuda_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m, void *v,
-               int64_t count, const struct adam_step *step, uint64_t key, uint64_t first)
+               int64_t count, const struct adam_step *step, const struct update_extras *extras,
+               uint64_t key, uint64_t first)
 {
     assert(step->step >= 1);
     struct adam_rule rule;
@@ -33,5 +34,5 @@ void cuda_adam(struct stream *s, enum dtype t, void *w, const float *g, void *m,
     rule.keep = step->decoupled ? 1 - step->lr * step->weight_decay : 1;
     rule.step_size = (float)(step->lr / (1 - pow(step->beta1, (double)step->step)));
     rule.root_second = (float)sqrt(1 - pow(step->beta2, (double)step->step));
-    update_queue<2>(s, t, {w, g, m, v, count, key, first}, rule);
+    update_queue<2>(s, t, {w, g, m, v, count, key, first, update_extras_of(extras)}, rule);
 }

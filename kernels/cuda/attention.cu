@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/slow_path.h"
 
 static void check(const struct attention_shape *z)
 {
@@ -89,10 +90,12 @@ void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
             return;
         transpose_bias(s, t, &a, rows);
     }
-    if (fits_matrix(t, &a))
+    if (fits_matrix(t, &a)) {
         attention_matrix_forward(s, &a);
-    else
+    } else {
+        slow_path_attention(t, shape);
         attention_general_forward(s, t, &a);
+    }
 }
 
 /* Floats of a backward's scratch: rows of biases, delta, diagonals. */

@@ -2,6 +2,7 @@
 
 #include "base/library.h"
 #include "base/mem.h"
+#include "kernels/cuda/slow_path.h"
 #include "kernels/cuda/stream.h"
 
 #include <cublasLt.h>
@@ -277,8 +278,13 @@ static struct plan *plan_find(struct stream *s, const struct plan *want, const v
         status = make_layouts(&blas->lt, oldest);
     if (!status)
         status = choose(blas, oldest);
-    if (succeeded(s, &blas->lt, status, "plan", oldest))
+    if (succeeded(s, &blas->lt, status, "plan", oldest)) {
+        if (oldest->impossible)
+            slow_path_no_algorithm(oldest->t, &oldest->matmul);
+        else
+            slow_path_product(oldest->t, &oldest->matmul, oldest->alignment);
         return oldest;
+    }
     plan_clear(&blas->lt, oldest);
     return NULL;
 }

@@ -2,7 +2,8 @@
  * logit and the sum of exponents together (Milakov and Gimelshein 2018: the sum is scaled anew
  * whenever a larger logit comes), and once more for the gradients. A vocabulary's row is too long
  * for the caches of all rows at work: its beginning stays in shared memory, and the rest is read
- * backwards the second time, what was read last first, while the L2 cache has it. */
+ * backwards the second time, what was read last first, while the L2 cache has it. Of a vocabulary
+ * that is no whole number of items the last item reaches beyond it, into the space between rows. */
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/wide.h"
 
@@ -76,14 +77,22 @@ static __device__ inline void take(struct softmax *mine, const float (&x)[N], in
         mine->sum += __expf(x[i] - mine->largest);
 }
 
-/* The row in items of N logits; the first `kept` stay in shared memory. When it returns every
+/* Only the first `count` of them are logits. */
+template <int N> static __device__ inline void hide_beyond(float (&x)[N], int count)
+{
+#pragma unroll
+    for (int i = 1; i < N; i++)
+        x[i] = i < count ? x[i] : -INFINITY;
+}
+
+/* The row's V logits in items of N; the first `kept` stay in shared memory. When it returns every
  * thread of the block has read what it reads of the row but its own items. */
 template <int N, class T>
-static __device__ inline struct softmax read_row(const T *x, int items, T *shared, int kept)
+static __device__ inline struct softmax read_row(const T *x, int V, T *shared, int kept)
 {
     constexpr int BATCH = N > 1 ? 16 / N : 8; /* that are on their way at once */
     struct softmax mine = no_logits();
-    int step = (int)blockDim.x;
+    int step = (int)blockDim.x, items = (V + N - 1) / N;
     for (int first = (int)threadIdx.x; first < items; first += BATCH * step) {
         float a[BATCH][N];
 #pragma unroll
@@ -93,6 +102,8 @@ static __device__ inline struct softmax read_row(const T *x, int items, T *share
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
             int item = first + b * step;
+            if (N > 1 && item * N + N > V)
+                hide_beyond(a[b], V - item * N);
             if (item < items)
                 take(&mine, a[b], item * N);
             if (item < kept)
@@ -129,12 +140,12 @@ struct row_sums {
 template <class T, int N>
 static __global__ void __launch_bounds__(MOST_THREADS)
     cross_entropy(T *dlogits, struct row_sums *rows, const T *logits, const int32_t *targets,
-                  float scale, int V, int kept)
+                  float scale, int V, int64_t stride, int kept)
 {
     CUDA_SHARED(T, shared);
-    int target = targets[blockIdx.x], items = V / N;
-    const T *x = logits + (int64_t)blockIdx.x * V;
-    T *dx = dlogits ? dlogits + (int64_t)blockIdx.x * V : NULL;
+    int target = targets[blockIdx.x], items = (V + N - 1) / N;
+    const T *x = logits + (int64_t)blockIdx.x * stride;
+    T *dx = dlogits ? dlogits + (int64_t)blockIdx.x * stride : NULL;
     if (target < 0) {
         float zeros[N] = {0};
         for (int item = (int)threadIdx.x; dx && item < items; item += (int)blockDim.x)
@@ -145,7 +156,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     }
     assert(target < V);
     float chosen = number_load(x + target); /* another thread overwrites it, behind the barrier */
-    struct softmax row = read_row<N>(x, items, shared, kept);
+    struct softmax row = read_row<N>(x, V, shared, kept);
     if (threadIdx.x == 0)
         rows[blockIdx.x] = {log((double)row.sum) - (double)(chosen - row.largest),
                             row.at == target ? 1.0f : 0.0f, 1};
@@ -188,21 +199,22 @@ static int64_t kept_bytes(struct stream *s, int64_t row_bytes)
 
 void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *sums,
                         const void *logits, const int32_t *target, float scale, int64_t rows,
-                        int64_t V)
+                        int64_t V, int64_t stride)
 {
-    assert(V >= 1 && V < INT32_MAX / 2);
+    assert(V >= 1 && V < INT32_MAX / 2 && stride >= V);
     struct row_sums *partials = (struct row_sums *)cuda_scratch(s, (size_t)rows * sizeof *partials);
     if (rows == 0 || !partials)
         return;
     bool wide =
-        is_aligned(logits) && is_aligned(dlogits) && is_aligned(V * (int64_t)dtype_bytes(t));
+        is_aligned(logits) && is_aligned(dlogits) && is_aligned(stride * (int64_t)dtype_bytes(t));
     for_dtype(t, wide, [&](auto element, auto count) {
         using T = decltype(element);
         constexpr int N = decltype(count)::value;
-        int threads = (int)cuda_blocks(V / N, 32, MOST_THREADS / 32) * 32;
-        int64_t kept = dlogits ? kept_bytes(s, V * (int64_t)sizeof(T)) / (int64_t)sizeof(T) : 0;
+        int64_t items = (V + N - 1) / N, row_bytes = items * N * (int64_t)sizeof(T);
+        int threads = (int)cuda_blocks(items, 32, MOST_THREADS / 32) * 32;
+        int64_t kept = dlogits ? kept_bytes(s, row_bytes) / (int64_t)sizeof(T) : 0;
         CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(T),
-                    (T *)dlogits, partials, (const T *)logits, target, scale, (int)V,
+                    (T *)dlogits, partials, (const T *)logits, target, scale, (int)V, stride,
                     (int)(kept / N));
     });
     CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, partials, rows);

@@ -90,6 +90,7 @@ static void identify(struct cuda_device *d, const struct cudaDeviceProp *propert
              "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
              b[15]);
+    snprintf(d->base.model, sizeof d->base.model, "%.*s", DEVICE_MODEL_BYTES - 1, properties->name);
 }
 
 /* Reads which GPU it is; refuses one that this build has no code for. */
@@ -242,6 +243,21 @@ static void cuda_host_free(struct device *device, void *memory)
     cudaFreeHost(memory);
 }
 
+static bool cuda_host_register(struct device *device, void *memory, size_t bytes)
+{
+    cuda_use((const struct cuda_device *)device);
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess)
+        return true;
+    cudaGetLastError();
+    return false;
+}
+
+static void cuda_host_unregister(struct device *device, void *memory)
+{
+    cuda_use((const struct cuda_device *)device);
+    cudaHostUnregister(memory);
+}
+
 extern const struct backend shoal_cuda_backend;
 __attribute__((visibility("default"))) const struct backend shoal_cuda_backend = {
     .name = "cuda",
@@ -258,6 +274,8 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .memory_free_bytes = cuda_memory_free_bytes,
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
+    .host_register = cuda_host_register,
+    .host_unregister = cuda_host_unregister,
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,
     .stream_native = cuda_stream_native,

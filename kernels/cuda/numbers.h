@@ -101,8 +101,14 @@ __device__ static inline void numbers_store(bf16 *p, const float (&x)[8])
                              bf16_pair(x[6], x[7]));
 }
 
-/* The same at an array's end: of `left` numbers (> 0) those that fit; others are 0, and not
- * stored. */
+/* p: 8-byte aligned. */
+__device__ static inline void numbers_store(bf16 *p, const float (&x)[4])
+{
+    *(uint2 *)p = make_uint2(bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3]));
+}
+
+/* The same as 16 bytes at an array's end: of `left` numbers (> 0) those that fit; others are 0, and
+ * not stored. */
 template <typename T, int N>
 __device__ static inline void numbers_load(float (&x)[N], const T *p, int64_t left)
 {

@@ -26,10 +26,11 @@ struct momentum_rule {
 };
 
 void cuda_sgd(struct stream *s, enum dtype t, void *w, const float *g, void *m, int64_t count,
-              const struct sgd_step *step, uint64_t key, uint64_t first)
+              const struct sgd_step *step, const struct update_extras *extras, uint64_t key,
+              uint64_t first)
 {
     assert(m || step->momentum == 0);
-    const struct update u = {w, g, m, nullptr, count, key, first};
+    const struct update u = {w, g, m, nullptr, count, key, first, update_extras_of(extras)};
     if (m)
         update_queue<1>(s, t, u,
                         momentum_rule{step->lr, step->weight_decay, step->momentum,

@@ -15,6 +15,9 @@
 #define EVENT_BUDGET_AGAIN_MS                                                                      \
     (60 * 60 * 1000) /* the API server's --event-ttl: it has deleted the event by then */
 
+#define EVENT_BUDGET_STORIES  4 /* kinds of events that are told at most this often */
+#define EVENT_BUDGET_STORY_MS (5 * 60 * 1000)
+
 /* All zero: full. */
 struct event_budget {
     int spent;         /* tokens that are missing */
@@ -23,6 +26,10 @@ struct event_budget {
         uint64_t hash; /* of the message */
         int64_t steady_ms;
     } reported[EVENT_BUDGET_TEXTS]; /* the newest first */
+    struct told_story {
+        bool told;
+        int64_t steady_ms;
+    } stories[EVENT_BUDGET_STORIES];
 };
 
 /* Takes a token if there is one. one_of_many: a job may have many such events. steady_ms: a clock
@@ -32,4 +39,7 @@ bool event_budget_take(struct event_budget *budget, bool one_of_many, int64_t st
 /* Whether this message differs from the last few, or the event has expired since. A failure that
  * repeats itself is recorded once and leaves the budget to other events. Remembers the message. */
 bool event_budget_is_new(struct event_budget *budget, const char *text, int64_t steady_ms);
+
+/* Whether an event of this kind, 0..EVENT_BUDGET_STORIES, is due again; then it is told. */
+bool event_budget_is_due(struct event_budget *budget, int story, int64_t steady_ms);
 #endif

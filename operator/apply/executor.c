@@ -128,8 +128,10 @@ static void record_result(struct run *run, const struct action *action, const st
     const char *after = text_at(answer, "resourceVersion");
     if (action->kind == ACTION_SET_STATUS) {
         run->written = action->status;
+        run->record->proven = true;
         job_record_drop_unconfirmed(run->record);
         check_history_kept(run, action->status, answer);
+        executor_check_training_kept(run, action->status, answer);
         if (before && after && strcmp(before, after) != 0) /* else nothing was changed */
             expectations_newer(expect, before);
     }
@@ -174,32 +176,44 @@ static void advance(struct run *run)
         finish(run);
 }
 
-/* Adopted, the autoscaler is as good as made: the next pass brings it up to date. */
+static bool end_step(struct run *run, const struct action *action, bool adopted,
+                     const struct error *err)
+{
+    if (!adopted)
+        return steps_done(run->steps, action, err);
+    steps_adopted(run->steps, action);
+    return true;
+}
+
+static void on_answer(struct inflight *inflight, const struct json *answer, const struct error *err)
+{
+    struct run *run = inflight->run;
+    const struct action *action = inflight->action;
+    bool adopted = inflight->adoptions && !err->code;
+    inflight_free(inflight);
+    record_refusal(run, action, err);
+    run->taken |= err->code == ERR_EXISTS;
+    if (end_step(run, action, adopted, err))
+        record_result(run, action, err->code ? NULL : answer, err);
+    else if (action->kind == ACTION_SET_STATUS)
+        record_unconfirmed(run, action, err->code);
+    advance(run);
+}
+
+/* Adopted, the object is as good as made: the next pass brings it up to date. */
 static void on_adopted(void *context, const struct json *answer, const struct error *err)
 {
-    const struct inflight *inflight = context;
-    on_done(context, answer, err->code ? &inflight->run->exists : err);
+    struct inflight *inflight = context;
+    const struct error exists = inflight->exists;
+    if (!inflight_adopt(inflight, err, on_adopted))
+        on_answer(inflight, answer, err->code ? &exists : err);
 }
 
 static void on_done(void *context, const struct json *answer, const struct error *err)
 {
     struct inflight *inflight = context;
-    struct run *run = inflight->run;
-    const struct action *action = inflight->action;
-    if (action->kind == ACTION_CREATE_AUTOSCALER && err->code == ERR_EXISTS && !run->exists.code) {
-        run->exists = *err;
-        inflight_free(inflight);
-        inflight_send_adoption(run, action, on_adopted);
-        return;
-    }
-    inflight_free(inflight);
-    record_refusal(run, action, err);
-    run->taken |= err->code == ERR_EXISTS;
-    if (steps_done(run->steps, action, err))
-        record_result(run, action, err->code ? NULL : answer, err);
-    else if (action->kind == ACTION_SET_STATUS)
-        record_unconfirmed(run, action, err->code);
-    advance(run);
+    if (!inflight_adopt(inflight, err, on_adopted))
+        on_answer(inflight, answer, err);
 }
 
 /* ---- what is remembered ---- */
@@ -253,6 +267,12 @@ const char *executor_refused(struct executor *executor, const char *key, const c
     return record ? record->refused : NULL;
 }
 
+bool executor_is_proven(const struct executor *executor, const char *key, const char *uid)
+{
+    const struct job_record *record = job_record_find(&executor->records, key, uid);
+    return record && record->proven;
+}
+
 bool executor_clear_refusal(struct executor *executor, const char *key, const char *uid)
 {
     struct job_record *record = job_record_find(&executor->records, key, uid);
@@ -270,6 +290,7 @@ void executor_prune_histories(struct executor *executor)
 {
     job_record_prune_histories(&executor->records);
     executor->history_pruned = false;
+    executor->training_lost[0] = '\0';
 }
 
 bool executor_history_is_pruned(const struct executor *executor)
@@ -341,6 +362,23 @@ void executor_start(struct executor *executor, const char *key, const struct job
     run->steps = steps_open(plan, status, executor->options.parallel_max);
     table_add(&executor->runs, &run->entry);
     advance(run);
+}
+
+void executor_tell(struct executor *executor, const char *key, const struct job *job,
+                   const struct job_status *status, const struct action *event)
+{
+    const struct plan nothing = {.count = 0};
+    auto_free char *own_key = xstrdup(key);
+    struct run run = {
+        .key = own_key,
+        .executor = executor,
+        .record = job_record_take(&executor->records, key, job->uid),
+        .job = job,
+        .status = status,
+        .steps = steps_open(&nothing, status, 1),
+    };
+    inflight_record_event(&run, event);
+    steps_close(run.steps);
 }
 
 void executor_cancel(struct executor *executor, const char *key)

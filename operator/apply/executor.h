@@ -23,9 +23,11 @@ struct snapshot;
 
 /* The outcome of a plan. Lives until `over` returns. */
 struct executor_outcome {
-    const struct error *failure;      /* NULL: no action failed */
-    bool is_new;                      /* the job's last plan did not fail in the same way */
-    const struct job_status *written; /* the status that the API server accepted, or NULL */
+    const struct error *failure; /* NULL: no action failed */
+    bool is_new;                 /* the job's last plan did not fail in the same way */
+    /* The status that the API server accepted, or NULL. If it pruned any of the training, its
+     * goodput is as it was: the next one accounts for the same time again. */
+    const struct job_status *written;
     bool job_deleted;
     bool expects_changes; /* the cache does not show all changes yet: reconcile after EXPECT_MAX_MS
                              at the latest */
@@ -74,6 +76,9 @@ void executor_use_autoscaling(struct executor *executor, const char *version);
 void executor_start(struct executor *executor, const char *key, const struct job *job,
                     const struct json *object, const struct job_status *status,
                     const struct plan *plan);
+/* Logs an event of the job and creates it, beside any plan. Arguments as above, for this call. */
+void executor_tell(struct executor *executor, const char *key, const struct job *job,
+                   const struct job_status *status, const struct action *event);
 /* Cancels the plan of this job; `over` is not called. */
 void executor_cancel(struct executor *executor, const char *key);
 size_t executor_running(const struct executor *executor); /* plans in progress */
@@ -95,10 +100,18 @@ bool executor_clear_refusal(struct executor *executor, const char *key, const ch
  * for the job or executor_forget. */
 const struct job_status *executor_restore_history(struct executor *executor, const char *key,
                                                   const char *uid, const struct job_status *seen);
-/* Another operator leads and writes statuses: the histories remembered here are outdated. */
+/* Another operator leads and writes statuses: the histories remembered here are outdated, and no
+ * job is proven. */
 void executor_prune_histories(struct executor *executor);
+/* Whether a status of this job was written: see struct snapshot. */
+bool executor_is_proven(const struct executor *executor, const char *key, const char *uid);
 /* Whether the API server pruned the history of the last status that was written. */
 bool executor_history_is_pruned(const struct executor *executor);
+/* Whether it pruned anything of a status.training that was written, and has not kept that since. */
+bool executor_training_is_pruned(const struct executor *executor);
+/* Whether a pass may take up what a training told. While some of it is pruned each pass would find
+ * the same news, so that only one in a few minutes may: this one. */
+bool executor_may_tell_training(struct executor *executor);
 /* Call it with each snapshot before reconciling. Returns true, once, if a status write whose answer
  * was lost turns out to have succeeded: `over` reported it as failed. *ret_before is the status
  * before that write, in `arena`. executor_restore_history then knows its history. */

@@ -69,7 +69,8 @@ static void send_request(struct run *run, const struct action *action, struct in
         /* An event is not tried again: it must not hold back what the job needs, and the next
          * failure brings the next event. */
         .once = action->kind == ACTION_EVENT,
-        .exact = action->kind == ACTION_CREATE_POD_GROUP, /* no pod goes into another's */
+        /* no pod goes into another's */
+        .exact = action->kind == ACTION_CREATE_POD_GROUP && !inflight->adoptions,
         .done = done,
         .context = inflight,
     };
@@ -78,30 +79,34 @@ static void send_request(struct run *run, const struct action *action, struct in
 }
 
 /* In the list before it is sent: the transport may call back as soon as it has the request. */
-static void begin(struct run *run, const struct action *action,
-                  struct request (*build)(const struct action *action,
-                                          const struct request_source *source),
-                  void (*done)(void *context, const struct json *answer, const struct error *err))
+void inflight_send(struct run *run, const struct action *action,
+                   void (*done)(void *context, const struct json *answer, const struct error *err))
 {
     struct inflight *inflight = xcalloc(1, sizeof *inflight);
     inflight->executor = run->executor;
     inflight->run = run;
     inflight->action = action;
     list_add(&run->inflights, inflight);
-    send_request(run, action, inflight, build, done);
+    send_request(run, action, inflight, request_build, done);
 }
 
-void inflight_send(struct run *run, const struct action *action,
-                   void (*done)(void *context, const struct json *answer, const struct error *err))
+bool inflight_adopt(struct inflight *inflight, const struct error *err,
+                    void (*done)(void *context, const struct json *answer, const struct error *err))
 {
-    begin(run, action, request_build, done);
-}
-
-void inflight_send_adoption(struct run *run, const struct action *action,
-                            void (*done)(void *context, const struct json *answer,
-                                         const struct error *err))
-{
-    begin(run, action, request_adopt, done);
+    static const struct {
+        enum error_code after; /* of the request before it */
+        struct request (*build)(const struct action *action, const struct request_source *source);
+    } ways[] = {{ERR_EXISTS, request_adopt}, {ERR_INPUT, request_adopt_labelled}};
+    const struct action *action = inflight->action;
+    bool may_be_adopted =
+        action->kind == ACTION_CREATE_POD_GROUP || action->kind == ACTION_CREATE_AUTOSCALER;
+    if (!may_be_adopted || inflight->adoptions == array_length(ways) ||
+        err->code != ways[inflight->adoptions].after)
+        return false;
+    if (inflight->adoptions == 0)
+        inflight->exists = *err;
+    send_request(inflight->run, action, inflight, ways[inflight->adoptions++].build, done);
+    return true;
 }
 
 /* ---- events ---- */
@@ -147,10 +152,26 @@ static bool is_repeated(const struct action *event)
     return is_failure(event) || is_disruption(event);
 }
 
-/* What a big job has many of: it stops first. */
+/* Which of the story of a training it is, of which a run that hangs and recovers all day has no
+ * end; -1: none. */
+static int story_of(const struct action *event)
+{
+    static const char *const reasons[EVENT_BUDGET_STORIES] = {
+        REASON_TRAINING_STARTED,
+        REASON_CHECKPOINT_SAVED,
+        REASON_TRAINING_RECOVERED,
+        REASON_RANK_HUNG,
+    };
+    for (int i = 0; i < EVENT_BUDGET_STORIES; i++)
+        if (strcmp(event->reason, reasons[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* What a big or long job has many of: it stops first. */
 static bool is_one_of_many(const struct action *event)
 {
-    return is_routine(event) || is_disruption(event);
+    return is_routine(event) || is_disruption(event) || story_of(event) >= 0;
 }
 
 void inflight_record_event(struct run *run, const struct action *event)
@@ -162,6 +183,9 @@ void inflight_record_event(struct run *run, const struct action *event)
         return;
     if (!is_failure(event) && !is_routine(event))
         log_info("%s: %s: %s", run->key, event->reason, event->message);
+    int story = story_of(event);
+    if (story >= 0 && !event_budget_is_due(budget, story, steady_ms))
+        return;
     if (executor->event_count == EXECUTOR_EVENTS_MAX ||
         !event_budget_take(budget, is_one_of_many(event), steady_ms)) {
         log_debug("%s: event dropped, over the budget: %s: %s", run->key, event->reason,

@@ -19,13 +19,12 @@ struct run {
     struct steps *steps;
     struct inflight *inflights;
     const struct job_status *written;
+    struct job_status written_without; /* what `written` is if its training was pruned */
     bool job_deleted;
-    bool taken;          /* a create found its name taken */
-    bool went_well;      /* an action succeeded */
-    bool refused;        /* an action was refused: the record has the message */
-    struct error exists; /* why the autoscaler was not created: one of its name exists, which may be
-                            the job's */
-    bool invalid;        /* the API server found the status invalid */
+    bool taken;     /* a create found its name taken */
+    bool went_well; /* an action succeeded */
+    bool refused;   /* an action was refused: the record has the message */
+    bool invalid;   /* the API server found the status invalid */
 };
 
 /* A request in flight. */
@@ -34,6 +33,8 @@ struct inflight {
     struct run *run;             /* NULL, as is the next: an event, which may outlive its plan */
     const struct action *action; /* of the run's steps */
     struct kube_request *request;
+    int adoptions;                 /* requests sent to adopt what exists already */
+    struct error exists;           /* then: why it was not created */
     struct inflight *next, **link; /* in the list of its run, or of the executor's events */
 };
 
@@ -46,6 +47,8 @@ struct executor {
     size_t event_count;
     uint64_t event_number;
     bool history_pruned;                /* the API server pruned the history of the last status */
+    char training_lost[32];             /* what it pruned of a status.training; "": nothing */
+    int64_t training_again_ms;          /* then: when a job is to tell the next one */
     int64_t events_forbidden_logged_ms; /* when the missing permission to create events was logged
                                            last; 0: never */
 };
@@ -54,13 +57,18 @@ struct executor {
  * context; `done` frees it. */
 void inflight_send(struct run *run, const struct action *action,
                    void (*done)(void *context, const struct json *answer, const struct error *err));
-/* The same for the request that puts our labels on an object that exists already. */
-void inflight_send_adoption(struct run *run, const struct action *action,
-                            void (*done)(void *context, const struct json *answer,
-                                         const struct error *err));
+/* Sends, for an answered request to create what exists already, the next one of those that may put
+ * our labels on it. Returns false if there is none. */
+bool inflight_adopt(struct inflight *inflight, const struct error *err,
+                    void (*done)(void *context, const struct json *answer,
+                                 const struct error *err));
 void inflight_free(struct inflight *inflight); /* of an answered request */
 /* Cancels all requests of a list; their `done` is not called. */
 void inflight_cancel_all(struct executor *executor, struct inflight **list);
+
+/* A status was written: remembers whether its training came back whole. */
+void executor_check_training_kept(struct run *run, const struct job_status *written,
+                                  const struct json *answer);
 
 /* Logs an event and creates it on the API server, within the job's budget. Nothing waits for it. */
 void inflight_record_event(struct run *run, const struct action *event);

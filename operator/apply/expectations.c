@@ -67,6 +67,9 @@ void expectations_done(struct expectations *expect, const struct action *action,
     case ACTION_CREATE_POD_GROUP:
         await(expect, EXPECTATION_POD_GROUP, made);
         break;
+    case ACTION_CREATE_AUTOSCALER:
+        await(expect, EXPECTATION_AUTOSCALER, made);
+        break;
     case ACTION_FORCE_DELETE_POD:
         deleted.force = true;
         await(expect, EXPECTATION_POD, deleted);
@@ -102,10 +105,13 @@ static bool is_it(const struct expectation *expectation, const char *uid, const 
 static bool shows(const struct snapshot *snapshot, const struct expectation *expectation)
 {
     const struct pod_group *group = snapshot->pod_group;
-    /* Deletes of PodGroups are not expected: the next pass deletes one that is still there again,
-     * which does no harm. */
+    const struct autoscaler *autoscaler = snapshot->autoscaler;
+    /* Deletes of PodGroups and autoscalers are not expected: the next pass deletes one that is
+     * still there again, which does no harm. */
     if (expectation->kind == EXPECTATION_POD_GROUP)
         return group && is_it(expectation, group->uid, group->name);
+    if (expectation->kind == EXPECTATION_AUTOSCALER)
+        return autoscaler && is_it(expectation, autoscaler->uid, autoscaler->name);
     for (size_t i = 0; expectation->kind == EXPECTATION_POD && i < snapshot->pod_count; i++)
         if (is_it(expectation, snapshot->pods[i].uid, snapshot->pods[i].name))
             return !expectation->gone || is_going(&snapshot->pods[i], expectation->force);
@@ -142,7 +148,7 @@ void expectations_missing(const struct expectations *expect, const struct snapsh
 {
     ret_missing[EXPECTATION_JOB] = !is_newer(expect, resource_version);
     ret_missing[EXPECTATION_POD] = ret_missing[EXPECTATION_SERVICE] =
-        ret_missing[EXPECTATION_POD_GROUP] = false;
+        ret_missing[EXPECTATION_POD_GROUP] = ret_missing[EXPECTATION_AUTOSCALER] = false;
     for (size_t i = 0; i < expect->count; i++) {
         const struct expectation *expectation = &expect->items[expect->first + i];
         ret_missing[expectation->kind] |= !shows(snapshot, expectation);

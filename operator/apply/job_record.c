@@ -141,9 +141,16 @@ static void prune_history(void *context, struct table_entry *entry)
     record->kept = NULL;
 }
 
+static void doubt(void *context, struct table_entry *entry)
+{
+    struct job_record *record = (struct job_record *)entry;
+    prune_history(context, entry);
+    record->proven = false;
+}
+
 void job_record_prune_histories(struct table *records)
 {
-    table_each(records, prune_history, NULL);
+    table_each(records, doubt, NULL);
 }
 
 bool job_record_set_history_kept(struct job_record *record, const struct job_status *written,

@@ -26,6 +26,7 @@ struct job_record {
     struct event_budget budget;
     struct expectations *expect; /* NULL: the cache shows all changes */
     int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
+    bool proven;      /* a status was written: the job was not of the past (struct snapshot) */
     bool relisted;    /* the missing objects were listed again (executor_options.unseen_change) */
     char *refused;    /* see executor_refused */
     uint64_t failure; /* hash of the last plan's error message; 0: it did not fail */
@@ -62,7 +63,7 @@ bool job_record_confirm_write(struct job_record *record, const struct job_status
  * pruned for the first time. */
 bool job_record_set_history_kept(struct job_record *record, const struct job_status *written,
                                  bool came_back);
-/* Another operator may have counted: no history is restored any more. */
+/* Another operator may have counted: no history is restored any more, and no job is proven. */
 void job_record_prune_histories(struct table *records);
 /* `seen`, with its history restored if the API server pruned it. Lives until the next call. */
 const struct job_status *job_record_restore_history(struct job_record *record,

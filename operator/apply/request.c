@@ -37,15 +37,19 @@ static void set_path(struct request *request, const struct resource *resource,
     (void)fits;
 }
 
+static struct request with_query(struct request request, const char *query)
+{
+    size_t length = strlen(request.path), bytes = strlen(query) + 1;
+    assert(length + bytes <= sizeof request.path);
+    memcpy(request.path + length, query, bytes);
+    return request;
+}
+
 /* The object is partly as somebody wrote it: a server that can (from 1.25 on) refuses a field that
  * it does not know, by its name, and does not drop it. Older ones do not know the query. */
 static struct request strictly(struct request request)
 {
-    static const char strict[] = "?fieldValidation=Strict";
-    size_t length = strlen(request.path);
-    assert(length + sizeof strict <= sizeof request.path);
-    memcpy(request.path + length, strict, sizeof strict);
-    return request;
+    return with_query(request, "?fieldValidation=Strict");
 }
 
 static struct request create_object(const struct resource *resource,
@@ -121,7 +125,8 @@ static struct request set_status(const struct request_source *source, const stru
         .body = manifest_status_update(source->object, source->job, action->status),
     };
     set_path(&request, &resource_job, source, source->job->name, "status");
-    return request;
+    /* A proxy that wrote another User-Agent would make our writes look like another operator's. */
+    return with_query(request, "?fieldManager=" FIELD_MANAGER);
 }
 
 static struct request create_event(const struct request_source *source, const struct action *action)
@@ -167,26 +172,68 @@ static struct json *autoscaler(const struct request_source *source, const struct
     return manifest_autoscaler(source->job, action->autoscaler, source->autoscaling_version);
 }
 
-/* JSON Patch (RFC 6902): one request that looks before it writes. A value of null is that there is
- * none. */
+/* ---- taking over what exists ---- */
+
+/* The labels of what the action makes. */
+static struct json *labels_of(const struct request_source *source, const struct action *action)
+{
+    struct json *object = action->kind == ACTION_CREATE_POD_GROUP ? pod_group(source, action)
+                                                                  : autoscaler(source, action);
+    struct json *labels = json_take(json_get(object, "metadata"), "labels");
+    json_free(object);
+    return labels;
+}
+
+/* One step of a JSON Patch (RFC 6902), a request that looks before it writes. Takes `value`. */
+static struct json *patch_step(const char *op, const char *path, struct json *value)
+{
+    struct json *step = json_texts_of("op", op, "path", path, NULL);
+    json_set(step, "value", value);
+    return step;
+}
+
+/* The test of the owner is the first step: nothing is written on what is another's. */
+static struct json *adoption(const struct request_source *source)
+{
+    return json_array_of(
+        patch_step("test", "/metadata/ownerReferences/0/uid", json_new_text(source->job->uid)),
+        NULL);
+}
+
+static struct request adopt(const struct action *action, const struct request_source *source,
+                            struct json *patch)
+{
+    bool is_group = action->kind == ACTION_CREATE_POD_GROUP;
+    struct request request = {
+        .method = "PATCH", .content_type = "application/json-patch+json", .body = patch};
+    set_path(&request, is_group ? pod_groups(source) : autoscalers(source), source, action->name,
+             NULL);
+    return request;
+}
+
+/* A value of null is that there is none. */
 struct request request_adopt(const struct action *action, const struct request_source *source)
 {
     static const char labels[] = "/metadata/labels";
-    struct json *object = autoscaler(source, action);
-    struct json *owner = json_texts_of("op", "test", "path", "/metadata/ownerReferences/0/uid",
-                                       "value", source->job->uid, NULL);
-    struct json *none = json_texts_of("op", "test", "path", labels, NULL);
-    struct json *add = json_texts_of("op", "add", "path", labels, NULL);
-    json_set(none, "value", json_new_null());
-    json_set(add, "value", json_take(json_get(object, "metadata"), "labels"));
-    json_free(object);
-    struct request request = {
-        .method = "PATCH",
-        .content_type = "application/json-patch+json",
-        .body = json_array_of(owner, none, add, NULL),
-    };
-    set_path(&request, autoscalers(source), source, action->name, NULL);
-    return request;
+    struct json *patch = adoption(source);
+    json_append(patch, patch_step("test", labels, json_new_null()));
+    json_append(patch, patch_step("add", labels, labels_of(source, action)));
+    return adopt(action, source, patch);
+}
+
+struct request request_adopt_labelled(const struct action *action,
+                                      const struct request_source *source)
+{
+    struct json *patch = adoption(source), *labels = labels_of(source, action), *label;
+    json_each_member(label, labels) {
+        /* In a path (RFC 6901) a slash within a name is ~1. Ours have one each. */
+        const char *key = json_key(label), *name = strchr(key, '/') + 1;
+        auto_free char *path =
+            xasprintf("/metadata/labels/%.*s~1%s", (int)(name - key - 1), key, name);
+        json_append(patch, patch_step("add", path, json_clone(label)));
+    }
+    json_free(labels);
+    return adopt(action, source, patch);
 }
 
 struct request request_build(const struct action *action, const struct request_source *source)

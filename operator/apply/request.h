@@ -34,8 +34,11 @@ struct request {
 /* Not for ACTION_REQUEUE. */
 struct request request_build(const struct action *action, const struct request_source *source);
 
-/* The request that puts our labels on an existing autoscaler of the job, so that our watch finds
- * it. `action` failed to create it. The API server answers 422 if the autoscaler is not the job's
- * or has labels already. */
+/* The requests that put our labels on an existing PodGroup or autoscaler of the job, so that our
+ * watch finds it: the first where it has no labels yet, the second among those it has. `action`
+ * failed to create it. The API server answers 422 if it is not the job's by its first owner, or the
+ * labels are not as the request takes them to be. */
 struct request request_adopt(const struct action *action, const struct request_source *source);
+struct request request_adopt_labelled(const struct action *action,
+                                      const struct request_source *source);
 #endif

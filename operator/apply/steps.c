@@ -189,13 +189,21 @@ static void report(struct steps *steps, const struct action *action, const struc
     };
 }
 
+/* A name that a next attempt needs may belong to a pod of the attempt before that no watch has
+ * shown yet: other pods of the next attempt would meet it. */
+static bool may_be_old_attempt(const struct action *action)
+{
+    return action->kind == ACTION_CREATE_POD && action->attempt > 0;
+}
+
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
  * object under that name, or, if it is by force, one that has changed: the next pass looks at it.
  * No pod is made for somebody else's group. */
-static bool is_as_good(enum action_kind kind, enum error_code code)
+static bool is_as_good(const struct action *action, enum error_code code)
 {
-    enum effect effect = action_traits_of[kind].effect;
-    return (effect == CREATES && code == ERR_EXISTS && kind != ACTION_CREATE_POD_GROUP) ||
+    enum effect effect = action_traits_of[action->kind].effect;
+    return (effect == CREATES && code == ERR_EXISTS && action->kind != ACTION_CREATE_POD_GROUP &&
+            !may_be_old_attempt(action)) ||
            (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
 }
 
@@ -204,22 +212,41 @@ bool steps_creates(enum action_kind kind)
     return action_traits_of[kind].effect == CREATES;
 }
 
+static void widen(struct steps *steps)
+{
+    if (steps->window < steps->parallel_max)
+        steps->window++;
+}
+
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
 {
     assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
-    const struct action_traits *action_traits = &action_traits_of[action->kind];
     steps->in_flight--;
-    if (err->code && !is_as_good(action->kind, err->code)) {
+    if (err->code && !is_as_good(action, err->code)) {
         report(steps, action, err);
         if (!steps->failure.code)
             steps->failure = *err;
         return false;
     }
-    if (action_traits->effect == CREATES && steps->window < steps->parallel_max)
-        steps->window++;
+    if (steps_creates(action->kind))
+        widen(steps);
     if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
         report(steps, action, err->code ? err : NULL);
     return true;
+}
+
+void steps_adopted(struct steps *steps, const struct action *action)
+{
+    assert(steps->in_flight > 0 && steps_creates(action->kind));
+    const char *what = action_traits_of[action->kind].reason + strlen("Create");
+    steps->in_flight--;
+    widen(steps);
+    steps->reported[steps->reported_count++] = (struct action){
+        .kind = ACTION_EVENT,
+        .event_type = EVENT_NORMAL,
+        .reason = arena_printf(steps->arena, "SuccessfulAdopt%s", what),
+        .message = arena_printf(steps->arena, "Adopted %s: %s", what, action->name),
+    };
 }
 
 bool steps_are_finished(const struct steps *steps)

@@ -40,6 +40,9 @@ const struct action *steps_next(struct steps *steps);
  * its definition. */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
 
+/* Reports instead of steps_done that what an action was to create exists, and is the job's now. */
+void steps_adopted(struct steps *steps, const struct action *action);
+
 bool steps_creates(enum action_kind kind);
 
 /* No action is in flight and none will be started. */

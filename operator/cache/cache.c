@@ -19,7 +19,8 @@ struct reading {
     const char *key;
 };
 
-static const char *const kind_names[] = {"PyTorchJob", "pod", "service", "PodGroup", "autoscaler"};
+static const char *const kind_names[] = {"PyTorchJob", "pod",        "service",
+                                         "PodGroup",   "autoscaler", "node"};
 
 /* Of no job_objects: its key is the job's. */
 static bool is_podgroup_or_hpa(enum cache_kind kind)
@@ -29,8 +30,8 @@ static bool is_podgroup_or_hpa(enum cache_kind kind)
 
 /* ---- callbacks ---- */
 
-static void report_unreadable(struct cache *cache, enum cache_kind kind, const char *key,
-                              const char *what)
+void cache_report_unreadable(struct cache *cache, enum cache_kind kind, const char *key,
+                             const char *what)
 {
     auto_free char *message = xasprintf("%s %s: %s", kind_names[kind], key, what);
     cache->options.warn(cache->options.context, message);
@@ -42,7 +43,7 @@ static struct job_objects *find_job(const struct cache *cache, const char *key)
     return job_objects && job_objects->job ? job_objects : NULL;
 }
 
-static void report_change(struct cache *cache, const char *key)
+void cache_report_change(struct cache *cache, const char *key)
 {
     const struct job_objects *job_objects = find_job(cache, key);
     bool finished = job_objects && (job_objects->job->state == CONDITION_SUCCEEDED ||
@@ -62,12 +63,12 @@ static struct job_objects *job_objects_by_child_name(const struct cache *cache,
 static void report_child_change(struct cache *cache, const struct child_entry *child)
 {
     if (is_podgroup_or_hpa(child->kind) && find_job(cache, child->entry.key))
-        report_change(cache, child->entry.key);
+        cache_report_change(cache, child->entry.key);
     if (child->job_objects)
-        report_change(cache, child->job_objects->key);
+        cache_report_change(cache, child->job_objects->key);
     const struct job_objects *other = job_objects_by_child_name(cache, child->entry.key);
     if (other && other != child->job_objects && other->job)
-        report_change(cache, other->key);
+        cache_report_change(cache, other->key);
 }
 
 /* ---- jobs ---- */
@@ -149,9 +150,9 @@ static bool is_full(struct cache *cache, enum cache_kind kind, const char *key)
     if (cache_count(cache, kind) < cache->options.max_objects)
         return false;
     if (!cache->full[kind])
-        report_unreadable(cache, kind, key,
-                          "not taken, like all that follow: too many; watch fewer namespaces "
-                          "(--namespace)");
+        cache_report_unreadable(cache, kind, key,
+                                "not taken, like all that follow: too many; watch fewer namespaces "
+                                "(--namespace)");
     cache->full[kind] = true;
     return true;
 }
@@ -171,12 +172,12 @@ static void put_child(struct cache *cache, struct reading *reading)
     struct child_entry *child = child_entry_open(reading->kind, reading->object, identity,
                                                  reading->arena, &reading->problems);
     if (reading->problems.count)
-        report_unreadable(cache, reading->kind, reading->key, lines_join(&reading->problems));
+        cache_report_unreadable(cache, reading->kind, reading->key, lines_join(&reading->problems));
     child->seen = cache->list[reading->kind];
     struct job_objects *job_objects = job_objects_of(cache, reading);
     /* Its owner or label was changed: the job that loses it must look as well. */
     if (old && old->job_objects != job_objects && old->job_objects)
-        report_change(cache, old->job_objects->key);
+        cache_report_change(cache, old->job_objects->key);
     /* The new one goes in before the old one goes out: between the two the job's entry would be
      * empty, and freed. */
     if (job_objects)
@@ -201,7 +202,7 @@ static void close_job(struct cache *cache, struct job_entry *job)
 
 static void remove_job(struct cache *cache, struct job_objects *job_objects)
 {
-    report_change(cache, job_objects->key);
+    cache_report_change(cache, job_objects->key);
     close_job(cache, take(job_objects->job));
     free_if_empty(cache, job_objects);
 }
@@ -215,12 +216,15 @@ static void put_job(struct cache *cache, const struct reading *reading)
     if (job_objects->job &&
         strcmp(job_objects->job->version, reading->identity.resource_version) == 0)
         return;
+    const char *other = job_entry_other_writer(job_objects->job, reading->object);
     if (job_objects->job)
         close_job(cache, job_objects->job);
     job_objects->job = job_entry_open(reading->object, &reading->identity);
+    if (other && cache->options.another_wrote)
+        cache->options.another_wrote(cache->options.context, reading->key, other);
     cache->job_count++;
     cache->jobs_in_state[job_objects->job->state]++;
-    report_change(cache, reading->key);
+    cache_report_change(cache, reading->key);
 }
 
 /* ---- feeding ---- */
@@ -231,6 +235,7 @@ struct cache *cache_open(const struct cache_options *options)
     cache->options = *options;
     if (!options->max_objects)
         cache->options.max_objects = CACHE_MAX_OBJECTS;
+    cache->nodes = nodes_open(&options->signs, cache->options.max_objects);
     return cache;
 }
 
@@ -252,17 +257,20 @@ void cache_close(struct cache *cache)
 {
     if (!cache)
         return;
-    for (int kind = CACHE_PODS; kind < CACHE_KINDS; kind++) {
+    for (int kind = CACHE_PODS; kind < CACHE_NODES; kind++) {
         table_each(&cache->children[kind], free_child, NULL);
         table_free(&cache->children[kind]);
     }
     table_each(&cache->jobs, free_job_objects, NULL);
     table_free(&cache->jobs);
+    nodes_close(cache->nodes);
     free(cache);
 }
 
 void cache_begin_list(struct cache *cache, enum cache_kind kind)
 {
+    if (kind == CACHE_NODES)
+        nodes_begin_list(cache->nodes);
     /* Mark and sweep: what a list names gets its number, and the list's end drops what bears an
      * older one. So deletions that no watch has seen are found. */
     cache->list[kind]++;
@@ -295,7 +303,7 @@ static bool identify(struct cache *cache, struct reading *reading)
         decode_identity(reading->object, reading->arena, &reading->problems, identity, &err) == 0;
     reading->key = arena_printf(reading->arena, "%s/%s", identity->namespace_, identity->name);
     if (!readable) {
-        report_unreadable(cache, reading->kind, reading->key, err.msg);
+        cache_report_unreadable(cache, reading->kind, reading->key, err.msg);
         delete_object(cache, reading->kind, reading->key, NULL);
     }
     return readable;
@@ -304,6 +312,10 @@ static bool identify(struct cache *cache, struct reading *reading)
 void cache_put(struct cache *cache, enum cache_kind kind, const struct json *object)
 {
     auto_arena struct arena *arena = arena_open();
+    if (kind == CACHE_NODES) {
+        cache_put_node(cache, object, arena);
+        return;
+    }
     struct reading reading = {.kind = kind, .object = object, .arena = arena};
     if (!identify(cache, &reading))
         return;
@@ -317,6 +329,10 @@ void cache_put(struct cache *cache, enum cache_kind kind, const struct json *obj
 void cache_delete(struct cache *cache, enum cache_kind kind, const struct json *object)
 {
     auto_arena struct arena *arena = arena_open();
+    if (kind == CACHE_NODES) {
+        cache_delete_node(cache, object, arena);
+        return;
+    }
     struct reading reading = {.kind = kind, .object = object, .arena = arena};
     if (identify(cache, &reading))
         delete_object(cache, kind, reading.key, reading.identity.uid);
@@ -342,6 +358,8 @@ void cache_end_list(struct cache *cache, enum cache_kind kind)
 {
     if (kind == CACHE_JOBS)
         table_each(&cache->jobs, drop_unseen_job, cache);
+    else if (kind == CACHE_NODES)
+        cache_end_nodes(cache);
     else
         table_each(&cache->children[kind], drop_unseen_child, cache);
 }
@@ -364,7 +382,7 @@ static void resync_job(void *context, struct table_entry *entry)
 {
     const struct job_objects *job_objects = (struct job_objects *)entry;
     if (job_objects->job)
-        report_change(context, job_objects->key);
+        cache_report_change(context, job_objects->key);
 }
 
 void cache_resync_jobs(struct cache *cache)
@@ -374,6 +392,8 @@ void cache_resync_jobs(struct cache *cache)
 
 size_t cache_count(const struct cache *cache, enum cache_kind kind)
 {
+    if (kind == CACHE_NODES)
+        return nodes_count(cache->nodes);
     return kind == CACHE_JOBS ? cache->job_count : cache->children[kind].count;
 }
 

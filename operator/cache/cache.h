@@ -1,5 +1,5 @@
-/* The operator's cache: jobs, the pods and services with our labels, and the PodGroups and
- * autoscalers that have a job's name, whoever owns them. Informers feed it. A list replaces a kind
+/* The operator's cache: jobs, the pods and services with our labels, the PodGroups and autoscalers
+ * that have a job's name, whoever owns them, and nodes. Informers feed it. A list replaces a kind
  * atomically: cache_begin_list marks all its objects stale, and cache_end_list deletes those that
  * the list did not contain. An object whose resourceVersion did not change is not decoded again.
  * The cache sends no requests and decides nothing.
@@ -7,6 +7,9 @@
  * Memory: a pod or service is one allocation of what reconcile needs (some 300 bytes). A job that
  * nobody has acquired is its JSON text. Of a large job that is suspended or finished, the fields
  * that only pods need are dropped: a newer version arrives before it creates pods again.
+ *
+ * A node is what node.h makes of it. When its sign of bad hardware comes or goes, the jobs with
+ * pods there have changed.
  *
  * The cache takes CACHE_MAX_OBJECTS of a kind at most, and warns once per list about the rest.
  *
@@ -17,6 +20,7 @@
 #define SHOAL_OPERATOR_CACHE_CACHE_H
 
 #include "base/error.h"
+#include "operator/job/node.h"
 #include "operator/job/snapshot.h"
 
 struct arena;
@@ -39,17 +43,29 @@ struct cached_job {
 struct cache_options {
     int64_t default_backoff_limit;
     size_t max_objects; /* of each kind; 0: CACHE_MAX_OBJECTS */
+    /* What shows that a node's hardware is bad; texts NULL: nothing. */
+    struct node_signs signs;
     /* A job or one of its children has changed: reconcile the job. key: "namespace/name", valid
      * until the callback returns. The job may not exist (any more). finished: it exists, or did
      * until now, and has finished. The callback must not call the cache. */
     void (*changed)(void *context, const char *key, bool finished);
+    /* Another operator has just written the status of a job; manager: its field manager. As for
+     * `changed`. NULL: nobody asks. */
+    void (*another_wrote)(void *context, const char *key, const char *manager);
     /* An object was skipped, or a field of it ignored; the message names it. */
     void (*warn)(void *context, const char *message);
     void *context;
 };
 
-enum cache_kind { CACHE_JOBS, CACHE_PODS, CACHE_SERVICES, CACHE_POD_GROUPS, CACHE_AUTOSCALERS };
-#define CACHE_KINDS 5
+enum cache_kind {
+    CACHE_JOBS,
+    CACHE_PODS,
+    CACHE_SERVICES,
+    CACHE_POD_GROUPS,
+    CACHE_AUTOSCALERS,
+    CACHE_NODES,
+};
+#define CACHE_KINDS 6
 
 struct cache *cache_open(const struct cache_options *options);
 void cache_close(struct cache *cache); /* NULL-safe; acquired jobs live until they are released */
@@ -70,6 +86,10 @@ void cache_release_job(struct cached_job *job); /* NULL-safe */
  * The arrays live in the arena; what they point to lives until the cache is fed again. */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
                     struct arena *arena, struct snapshot *ret_snapshot);
+
+/* Sets snapshot->bad_nodes, by its pods and by its status, which may be newer than the cache's. */
+void cache_find_bad_nodes(const struct cache *cache, struct snapshot *snapshot,
+                          struct arena *arena);
 
 /* Reports every job as changed, as something that all of them depend on has. */
 void cache_resync_jobs(struct cache *cache);

@@ -9,7 +9,7 @@
 
 /* One allocation a child: there may be hundreds of thousands, and each separate text would cost a
  * header and a partly filled block of malloc. */
-#define TEXTS_MAX 8
+#define TEXTS_MAX 14
 
 /* Where a child keeps its texts; all but the name, which lies in the key. */
 struct texts {
@@ -36,6 +36,11 @@ static struct texts texts_of(struct child_entry *child)
         add(&texts, &child->pod.waiting_message);
         add(&texts, &child->pod.end.container);
         add(&texts, &child->pod.end.reason);
+        add(&texts, &child->pod.address);
+        add(&texts, &child->pod.last_line);
+        add(&texts, &child->pod.end.hardware);
+        add(&texts, &child->pod.node);
+        add(&texts, &child->pod.avoids);
         break;
     case CACHE_POD_GROUPS:
         add(&texts, &child->group.uid);

@@ -99,7 +99,17 @@ static const char *advice(const struct informer *informer, const struct error *e
                "(kubectl apply -k deploy/crd, or deploy/before-1.23/crd: see docs/install.md)";
     if (informer->kind == CACHE_AUTOSCALERS && err->code == ERR_FORBIDDEN)
         return "; no autoscalers are made meanwhile";
+    if (informer->kind == CACHE_NODES && err->code == ERR_FORBIDDEN)
+        return "; taints and conditions of nodes move no pods meanwhile (kubectl apply -f "
+               "deploy/watch-nodes/role.yaml gives the right)";
     return "";
+}
+
+/* A right that is missing on purpose is said once. */
+static bool is_said_enough(const struct informer *informer, const struct error *err, int64_t now_ms)
+{
+    return (informer->kind == CACHE_NODES && err->code == ERR_FORBIDDEN) ||
+           now_ms - informer->logged_ms < FAILURE_LOG_MS;
 }
 
 /* Says that a watch fails, once and then from time to time, and that it is well again. */
@@ -113,7 +123,7 @@ static void log_health(struct informer *informer, int64_t now_ms)
         informer->logged_ms = 0;
         return;
     }
-    if (informer->logged_ms ? now_ms - informer->logged_ms < FAILURE_LOG_MS
+    if (informer->logged_ms ? is_said_enough(informer, err, now_ms)
                             : is_logged_already(informer->informers, err))
         return;
     informer->logged_ms = now_ms;
@@ -127,14 +137,16 @@ struct informer_row {
     const char *what;
     const struct resource *resource;
     const char *selector;
+    bool managed_fields; /* the cache looks who wrote them */
 };
 
 static void open_informer(struct informers *informers, const struct informer_row *row)
 {
     struct informer *informer = &informers->of[row->kind];
     char path[PATH_MAX_BYTES];
+    const char *namespace_ = row->kind == CACHE_NODES ? NULL : informers->options.namespace_;
     bool fits = kube_path(path, sizeof path, row->resource->group, row->resource->version,
-                          row->resource->plural, informers->options.namespace_, NULL, NULL);
+                          row->resource->plural, namespace_, NULL, NULL);
     assert(fits);
     *informer = (struct informer){.informers = informers,
                                   .kind = row->kind,
@@ -146,6 +158,7 @@ static void open_informer(struct informers *informers, const struct informer_row
         .selector = row->selector,
         .page = PAGE,
         .timeout_s = WATCH_TIMEOUT_S,
+        .managed_fields = row->managed_fields,
         .backoff_first_ms = BACKOFF_FIRST_MS,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .seed = informers->options.seed + row->kind,
@@ -166,7 +179,7 @@ static void open_pod_groups(struct informers *informers)
     enum gang_scheduler gang = informers->options.gang;
     if (gang != GANG_NONE)
         open_informer(informers, &(struct informer_row){CACHE_POD_GROUPS, whats[gang],
-                                                        resource_pod_group(gang), OURS});
+                                                        resource_pod_group(gang), OURS, false});
 }
 
 static void open_autoscalers(struct informers *informers)
@@ -175,16 +188,23 @@ static void open_autoscalers(struct informers *informers)
     if (version)
         open_informer(informers,
                       &(struct informer_row){CACHE_AUTOSCALERS, "HorizontalPodAutoscalers",
-                                             resource_autoscaler(version), OURS});
+                                             resource_autoscaler(version), OURS, false});
+}
+
+static void open_nodes(struct informers *informers)
+{
+    if (informers->options.watch_nodes)
+        open_informer(informers,
+                      &(struct informer_row){CACHE_NODES, "nodes", &resource_node, "", false});
 }
 
 struct informers *informers_open(struct kube *kube, struct cache *cache,
                                  const struct informers_options *options)
 {
     static const struct informer_row rows[] = {
-        {CACHE_JOBS, "PyTorchJobs", &resource_job, ""},
-        {CACHE_PODS, "pods", &resource_pod, OURS},
-        {CACHE_SERVICES, "services", &resource_service, OURS},
+        {CACHE_JOBS, "PyTorchJobs", &resource_job, "", true},
+        {CACHE_PODS, "pods", &resource_pod, OURS, false},
+        {CACHE_SERVICES, "services", &resource_service, OURS, false},
     };
     struct informers *informers = xcalloc(1, sizeof *informers);
     informers->options = *options;
@@ -194,6 +214,7 @@ struct informers *informers_open(struct kube *kube, struct cache *cache,
         open_informer(informers, &rows[i]);
     open_pod_groups(informers);
     open_autoscalers(informers);
+    open_nodes(informers);
     return informers;
 }
 
@@ -231,10 +252,22 @@ static void settle_autoscaling(struct informers *informers)
     open_autoscalers(informers);
 }
 
+/* What was known is not what is there any more. */
+static void forget_nodes_if_refused(struct informers *informers)
+{
+    const struct informer *informer = &informers->of[CACHE_NODES];
+    if (!informer->watcher || !watch_is_refused(watcher_machine(informer->watcher)) ||
+        cache_count(informers->cache, CACHE_NODES) == 0)
+        return;
+    cache_begin_list(informers->cache, CACHE_NODES);
+    cache_end_list(informers->cache, CACHE_NODES);
+}
+
 int64_t informers_tick(struct informers *informers)
 {
     int64_t delay_ms = INT64_MAX, now_ms = informers->options.clocks->steady_ms();
     settle_autoscaling(informers);
+    forget_nodes_if_refused(informers);
     for (size_t i = 0; i < CACHE_KINDS; i++) {
         struct informer *informer = &informers->of[i];
         if (!informer->watcher)
@@ -257,13 +290,13 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
     return watch_is_listing(watcher_machine(informer->watcher));
 }
 
-/* Jobs go on without autoscalers while we may not look at them. */
+/* Jobs go on without autoscalers while we may not look at them, and without nodes in any case. */
 static bool is_dispensable(const struct informer *informer)
 {
     const struct error *err;
-    return informer->kind == CACHE_AUTOSCALERS &&
-           watch_failing_since(watcher_machine(informer->watcher), &err) &&
-           err->code == ERR_FORBIDDEN;
+    return watch_failing_since(watcher_machine(informer->watcher), &err) &&
+           (informer->kind == CACHE_NODES ||
+            (informer->kind == CACHE_AUTOSCALERS && err->code == ERR_FORBIDDEN));
 }
 
 bool informers_have_synced(const struct informers *informers)

@@ -1,7 +1,8 @@
 /* The informers: one list and watch for each kind of object that the operator reads. Those are
  * jobs, pods and services; PodGroups with a gang scheduler; and HorizontalPodAutoscalers in the
- * newest version that the API server serves, unless the operator may not list them. Informers feed
- * the cache and log failures; a failure of the whole API server is logged once, not once a kind. */
+ * newest version that the API server serves, unless the operator may not list them; and nodes, on
+ * request, without which all else goes on. Informers feed the cache and log failures; a failure of
+ * the whole API server is logged once, not once a kind. */
 #ifndef SHOAL_OPERATOR_CACHE_INFORMERS_H
 #define SHOAL_OPERATOR_CACHE_INFORMERS_H
 
@@ -14,6 +15,7 @@ struct informers;
 struct informers_options {
     const char *namespace_; /* whose jobs; NULL: all */
     enum gang_scheduler gang;
+    bool watch_nodes;
     uint64_t seed; /* of all jitter */
     const struct clocks *clocks;
 };
@@ -33,7 +35,7 @@ int64_t informers_tick(struct informers *informers);
 bool informers_relist_if_silent(struct informers *informers, enum cache_kind kind,
                                 int64_t since_ms);
 
-/* Whether each informer has completed its first list. */
+/* Whether each informer has completed its first list, but for those that jobs go on without. */
 bool informers_have_synced(const struct informers *informers);
 
 /* The plural of a kind that is watched, and whether its watch fails just now; NULL: the kind is not

@@ -5,8 +5,10 @@
 #include "operator/decode/decode.h"
 #include "operator/decode/decode_pod.h"
 #include "operator/decode/decode_status.h"
+#include "operator/decode/decode_status_writer.h"
 #include "operator/job/condition.h"
 #include "operator/job/managed_by.h"
+#include "operator/job/resources.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -134,6 +136,27 @@ void job_entry_close(struct job_entry *entry)
         entry->decoded->entry = NULL;
     free(entry->text);
     free(entry);
+}
+
+/* Where runPolicy.managedBy names another controller, that one writes the status. */
+static bool is_ours(const struct json *object)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct lines problems;
+    lines_init(&problems, arena);
+    return managed_by_us(decode_job(object, 0, arena, &problems, NULL));
+}
+
+const char *job_entry_other_writer(const struct job_entry *entry, const struct json *object)
+{
+    struct status_writer writer;
+    if (!decode_status_writer(object, FIELD_MANAGER, &writer))
+        return NULL;
+    struct json *old = entry ? json_parse_text(entry->text, JSON_STRICT, NULL) : NULL;
+    bool wrote =
+        decode_is_operators_write(&writer, json_get(old, "status"), json_get(object, "status"));
+    json_free(old);
+    return wrote && is_ours(object) ? writer.manager : NULL;
 }
 
 static struct decoded_job *decode(struct job_entry *entry, int64_t default_backoff_limit)

@@ -19,6 +19,11 @@ struct job_entry {
 struct job_entry *job_entry_open(const struct json *object, const struct identity *identity);
 void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job lives on */
 
+/* The field manager of another operator that has just written the status of the object, which the
+ * entry (NULL: none) is an older version of; a text of the object's. NULL: it did not, or the
+ * object came without managedFields. */
+const char *job_entry_other_writer(const struct job_entry *entry, const struct json *object);
+
 /* All who acquire a version share one decoded job, which is reference-counted. */
 struct cached_job *job_entry_acquire(struct job_entry *entry, int64_t default_backoff_limit);
 void job_entry_release(struct cached_job *job); /* NULL-safe */

@@ -1,6 +1,8 @@
 #include "operator/decode/decode_container.h"
 
 #include "base/contract.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "operator/decode/decode_identity.h"
 
 #include <string.h>
@@ -11,6 +13,7 @@
 static const struct json_field end_fields[] = {
     JSON_OPTIONAL("exitCode", struct container_end, exit_code, INT32_MIN, INT32_MAX),
     JSON_TEXT("reason", struct container_end, reason),
+    JSON_TEXT("message", struct container_end, message),
     JSON_CUSTOM("finishedAt", struct container_end, finished_ms, decode_time),
     JSON_END,
 };
@@ -21,7 +24,13 @@ static const struct json_field wait_fields[] = {
     JSON_END,
 };
 
+static const struct json_field running_fields[] = {
+    JSON_CUSTOM("startedAt", struct container_status, started_ms, decode_time),
+    JSON_END,
+};
+
 static const struct json_field state_fields[] = {
+    JSON_SAME("running", running_fields),
     JSON_PART("waiting", struct container_status, wait, wait_fields),
     JSON_OPTIONAL_PART("terminated", struct container_status, end, end.present, end_fields),
     JSON_END,
@@ -40,21 +49,11 @@ const struct json_field container_status_fields[] = {
     JSON_END,
 };
 
-/* Whether `name` is one of `names`, which have commas between them. */
-static bool is_named(const char *names, const char *name)
-{
-    size_t bytes = strlen(name);
-    for (const char *at = names; bytes && (at = strstr(at, name)); at += bytes)
-        if ((at == names || at[-1] == ',') && (at[bytes] == '\0' || at[bytes] == ','))
-            return true;
-    return false;
-}
-
 void container_mark_own(struct container_statuses *statuses, const char *names)
 {
     for (size_t i = 0; i < statuses->count; i++)
         statuses->items[i].own =
-            statuses->items[i].name && is_named(names, statuses->items[i].name);
+            statuses->items[i].name && str_is_listed(names, statuses->items[i].name);
 }
 
 bool container_any_ended(const struct container_statuses *statuses)
@@ -132,6 +131,15 @@ static bool is_plain(const char *reason)
     return !*reason || strcmp(reason, "Error") == 0 || strcmp(reason, "Completed") == 0;
 }
 
+/* Why an agent says that it is not worth trying again on this node; NULL: it does not say so. */
+static const char *hardware_message(const struct container_end *end, bool main)
+{
+    const char *message = end->message ? end->message : "";
+    bool says_so = main && end->exit_code.value == EXIT_HARDWARE &&
+                   strncmp(message, HARDWARE_MESSAGE, strlen(HARDWARE_MESSAGE)) == 0;
+    return says_so ? message : NULL;
+}
+
 void container_last_end(const struct container_statuses *statuses, bool failed, int64_t deleted_ms,
                         struct pod_end *ret_end, int64_t *ret_ms)
 {
@@ -148,6 +156,37 @@ void container_last_end(const struct container_statuses *statuses, bool failed, 
             .container = status->name,
             .code = (int32_t)end->exit_code.value,
             .reason = end->reason && !is_plain(end->reason) ? end->reason : NULL,
+            .hardware = hardware_message(end, main),
         };
     }
+}
+
+static const char *last_line(const char *message, struct arena *arena)
+{
+    size_t end = message ? strlen(message) : 0;
+    while (end > 0 && message[end - 1] == '\n')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && message[begin - 1] != '\n')
+        begin--;
+    return end > begin ? arena_strndup(arena, message + begin, end - begin) : NULL;
+}
+
+const char *container_last_line(const struct container_statuses *statuses, struct arena *arena)
+{
+    for (size_t i = 0; i < statuses->count; i++) {
+        const struct container_status *status = &statuses->items[i];
+        const struct container_end *end = status->end.present ? &status->end : &status->before;
+        if (status->name && strcmp(status->name, API_CONTAINER_NAME) == 0)
+            return last_line(end->message, arena);
+    }
+    return NULL;
+}
+
+int64_t container_started_ms(const struct container_statuses *statuses)
+{
+    for (size_t i = 0; i < statuses->count; i++)
+        if (statuses->items[i].name && strcmp(statuses->items[i].name, API_CONTAINER_NAME) == 0)
+            return statuses->items[i].started_ms;
+    return 0;
 }

@@ -10,6 +10,7 @@ struct container_end {
     bool present;
     struct optional exit_code;
     const char *reason;
+    const char *message; /* its termination message; NULL: none */
     int64_t finished_ms; /* 0: not known */
 };
 
@@ -21,6 +22,7 @@ struct container_status {
     const char *name;
     struct optional restarts;
     struct container_end end, before; /* the current termination; the one before the last restart */
+    int64_t started_ms;               /* it runs since then; 0: it does not */
     struct container_wait wait;       /* all NULL: the container is not waiting */
     bool own; /* the operator's own, which waits for the master: its failures are not the user's */
 };
@@ -29,6 +31,13 @@ struct container_statuses {
     struct container_status *items;
     size_t count;
 };
+
+/* Of container `pytorch`, when it ended last: the last line of its termination message, in the
+ * arena; NULL: none. */
+const char *container_last_line(const struct container_statuses *statuses, struct arena *arena);
+
+/* Since when container `pytorch` runs; 0: it does not. */
+int64_t container_started_ms(const struct container_statuses *statuses);
 
 /* Of a struct container_status. */
 extern const struct json_field container_status_fields[];

@@ -6,11 +6,13 @@
 #include "base/mem.h"
 #include "operator/decode/decode_container.h"
 #include "operator/decode/decode_template.h"
+#include "operator/decode/decode_training.h"
 #include "operator/job/resources.h"
 
 #include <string.h>
 
-#define MAX_MESSAGE 400 /* bytes of why a pod waits; kept for each pod */
+#define MAX_MESSAGE       400  /* bytes of why a pod waits; kept for each pod */
+#define NUMBERS_MAX_BYTES 1024 /* an agent's have some 800 */
 
 /* The condition of a pod that the control plane or the kubelet is ending. */
 #define DISRUPTION_TARGET "DisruptionTarget"
@@ -31,7 +33,7 @@ static const struct json_field condition_fields[] = {
 
 struct pod_status {
     int phase; /* index into phases */
-    const char *reason, *message;
+    const char *reason, *message, *address;
     struct pod_condition *conditions;
     size_t condition_count;
     struct container_statuses containers, init_containers;
@@ -45,6 +47,7 @@ static const struct json_field status_fields[] = {
     JSON_CHOICE("phase", struct pod_status, phase, phases),
     JSON_TEXT("reason", struct pod_status, reason),
     JSON_TEXT("message", struct pod_status, message),
+    JSON_TEXT("podIP", struct pod_status, address),
     JSON_ARRAY_OF("conditions", struct pod_status, conditions, condition_count,
                   struct pod_condition, condition_fields),
     JSON_ARRAY_OF("containerStatuses", struct pod_status, containers.items, containers.count,
@@ -54,14 +57,44 @@ static const struct json_field status_fields[] = {
     JSON_END,
 };
 
+struct port_document {
+    const char *name;
+    struct optional number;
+};
+
+static const struct json_field port_fields[] = {
+    JSON_TEXT("name", struct port_document, name),
+    JSON_OPTIONAL("containerPort", struct port_document, number, 1, UINT16_MAX),
+    JSON_END,
+};
+
+struct container_document {
+    const char *name;
+    struct port_document *ports;
+    size_t port_count;
+};
+
+static const struct json_field container_fields[] = {
+    JSON_TEXT("name", struct container_document, name),
+    JSON_ARRAY_OF("ports", struct container_document, ports, port_count, struct port_document,
+                  port_fields),
+    JSON_END,
+};
+
 struct pod_document {
     struct pairs annotations;
+    struct container_document *containers;
+    size_t container_count;
     const char *restart_policy; /* NULL: Always, the API's default */
+    const char *node;           /* NULL: it is bound to none */
     struct pod_status status;
 };
 
 static const struct json_field spec_fields[] = {
     JSON_TEXT("restartPolicy", struct pod_document, restart_policy),
+    JSON_ARRAY_OF("containers", struct pod_document, containers, container_count,
+                  struct container_document, container_fields),
+    JSON_TEXT("nodeName", struct pod_document, node),
     JSON_END,
 };
 
@@ -91,15 +124,22 @@ static const struct pod_condition *condition(const struct pod_status *status, co
 
 /* ---- what follows from it ---- */
 
+/* NULL: there is none of that name. */
+static const char *annotation(const struct pod_document *document, const char *key)
+{
+    for (size_t i = 0; i < document->annotations.count; i++)
+        if (strcmp(document->annotations.items[i].key, key) == 0)
+            return document->annotations.items[i].value;
+    return NULL;
+}
+
 /* The names of the operator's own containers; "" of none: only workers have them. */
 static const char *own_names(const struct pod_document *document, enum replica_type type)
 {
+    const char *names = annotation(document, ANNOTATION_INIT_CONTAINERS);
     if (type != REPLICA_WORKER)
         return "";
-    for (size_t i = 0; i < document->annotations.count; i++)
-        if (strcmp(document->annotations.items[i].key, ANNOTATION_INIT_CONTAINERS) == 0)
-            return document->annotations.items[i].value;
-    return INIT_CONTAINER_NAME;
+    return names ? names : INIT_CONTAINER_NAME;
 }
 
 /* Reasons of the kubelet and of the controllers that end pods; those of admission ("NodeAffinity",
@@ -230,6 +270,46 @@ static void set_blocker(struct pod *pod, const struct pod_status *status, struct
         set_waiting_container(pod, &status->containers, arena);
 }
 
+static int32_t training_port(const struct pod_document *document)
+{
+    for (size_t i = 0; i < document->container_count; i++) {
+        const struct container_document *container = &document->containers[i];
+        if (!container->name || strcmp(container->name, API_CONTAINER_NAME) != 0)
+            continue;
+        for (size_t k = 0; k < container->port_count; k++) {
+            const struct port_document *port = &container->ports[k];
+            if (port->name && strcmp(port->name, TRAINING_PORT_NAME) == 0 && port->number.set)
+                return (int32_t)port->number.value;
+        }
+    }
+    return TRAINING_PORT;
+}
+
+/* An agent's numbers, else NULL: the cache would keep what any program said last. */
+static const char *if_numbers(const char *line)
+{
+    struct training left;
+    struct error err;
+    if (!line || strlen(line) > NUMBERS_MAX_BYTES ||
+        decode_training_told(line, strlen(line), &left, &err) < 0)
+        return NULL;
+    return line;
+}
+
+/* Only of replicas 0: there may be thousands of others, which nobody asks. */
+static void set_training(struct pod *pod, const struct pod_document *document, struct arena *arena)
+{
+    if (pod->index != 0)
+        return;
+    const char *address = document->status.address;
+    pod->address = address && *address ? address : NULL;
+    pod->training_port = training_port(document);
+    const struct pod_condition *scheduled = condition(&document->status, "PodScheduled", "True");
+    pod->scheduled_ms = scheduled ? scheduled->transition_ms : 0;
+    pod->started_ms = container_started_ms(&document->status.containers);
+    pod->last_line = if_numbers(container_last_line(&document->status.containers, arena));
+}
+
 /* ---- the whole ---- */
 
 struct pod decode_pod(const struct json *object, const struct identity *identity,
@@ -262,9 +342,15 @@ struct pod decode_pod(const struct json *object, const struct identity *identity
         pod.phase == POD_FAILED && container_own_failed(&status->init_containers);
     pod.disrupted = is_disrupted(status) || pod.master_not_found;
     set_restarts(&pod, &document);
+    pod.node = document.node && *document.node ? document.node : NULL;
+    pod.avoids = annotation(&document, ANNOTATION_AVOIDED_NODES);
+    if (pod.end.hardware) /* the first line; the run's numbers follow */
+        pod.end.hardware =
+            cut(arena, arena_strndup(arena, pod.end.hardware, strcspn(pod.end.hardware, "\n")));
     pod.node_lost_ms = node_lost_ms(status, pod.deleted_ms);
     set_exit(&pod, &status->containers);
     set_blocker(&pod, status, arena);
+    set_training(&pod, &document, arena);
     return pod;
 }
 

@@ -105,6 +105,7 @@ static const struct json_field elastic_fields[] = {
     JSON_BOOL("standalone", struct elastic_policy, standalone),
     JSON_OPTIONAL("nProcPerNode", struct elastic_policy, nproc_per_node, 1, INT32_MAX),
     JSON_OPTIONAL("maxRestarts", struct elastic_policy, max_restarts, 0, INT32_MAX),
+    JSON_OPTIONAL("shrinkAfterSeconds", struct elastic_policy, shrink_after_s, 0, 1000000),
     JSON_CUSTOM_SAME("metrics", read_metrics),
     JSON_END,
 };

@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
+#include "operator/decode/decode_template.h"
+#include "operator/decode/decode_training.h"
 #include "operator/job/history.h"
 #include "operator/job/history_fields.h"
 #include "operator/job/names.h"
@@ -174,6 +176,18 @@ static void read_records(struct json_reader *reader, const struct json *value, v
     }
 }
 
+static void read_nodes(struct json_reader *reader, const struct json *value, void *history)
+{
+    struct pairs pairs = {0};
+    decode_pairs(reader, value, &pairs);
+    for (size_t i = 0; i < pairs.count; i++) {
+        int64_t since_ms = 0;
+        if (clock_parse_rfc3339(pairs.items[i].value, &since_ms) &&
+            !history_avoided(history, pairs.items[i].key))
+            history_avoid(history, pairs.items[i].key, since_ms, reader->arena);
+    }
+}
+
 /* How json_read reads a row. */
 static struct json_field as_json_field(const struct history_field *row)
 {
@@ -207,6 +221,10 @@ static struct json_field as_json_field(const struct history_field *row)
         field.read = read_records;
         field.offset = 0;
         break;
+    case HISTORY_NODES:
+        field.read = read_nodes;
+        field.offset = 0;
+        break;
     }
     return field;
 }
@@ -232,6 +250,13 @@ static void read_history(struct json_reader *reader, const struct json *value, v
         read_fields(reader, value, history_fields, history);
 }
 
+static void read_training(struct json_reader *reader, const struct json *value, void *status)
+{
+    (void)reader;
+    ((struct job_status *)status)->training = decode_training(value);
+    ((struct job_status *)status)->goodput = decode_goodput(value);
+}
+
 /* ---- the whole ---- */
 
 struct document {
@@ -247,6 +272,7 @@ static const struct json_field status_fields[] = {
     JSON_CUSTOM("startTime", struct document, status.start_ms, read_time),
     JSON_CUSTOM("completionTime", struct document, status.completion_ms, read_time),
     JSON_CUSTOM("history", struct document, status.history, read_history),
+    JSON_CUSTOM("training", struct document, status, read_training),
     JSON_END,
 };
 

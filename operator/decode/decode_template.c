@@ -34,11 +34,13 @@ static const struct json_field reference_fields[] = {
     JSON_TEXT("fieldPath", struct reference, path),
     JSON_TEXT("resource", struct reference, path),
     JSON_TEXT("name", struct reference, name),
+    JSON_TEXT("volumeName", struct reference, name),
     JSON_TEXT("key", struct reference, key),
     JSON_BOOL("optional", struct reference, optional),
     JSON_KNOWN("apiVersion"),
     JSON_KNOWN("containerName"),
     JSON_KNOWN("divisor"),
+    JSON_KNOWN("path"),
     JSON_END,
 };
 
@@ -52,6 +54,7 @@ static void read_value_from(struct json_reader *reader, const struct json *value
         {"resourceFieldRef", ENV_RESOURCE},
         {"configMapKeyRef", ENV_CONFIG_MAP},
         {"secretKeyRef", ENV_SECRET},
+        {"fileKeyRef", ENV_FILE},
     };
     struct env_var *out = env_var;
     for (size_t i = 0; i < array_length(sources); i++) {
@@ -69,7 +72,7 @@ static void read_value_from(struct json_reader *reader, const struct json *value
         return;
     }
     json_problem(reader, "Required value: one of fieldRef, resourceFieldRef, configMapKeyRef, "
-                         "secretKeyRef");
+                         "secretKeyRef, fileKeyRef");
 }
 
 static const struct json_field env_fields[] = {

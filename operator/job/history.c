@@ -105,3 +105,60 @@ void history_next_attempt(struct history *history)
     history->attempt++;
     history_start_over(history);
 }
+
+/* ---- nodes that the job avoids ---- */
+
+const struct avoided_node *history_avoided(const struct history *history, const char *node)
+{
+    for (size_t i = 0; i < history->avoided_count; i++)
+        if (strcmp(history->avoided[i].name, node) == 0)
+            return &history->avoided[i];
+    return NULL;
+}
+
+static void forget_oldest(struct history *history)
+{
+    size_t oldest = 0;
+    for (size_t i = 1; i < history->avoided_count; i++)
+        if (history->avoided[i].since_ms < history->avoided[oldest].since_ms)
+            oldest = i;
+    history->avoided_count--;
+    memmove(&history->avoided[oldest], &history->avoided[oldest + 1],
+            (history->avoided_count - oldest) * sizeof *history->avoided);
+}
+
+void history_avoid(struct history *history, const char *node, int64_t since_ms, struct arena *arena)
+{
+    assert(!history_avoided(history, node));
+    struct avoided_node *more = arena_array(arena, struct avoided_node, history->avoided_count + 1);
+    size_t at = 0;
+    while (at < history->avoided_count && strcmp(history->avoided[at].name, node) < 0)
+        at++;
+    if (history->avoided_count) {
+        memcpy(more, history->avoided, at * sizeof *more);
+        memcpy(more + at + 1, history->avoided + at, (history->avoided_count - at) * sizeof *more);
+    }
+    more[at] = (struct avoided_node){node, since_ms};
+    history->avoided = more;
+    history->avoided_count++;
+    if (history->avoided_count > HISTORY_NODES_MAX)
+        forget_oldest(history);
+}
+
+void history_stop_avoiding(struct history *history, int64_t since_ms)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < history->avoided_count; i++)
+        if (history->avoided[i].since_ms > since_ms)
+            history->avoided[kept++] = history->avoided[i];
+    history->avoided_count = kept;
+}
+
+const char *history_avoided_names(const struct history *history, struct arena *arena)
+{
+    const char *names = NULL;
+    for (size_t i = 0; i < history->avoided_count; i++)
+        names = names ? arena_printf(arena, "%s,%s", names, history->avoided[i].name)
+                      : history->avoided[i].name;
+    return names;
+}

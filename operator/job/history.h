@@ -8,6 +8,8 @@
 
 struct arena;
 
+#define HISTORY_NODES_MAX 64 /* nodes that a job avoids at once */
+
 struct history history_copy(const struct history *history, struct arena *arena);
 bool history_equal(const struct history *a, const struct history *b);
 
@@ -34,4 +36,16 @@ void history_start_over(struct history *history);
 
 /* All replicas start again, as the next attempt. */
 void history_next_attempt(struct history *history);
+
+/* ---- nodes that the job avoids ---- */
+
+/* NULL: it does not. */
+const struct avoided_node *history_avoided(const struct history *history, const char *node);
+/* From now on it does. Of more than HISTORY_NODES_MAX the oldest is forgotten. */
+void history_avoid(struct history *history, const char *node, int64_t since_ms,
+                   struct arena *arena);
+/* Forgets those that it has avoided since this moment, or longer. */
+void history_stop_avoiding(struct history *history, int64_t since_ms);
+/* Their names, with commas between them; NULL: none. */
+const char *history_avoided_names(const struct history *history, struct arena *arena);
 #endif

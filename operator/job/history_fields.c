@@ -28,6 +28,10 @@ const struct history_field history_fields[] = {
      .kind = HISTORY_RECORDS, .print = ""},
     {FIELD(history, completed), .count = "completed_count", .name = "completed",
      .kind = HISTORY_INDICES, .print = " done:"},
+    {FIELD(history, avoided), .count = "avoided_count", .name = "avoidedNodes",
+     .kind = HISTORY_NODES, .print = " avoids:"},
+    {FIELD(history, hardware_leaves), .name = "hardwareLeaves", .kind = HISTORY_COUNT},
+    {FIELD(history, hardware_ms), .name = "hardwareTime", .kind = HISTORY_TIME},
     {.member = NULL},
 };
 
@@ -72,6 +76,14 @@ static void copy_indices(struct history *copy, const struct history *history, st
     }
 }
 
+static void copy_nodes(struct history *copy, const struct history *history, struct arena *arena)
+{
+    copy->avoided = arena_array(arena, struct avoided_node, history->avoided_count);
+    for (size_t i = 0; i < history->avoided_count; i++)
+        copy->avoided[i] = (struct avoided_node){arena_strdup(arena, history->avoided[i].name),
+                                                 history->avoided[i].since_ms};
+}
+
 struct history history_copy(const struct history *history, struct arena *arena)
 {
     struct history copy = *history; /* all that points to nothing */
@@ -80,6 +92,8 @@ struct history history_copy(const struct history *history, struct arena *arena)
             copy_records(&copy, history, arena);
         else if (field->kind == HISTORY_INDICES)
             copy_indices(&copy, history, arena);
+        else if (field->kind == HISTORY_NODES)
+            copy_nodes(&copy, history, arena);
     }
     return copy;
 }
@@ -106,6 +120,15 @@ static bool records_equal(const struct history *a, const struct history *b)
     return equal;
 }
 
+static bool nodes_equal(const struct history *a, const struct history *b)
+{
+    bool equal = a->avoided_count == b->avoided_count;
+    for (size_t i = 0; i < a->avoided_count && equal; i++)
+        equal = a->avoided[i].since_ms == b->avoided[i].since_ms &&
+                strcmp(a->avoided[i].name, b->avoided[i].name) == 0;
+    return equal;
+}
+
 static bool field_equal(const struct history_field *field, const void *a, const void *b)
 {
     switch (field->kind) {
@@ -127,6 +150,8 @@ static bool field_equal(const struct history_field *field, const void *a, const 
         return indices_equal(a, b, REPLICA_MASTER) && indices_equal(a, b, REPLICA_WORKER);
     case HISTORY_RECORDS:
         return records_equal(a, b);
+    case HISTORY_NODES:
+        return nodes_equal(a, b);
     }
     return false;
 }
@@ -195,6 +220,9 @@ void history_print(const struct history *history, struct str *out)
         } else if (field->kind == HISTORY_RECORDS) {
             for (size_t i = 0; i < history->replica_count; i++)
                 print_record(&history->replicas[i], out);
+        } else if (field->kind == HISTORY_NODES) {
+            for (size_t i = 0; i < history->avoided_count; i++)
+                str_printf(out, "%s%s", field->print, history->avoided[i].name);
         }
     }
 }

@@ -20,6 +20,7 @@ enum history_kind {
     HISTORY_COUNTS,   /* int32_t[REPLICA_TYPES]: an object by replica type */
     HISTORY_INDICES,  /* completed: an object by replica type, of texts like "0-2,5" */
     HISTORY_RECORDS,  /* replicas: an array of objects, by replica_history_fields */
+    HISTORY_NODES,    /* avoided: an object of times, by name of the node */
 };
 
 struct history_field {

@@ -45,5 +45,6 @@ bool job_status_equal(const struct job_status *a, const struct job_status *b)
 {
     return a->start_ms == b->start_ms && a->completion_ms == b->completion_ms &&
            conditions_equal(a, b) && replicas_equal(a, b) &&
-           history_equal(&a->history, &b->history);
+           history_equal(&a->history, &b->history) && training_equal(&a->training, &b->training) &&
+           goodput_equal(&a->goodput, &b->goodput);
 }

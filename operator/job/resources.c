@@ -17,6 +17,7 @@
 const struct resource resource_job = OF(API_GROUP, API_VERSION, "pytorchjobs", API_KIND);
 const struct resource resource_pod = CORE("pods", "Pod");
 const struct resource resource_service = CORE("services", "Service");
+const struct resource resource_node = CORE("nodes", "Node");
 const struct resource resource_event = CORE("events", "Event");
 const struct resource resource_lease = OF("coordination.k8s.io", "v1", "leases", "Lease");
 

@@ -10,10 +10,15 @@
 /* autoscaler_spec.metrics_hash of an autoscaler. */
 #define ANNOTATION_METRICS_HASH "shoal.dev/metrics-hash"
 
+/* The field manager of all we write. */
+#define FIELD_MANAGER "shoal-operator"
+
 /* The init container in which a worker waits for its master, named as by the training operator; and
  * the annotation that lists such containers, with commas, in a pod that has others. */
 #define INIT_CONTAINER_NAME        "init-pytorch"
 #define ANNOTATION_INIT_CONTAINERS "shoal.dev/init-containers"
+/* The nodes that a pod was made not to come to, with commas between them; absent: none. */
+#define ANNOTATION_AVOIDED_NODES "shoal.dev/avoided-nodes"
 
 /* By these the gang schedulers find a pod's PodGroup, and Volcano its task. */
 #define LABEL_PLUGINS_GROUP      "scheduling.x-k8s.io/pod-group"
@@ -29,7 +34,7 @@ struct resource {
 };
 
 extern const struct resource resource_job, resource_pod, resource_service, resource_event,
-    resource_lease;
+    resource_lease, resource_node;
 /* NULL with GANG_NONE. */
 const struct resource *resource_pod_group(enum gang_scheduler gang);
 /* version: "v2" or "v2beta2"; NULL for any other. */

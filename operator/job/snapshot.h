@@ -16,6 +16,17 @@ struct reconcile_options {
      * is lost or all its containers have terminated; otherwise condition Waiting shows it. 0: for
      * ever. */
     int64_t overdue_ms;
+    /* How long a job avoids a node whose hardware is bad; 0: it does not leave such a node. */
+    int64_t avoid_node_ms;
+};
+
+/* A node with pods of the job that bears a sign of bad hardware (node.h). */
+struct bad_node {
+    const char *name;
+    const char *sign; /* for people */
+    /* Nodes of its kind that take pods, are not avoided by the job and have no pod of it. Whether
+     * they have room is the scheduler's to know. */
+    size_t spares;
 };
 
 struct snapshot {
@@ -34,6 +45,15 @@ struct snapshot {
     const char *refused;
     /* Why pods or services cannot be listed; NULL: they can. */
     const char *list_forbidden;
+    /* What the job's training told last, by its pod or by what that left behind; NULL: nothing
+     * since the status. */
+    const struct training *training;
+    /* Without those that the job avoids already; none where nodes are not watched. */
+    const struct bad_node *bad_nodes;
+    size_t bad_node_count;
+    /* No status write of ours has shown yet that the API server has no newer job than this: the
+     * list that we began with may be of the past. */
+    bool unproven;
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "operator/job/goodput.h"
+#include "operator/job/training.h"
+
 /* ---- the spec of a job ---- */
 
 enum replica_type { REPLICA_MASTER, REPLICA_WORKER };
@@ -68,13 +71,14 @@ enum env_source {
     ENV_RESOURCE,   /* valueFrom.resourceFieldRef: `value` is the resource */
     ENV_CONFIG_MAP, /* valueFrom.configMapKeyRef: `value` is NAME/KEY */
     ENV_SECRET,     /* valueFrom.secretKeyRef: `value` is NAME/KEY */
+    ENV_FILE,       /* valueFrom.fileKeyRef: `value` is VOLUME/KEY */
 };
 
 struct env_var {
     const char *name;
     const char *value; /* never NULL */
     enum env_source source;
-    /* ENV_CONFIG_MAP, ENV_SECRET: the variable is left out if there is no such key */
+    /* ENV_CONFIG_MAP, ENV_SECRET, ENV_FILE: the variable is left out if there is no such key */
     bool optional;
 };
 
@@ -132,6 +136,7 @@ struct elastic_policy {
     bool standalone;
     struct optional nproc_per_node; /* deprecated in favour of job.nproc_per_node */
     struct optional max_restarts;   /* of torchrun; the operator does not use it */
+    struct optional shrink_after_s; /* of the agent's launcher; likewise */
     /* The autoscaler's metrics, only carried; NULL: no autoscaler. Borrowed like a template's
      * `raw`. */
     const struct json *metrics;
@@ -216,6 +221,9 @@ struct pod_end {
     int32_t code;
     /* "OOMKilled", "ContainerCannotRun"; NULL: no more than the exit code says */
     const char *reason;
+    /* The termination message that begins with HARDWARE_MESSAGE, of an end with EXIT_HARDWARE;
+     * NULL: it is no such end. */
+    const char *hardware;
 };
 
 /* A pod with the job's labels or with a name that the job wants. May be foreign: see owner_uid. */
@@ -235,6 +243,8 @@ struct pod {
     /* deletionGracePeriodSeconds of a pod that is being deleted. 0: it was deleted by force and
      * only a finalizer keeps it, or the backend cannot lose a pod. */
     int64_t grace_ms;
+    const char *node;   /* that it is bound to; NULL: none yet, or the backend has none */
+    const char *avoids; /* ANNOTATION_AVOIDED_NODES: nodes that it was not to come to; NULL: none */
     /* Since when its node is lost, so that the pod's status is outdated; 0: it is not, or that is
      * unknown. A node is lost if its Node does not exist or its condition Ready is not True.
      * Without permission to read nodes: condition Ready of the pod is False while its containers
@@ -259,6 +269,13 @@ struct pod {
      * and PodInitializing. The message may be NULL. */
     const char *waiting_reason;
     const char *waiting_message;
+    /* Of replicas 0 alone, whose agents may tell how the training goes (TRAINING_PATH): where the
+     * pod is asked, NULL: nowhere; and the numbers that its container `pytorch` left behind when it
+     * ended last, as the last line of its termination message, NULL: none. */
+    const char *address;
+    const char *last_line;
+    int64_t scheduled_ms, started_ms; /* a node took it, its container `pytorch` runs; 0: not yet */
+    int32_t training_port;
 };
 
 struct service {
@@ -336,6 +353,12 @@ struct replica_history {
     bool left;
 };
 
+/* A node that the job's pods have left because its hardware is bad (policy_avoid_node.h). */
+struct avoided_node {
+    const char *name;
+    int64_t since_ms;
+};
+
 /* What the operator remembers of pods that are gone. A row of history_fields.c for each field. */
 struct history {
     /* The history goes back to the job's creation. False: another operator began the job, and what
@@ -346,8 +369,8 @@ struct history {
     int32_t attempt;     /* how often all replicas were restarted together */
     int32_t incidents;   /* incident.h: causes of leaving replicas, counted as a failure or not */
     int64_t incident_ms; /* when the last of them was seen; 0: none, or it is over */
-    /* Of the last incidents, those whose root cause is not known yet: of each only EXIT_RETRYABLE
-     * exits were seen. */
+    /* Of the last incidents, those whose root cause is not known yet: of each only exits
+     * that a lost peer explains were seen. */
     int32_t incidents_without_cause;
     struct replica_history *replicas; /* ordered by type and index */
     size_t replica_count;
@@ -357,6 +380,12 @@ struct history {
     /* With SCOPE_JOB: all replicas below this index existed at the same time in this attempt, so a
      * missing one has vanished. */
     int32_t formed[REPLICA_TYPES];
+    struct avoided_node *avoided; /* ordered by name */
+    size_t avoided_count;
+    /* How often pods have left bad hardware since the training last came further than ever, and
+     * when that was last counted (policy_avoid_node.h). */
+    int32_t hardware_leaves;
+    int64_t hardware_ms;
 };
 
 struct job_status {
@@ -367,5 +396,7 @@ struct job_status {
     int64_t start_ms;      /* 0: not started; set again on resume */
     int64_t completion_ms; /* 0: not finished */
     struct history history;
+    struct training training;
+    struct goodput goodput;
 };
 #endif

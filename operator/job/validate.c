@@ -82,7 +82,7 @@ static void validate_nproc(const struct job *job, struct lines *problems, struct
                   nproc);
 }
 
-static void validate_elastic(const struct job *job, struct lines *problems)
+static void validate_elastic(const struct job *job, struct lines *problems, struct lines *notes)
 {
     const struct elastic_policy *elastic = &job->elastic;
     if (!elastic->present)
@@ -96,6 +96,12 @@ static void validate_elastic(const struct job *job, struct lines *problems)
                   "spec.elasticPolicy.minReplicas: Invalid value: %" PRId64
                   ": must not be greater than maxReplicas, %" PRId64,
                   elastic->min_replicas.value, elastic->max_replicas.value);
+    /* what is not set is filled with the other */
+    bool is_fixed = !elastic->min_replicas.set || !elastic->max_replicas.set ||
+                    elastic->min_replicas.value == elastic->max_replicas.value;
+    if (notes && elastic->shrink_after_s.set && is_fixed)
+        lines_add(notes, "spec.elasticPolicy.shrinkAfterSeconds has no effect without a "
+                         "minReplicas that is less than maxReplicas");
     for (size_t i = 0; i < elastic->rdzv_conf.count; i++)
         if (!elastic->rdzv_conf.items[i].key)
             lines_add(problems, "spec.elasticPolicy.rdzvConf[%zu].key: Required value", i);
@@ -172,7 +178,7 @@ void validate_job(const struct job *job, struct lines *problems, struct lines *n
 {
     validate_name(job, problems);
     validate_managed_by(job, problems);
-    validate_elastic(job, problems);
+    validate_elastic(job, problems, notes);
     validate_nproc(job, problems, notes);
     bool any = false;
     for (int type = 0; type < REPLICA_TYPES; type++) {

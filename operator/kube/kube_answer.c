@@ -107,7 +107,7 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
     struct error unreadable;
-    struct json *object = json_parse_lenient(answer->body, answer->body_bytes, &unreadable);
+    struct json *object = json_parse_lenient(answer->body, answer->body_bytes, false, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
         return KUBE_DONE;

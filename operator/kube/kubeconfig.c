@@ -241,6 +241,18 @@ static struct kubeconfig_source mounted(const char *directory, const char *name,
                                       .path = arena_printf(arena, "%s/%s", directory, name)};
 }
 
+/* NULL: it is not said. */
+static const char *own_namespace(const char *directory, struct arena *arena)
+{
+    auto_free char *path = xasprintf("%s/namespace", directory), *text = NULL;
+    size_t bytes;
+    struct error none;
+    if (file_read(path, MAX_FILE_BYTES, &text, &bytes, &none) < 0)
+        return NULL;
+    trim(text);
+    return *text ? arena_strdup(arena, text) : NULL;
+}
+
 static void login_in_cluster(const char *directory, struct arena *arena,
                              struct kubeconfig_login *ret_login)
 {
@@ -252,7 +264,8 @@ static void login_in_cluster(const char *directory, struct arena *arena,
                                                                   is_ipv6 ? "[" : "", host,
                                                                   is_ipv6 ? "]" : "", port),
                                            .ca = mounted(directory, "ca.crt", arena),
-                                           .token = mounted(directory, "token", arena)};
+                                           .token = mounted(directory, "token", arena),
+                                           .namespace_ = own_namespace(directory, arena)};
 }
 
 static int add_file(struct kubeconfig_file **files, const char *path, struct arena *arena,
@@ -338,6 +351,11 @@ void kubeconfig_close(struct kubeconfig *config)
 const char *kubeconfig_server(const struct kubeconfig *config)
 {
     return config->login.server;
+}
+
+const char *kubeconfig_namespace(const struct kubeconfig *config)
+{
+    return config->login.namespace_ ? config->login.namespace_ : "default";
 }
 
 int kubeconfig_refresh(struct kubeconfig *config, bool renew, int64_t now_ms, struct error *err)

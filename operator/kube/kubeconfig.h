@@ -25,6 +25,9 @@ int kubeconfig_open(struct kubeconfig **ret_config, const struct kubeconfig_opti
 void kubeconfig_close(struct kubeconfig *config); /* NULL-safe */
 
 const char *kubeconfig_server(const struct kubeconfig *config); /* "https://host:port" */
+/* That commands are about unless they name another: the context's, or the pod's own; else
+ * "default", as with kubectl. */
+const char *kubeconfig_namespace(const struct kubeconfig *config);
 
 #define KUBECONFIG_PENDING 1
 

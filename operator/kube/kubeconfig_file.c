@@ -41,7 +41,7 @@ struct user {
 };
 
 struct context {
-    const char *cluster, *user;
+    const char *cluster, *user, *namespace_;
 };
 
 /* One list element each: a name and what it names. */
@@ -159,6 +159,7 @@ static const struct json_field user_fields[] = {
 static const struct json_field context_fields[] = {
     JSON_TEXT("cluster", struct context, cluster),
     JSON_TEXT("user", struct context, user),
+    JSON_TEXT("namespace", struct context, namespace_),
     JSON_END,
 };
 
@@ -394,6 +395,7 @@ int kubeconfig_file_login(const struct kubeconfig_file *files, const char *name,
                       err) ||
         (is_given(context->user) && login_user(files, context->user, arena, &login, err)))
         return error_wrap(err, "%s: context \"%s\"", file->path, name);
+    login.namespace_ = is_given(context->namespace_) ? context->namespace_ : NULL;
     *ret_login = login;
     return 0;
 }

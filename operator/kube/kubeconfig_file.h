@@ -43,6 +43,7 @@ struct kubeconfig_login {
     const char *server_name;
     struct kubeconfig_source ca, certificate, key, token;
     const struct kubeconfig_exec *exec; /* NULL: none */
+    const char *namespace_;             /* of the context, for commands; NULL: none */
 };
 
 /* Reads one file and appends it to *files (NULL: the first). Of entries with the same name the

@@ -27,6 +27,7 @@ struct local {
     struct pod pods[LOCAL_REPLICAS_MAX];            /* local_snapshot's */
     struct service *services;
     size_t service_count;
+    struct training told; /* by the training, last */
     struct local_addresses addresses;
     struct arena *arena; /* names and UIDs */
     int log_folder;      /* LOG_DIR/JOB, locked against other runs; -1: not made yet */
@@ -227,8 +228,14 @@ void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_sn
         .pod_count = count,
         .services = local->services,
         .service_count = local->service_count,
+        .training = local->told.known ? &local->told : NULL,
         .now_ms = now_ms,
     };
+}
+
+void local_tell(struct local *local, const struct training *told)
+{
+    local->told = *told;
 }
 
 static void reap_one(struct local *local, pid_t pid, int wait_status)

@@ -74,6 +74,9 @@ struct backend local_backend(struct local *local);
 /* What reconcile is to see. Valid until anything else is called here. */
 void local_snapshot(struct local *local, int64_t now_ms, struct snapshot *ret_snapshot);
 
+/* What the job's training tells of itself; reconcile sees it from now on. */
+void local_tell(struct local *local, const struct training *told);
+
 /* Takes notice of ended processes; kills what has outstayed its grace period. Restarts nothing: the
  * job may be over, which is for reconcile to decide first. */
 void local_reap(struct local *local, int64_t now_ms);

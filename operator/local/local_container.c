@@ -120,11 +120,15 @@ static int declare(struct builder *b, const struct env_var *var, struct error *e
         break;
     case ENV_CONFIG_MAP:
     case ENV_SECRET:
+    case ENV_FILE:
         if (var->optional)
             return 0;
         return error_set(err, ERR_UNSUPPORTED,
                          "env %s comes from %s %s, which only a cluster has; state its value",
-                         var->name, var->source == ENV_SECRET ? "secret" : "config map",
+                         var->name,
+                         var->source == ENV_SECRET ? "secret"
+                         : var->source == ENV_FILE ? "a file of volume"
+                                                   : "config map",
                          var->value);
     }
     if (!value)

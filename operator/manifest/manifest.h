@@ -15,6 +15,9 @@ struct json;
  * whole seconds to reconcile; otherwise each pass would find its status changed. */
 struct json *manifest_status(const struct job *job, const struct job_status *status);
 
+/* Of it `training`; NULL: nothing is known. */
+struct json *manifest_training(const struct job_status *status);
+
 /* What is put to the job's subresource `status`. `object` is the job as the API server sent it: its
  * resourceVersion makes the write fail with a conflict if the job has changed since, its UID if it
  * is another job by now. Conditions in it of types that we do not know are written again. */
@@ -26,6 +29,12 @@ struct json *manifest_status_update(const struct json *object, const struct job 
  * no answer; NULL: nothing is missing. Lives as long as `arena`. */
 const char *manifest_lost_history(const struct history *history, const struct json *answer,
                                   struct arena *arena);
+
+/* The same of `.status.training`; "training" if there is no answer. */
+const char *manifest_lost_training(const struct job_status *status, const struct json *answer,
+                                   struct arena *arena);
+/* Whether this is written of it. */
+bool manifest_has_training(const struct job_status *status, const char *name);
 
 /* The pod of a job that was decoded from a document: the template as it was written, all of it,
  * with what pod_build adds. `init_containers`: an array to be put behind the user's, or NULL; an

@@ -84,6 +84,42 @@ static void size_init_containers(struct json *init_containers, const struct json
     }
 }
 
+static struct json *object_at(struct json *object, const char *key)
+{
+    struct json *inner = json_get(object, key);
+    if (!json_is_object(inner)) {
+        inner = json_new_object();
+        json_set(object, key, inner);
+    }
+    return inner;
+}
+
+/* The terms of a selector are alternatives, and the requirements of a term must all hold. So each
+ * term gets the nodes; an empty one, which no node matches, stays so. Nodes are told by their
+ * names, one a requirement, as the API asks of metadata.name: the label of the host name may be
+ * another. A pod that names its node is given to it by no scheduler, and its kubelet would refuse
+ * it. */
+static void avoid_nodes(struct json *spec, const struct strings *nodes)
+{
+    if (!nodes->count || json_get(spec, "nodeName"))
+        return;
+    struct json *terms = array_at(object_at(object_at(object_at(spec, "affinity"), "nodeAffinity"),
+                                            "requiredDuringSchedulingIgnoredDuringExecution"),
+                                  "nodeSelectorTerms");
+    if (!json_array_count(terms))
+        json_append(terms, json_object_of("matchFields", json_new_array(), NULL));
+    for (size_t i = 0; i < json_array_count(terms); i++) {
+        struct json *term = json_at(terms, i);
+        for (size_t k = 0; k < nodes->count && json_object_count(term); k++) {
+            struct json *names = json_new_array();
+            json_append(names, json_new_text(nodes->items[k]));
+            json_append(array_at(term, "matchFields"),
+                        json_object_of("key", json_new_text("metadata.name"), "operator",
+                                       json_new_text("NotIn"), "values", names, NULL));
+        }
+    }
+}
+
 static struct json *pod_spec(const struct pod_spec *pod, const struct json *init_containers)
 {
     struct json *spec = json_clone(json_get(pod->raw, "spec"));
@@ -97,6 +133,7 @@ static struct json *pod_spec(const struct pod_spec *pod, const struct json *init
             json_append(array_at(spec, "initContainers"), json_take_at(copy, 0));
         json_free(copy);
     }
+    avoid_nodes(spec, &pod->avoided);
     json_set(spec, "restartPolicy", json_new_text(restart_policy(pod->restart)));
     if (pod->scheduler_name)
         json_set(spec, "schedulerName", json_new_text(pod->scheduler_name));

@@ -120,6 +120,14 @@ static struct json *records(const struct history *history)
     return list;
 }
 
+static struct json *nodes(const struct history *history)
+{
+    struct json *object = json_new_object();
+    for (size_t i = 0; i < history->avoided_count; i++)
+        set_time(object, history->avoided[i].name, history->avoided[i].since_ms);
+    return object;
+}
+
 /* An empty object or array is left out. Takes the value. */
 static void set_unless_empty(struct json *object, const char *key, struct json *value)
 {
@@ -162,6 +170,9 @@ static void set_field(struct json *object, const struct history_field *field, co
     case HISTORY_RECORDS:
         set_unless_empty(object, field->name, records(owner));
         break;
+    case HISTORY_NODES:
+        set_unless_empty(object, field->name, nodes(owner));
+        break;
     }
 }
 
@@ -174,6 +185,62 @@ static struct json *history_object(const struct history_field *fields, const voi
     return object;
 }
 
+static void set_text(struct json *object, const char *key, const char *text)
+{
+    if (*text)
+        json_set(object, key, json_new_text(text));
+}
+
+/* Of what is not 0. */
+static struct json *seconds_of(const int64_t ms[], int kinds, const char *(*name_of)(int kind))
+{
+    struct json *object = json_new_object();
+    for (int k = 0; k < kinds; k++)
+        if (ms[k])
+            json_set(object, name_of(k), json_new_real((double)ms[k] / 1000, 15));
+    return object;
+}
+
+static void set_goodput(struct json *object, const struct job_status *status)
+{
+    const struct goodput *goodput = &status->goodput;
+    if (!goodput->known)
+        return;
+    json_set(object, TRAINING_GOODPUT, json_new_real(goodput_ratio(goodput), 3));
+    json_set(object, TRAINING_SECONDS, seconds_of(goodput->ms, GOODPUT_KINDS, goodput_kind_name));
+    json_set(object, GOODPUT_OF_PROCESS,
+             seconds_of(status->training.spent_ms, TRAINING_SPENT_KINDS, training_spent_name));
+    json_set_integer(object, GOODPUT_FURTHEST_STEP, goodput->furthest_step);
+}
+
+/* By the rows of training.h, and beside them what a column of kubectl shows as it is. */
+struct json *manifest_training(const struct job_status *status)
+{
+    const struct training *training = &status->training;
+    if (!training->known)
+        return NULL;
+    char progress[TRAINING_TEXT_BYTES], left[TRAINING_TEXT_BYTES];
+    struct json *object = json_new_object();
+    training_progress_text(training, progress);
+    training_left_text(training, left);
+    set_text(object, "progress", progress);
+    for (const struct training_field *field = training_fields; field->name; field++) {
+        if (!training_has(training, field))
+            continue;
+        if (field->kind == TRAINING_COUNT)
+            json_set_integer(object, field->name, training_whole(training, field));
+        else if (field->kind == TRAINING_TIME)
+            set_time(object, field->name, training_whole(training, field));
+        else
+            json_set(object, field->name,
+                     json_new_real(training_real(training, field), field->digits));
+    }
+    set_text(object, "timeLeft", left);
+    set_time(object, "estimatedCompletionTime", training_end_ms(training));
+    set_goodput(object, status);
+    return object;
+}
+
 struct json *manifest_status(const struct job *job, const struct job_status *status)
 {
     struct json *object = json_new_object();
@@ -183,8 +250,11 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
     set_time(object, "completionTime", status->completion_ms);
     if (status->history.known)
         json_set(object, "history", history_object(history_fields, &status->history));
+    json_set(object, "training", manifest_training(status));
     return object;
 }
+
+/* ---- what of it was dropped ---- */
 
 /* A map of which an entry is missing is not whole. */
 static bool is_whole(const struct json *written, const struct json *answer)
@@ -226,6 +296,28 @@ const char *manifest_lost_history(const struct history *history, const struct js
     }
     json_free(written);
     return answer ? path : "history";
+}
+
+const char *manifest_lost_training(const struct job_status *status, const struct json *answer,
+                                   struct arena *arena)
+{
+    struct json *written = manifest_training(status);
+    const char *lost = NULL;
+    const struct json *member;
+    json_each_member(member, written) {
+        if (!lost && !json_is_null(member) && !is_whole(member, json_get(answer, json_key(member))))
+            lost = arena_strdup(arena, json_key(member));
+    }
+    json_free(written);
+    return answer ? lost : "training";
+}
+
+bool manifest_has_training(const struct job_status *status, const char *name)
+{
+    struct json *written = manifest_training(status);
+    bool has = strcmp(name, "training") == 0 || json_get(written, name);
+    json_free(written);
+    return has;
 }
 
 static bool is_ours(const struct json *condition)

@@ -107,6 +107,9 @@ static void put_elastic(struct env_list *env, const struct job *job, int32_t att
         put_number(env, ENV_PET_MAX_RESTARTS, elastic->max_restarts.value);
     if (elastic->nproc_per_node.set)
         put_number(env, ENV_PET_NPROC_PER_NODE, elastic->nproc_per_node.value);
+    put_number(env, ENV_NNODES, total_replicas(job));
+    if (elastic->shrink_after_s.set)
+        put_number(env, ENV_SHRINK_AFTER, elastic->shrink_after_s.value);
     const char *id = rendezvous_id(job, attempt, env->arena);
     if (id)
         put(env, ENV_PET_RDZV_ID, id);
@@ -212,18 +215,39 @@ static struct pairs pod_labels(const struct job *job, const struct pod_spec *pod
     return all;
 }
 
-static struct pairs pod_annotations(const struct job *job, enum replica_type type,
-                                    const struct gang *gang, struct arena *arena)
+/* Whether the operator reads of a pod how it made it. A template that was copied from a running pod
+ * would tell of that one. */
+static bool is_told_by_pods(const char *annotation)
+{
+    return strcmp(annotation, ANNOTATION_AVOIDED_NODES) == 0 ||
+           strcmp(annotation, ANNOTATION_INIT_CONTAINERS) == 0;
+}
+
+static struct pairs pod_annotations(const struct job *job, const struct history *history,
+                                    enum replica_type type, const struct gang *gang,
+                                    struct arena *arena)
 {
     const struct pairs *user = &job->replicas[type].template_.annotations;
-    if (gang->scheduler != GANG_VOLCANO)
-        return *user;
-    struct pairs all = {.items = arena_array(arena, struct pair, user->count + 2)};
+    const char *avoided = history_avoided_names(history, arena);
+    struct pairs all = {.items = arena_array(arena, struct pair, user->count + 3)};
     for (size_t i = 0; i < user->count; i++)
-        pairs_set(&all, user->items[i]);
-    pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_GROUP, job->name});
-    pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_TASK, names_replica_label(type)});
+        if (!is_told_by_pods(user->items[i].key))
+            pairs_set(&all, user->items[i]);
+    if (gang->scheduler == GANG_VOLCANO) {
+        pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_GROUP, job->name});
+        pairs_set(&all, (struct pair){ANNOTATION_VOLCANO_TASK, names_replica_label(type)});
+    }
+    if (avoided)
+        pairs_set(&all, (struct pair){ANNOTATION_AVOIDED_NODES, avoided});
     return all;
+}
+
+static struct strings avoided_nodes(const struct history *history, struct arena *arena)
+{
+    struct strings nodes = {.items = arena_array(arena, const char *, history->avoided_count)};
+    for (size_t i = 0; i < history->avoided_count; i++)
+        nodes.items[nodes.count++] = history->avoided[i].name;
+    return nodes;
 }
 
 static enum pod_restart pod_restart(const struct job *job, enum replica_type type)
@@ -257,7 +281,8 @@ struct pod_spec *pod_build(const struct job *job, const struct history *history,
         .index = index,
         .attempt = history->attempt,
         .restart_count = restarts_before(job, history, type, index),
-        .annotations = pod_annotations(job, type, &options->gang, arena),
+        .annotations = pod_annotations(job, history, type, &options->gang, arena),
+        .avoided = avoided_nodes(history, arena),
         .scheduler_name = template_->scheduler_name ? NULL : options->gang.scheduler_name,
         .restart = pod_restart(job, type),
         .container_count = template_->container_count,

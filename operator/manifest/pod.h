@@ -27,6 +27,7 @@ struct pod_spec {
                               ENV_RESTART_COUNT */
     struct pairs labels;   /* the template's with ours laid over them */
     struct pairs annotations;
+    struct strings avoided;     /* nodes that it must not come to */
     const char *scheduler_name; /* written over the template's; NULL: the template's own stays */
     enum pod_restart restart; /* who restarts an ended container: the backend in place, or nobody */
     struct container *containers;

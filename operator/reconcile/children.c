@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "operator/job/history.h"
 #include "operator/job/names.h"
+#include "operator/reconcile/policy_avoid_node.h"
 #include "operator/reconcile/policy_scale_up.h"
 #include "operator/reconcile/restart.h"
 
@@ -72,10 +73,12 @@ static void add_disrupted_event(struct plan *plan, const struct pod *pod)
 
 /* Whether a pod makes room for another one in its place, or of the next attempt. */
 static bool makes_room(const struct job *job, const struct history *history,
-                       const struct child *child)
+                       const struct child *child, const char *avoided)
 {
     enum restart_policy policy = job->replicas[child->type].restart_policy;
     return !child->backing_off && (children_is_old_attempt(job, history, child->pod) ||
+                                   policy_leaves_node(history, child->pod) ||
+                                   policy_waits_for_others(child->pod, avoided) ||
                                    restart_judge(policy, child->pod) == RESTART_REPLACE);
 }
 
@@ -84,9 +87,10 @@ static bool delete_undesired(struct plan *plan, const struct job *job, const str
                              const struct history *history)
 {
     bool old_attempt = false;
+    const char *avoided = history_avoided_names(history, plan->arena);
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *child = &view->pods.items[i];
-        bool room = makes_room(job, history, child);
+        bool room = makes_room(job, history, child, avoided);
         if (room && child->pod->phase == POD_FAILED)
             add_disrupted_event(plan, child->pod);
         if (room || child->lost || !children_desired(job, child))

@@ -14,6 +14,7 @@ struct reconcile_context {
     struct plan *plan;
     struct view view;
     struct job_status status; /* the new status */
+    const char *avoided;      /* history_avoided_names, from policy_avoid_nodes on */
     int64_t requeue_ms;       /* the earliest requested requeue; POLICY_NEVER: none */
 };
 

@@ -9,7 +9,7 @@
 bool incident_lost_peer(const struct pod *pod)
 {
     return pod->end.container && strcmp(pod->end.container, API_CONTAINER_NAME) == 0 &&
-           pod->end.code == EXIT_RETRYABLE;
+           (pod->end.code == EXIT_RETRYABLE || pod->end.code == EXIT_TERMINATED);
 }
 
 /* How many incidents there are that the replica may still have a part in. */

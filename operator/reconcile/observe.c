@@ -5,6 +5,7 @@
 #include "operator/job/history.h"
 #include "operator/reconcile/children.h"
 #include "operator/reconcile/incident.h"
+#include "operator/reconcile/policy_avoid_node.h"
 #include "operator/reconcile/restart.h"
 
 #include <inttypes.h>
@@ -91,9 +92,15 @@ static void add_exit_event(struct reconcile_context *ctx, const struct pod *pod,
         context_event(ctx, EVENT_NORMAL, "ExitedWithCode", exit_message(ctx, pod, end));
 }
 
+/* Whether it never met its peers and is made again: it only waited, for its master or a node. */
+static bool is_unmet(const struct reconcile_context *ctx, const struct pod *pod)
+{
+    return pod->master_not_found || policy_waits_for_others(pod, ctx->avoided);
+}
+
 /* With SCOPE_JOB a pod that vanished, as with its node, ends the attempt like one that failed: its
- * peers wait for it in vain. One that was not made yet is distinguished from it by memory; so is
- * one that only waited for the master and is made again: nobody has met it. */
+ * peers wait for it in vain. One that was not made yet, or that nobody met, is distinguished from
+ * it by memory. */
 static bool has_vanished(struct reconcile_context *ctx)
 {
     struct history *history = &ctx->status.history;
@@ -103,7 +110,7 @@ static bool has_vanished(struct reconcile_context *ctx)
         for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
             const struct child *child = view_find(&ctx->view.pods, type, i);
             bool there = child && is_current(ctx, child);
-            if (history_is_complete(history, type, i) || (there && !child->pod->master_not_found))
+            if (history_is_complete(history, type, i) || (there && !is_unmet(ctx, child->pod)))
                 continue;
             whole = false;
             if (there && i < history->formed[type])
@@ -159,8 +166,10 @@ static bool leaves(const struct reconcile_context *ctx, const struct child *chil
 {
     const struct pod *pod = child->pod;
     const struct replica_history replica = history_replica(&ctx->status.history, pod);
-    bool gone = child->deleting || child->lost || pod->disrupted;
-    bool failed = restart_failed(pod) || replica.counted > pod->restart_count;
+    bool avoids = policy_leaves_node(&ctx->status.history, pod);
+    bool gone = child->deleting || child->lost || pod->disrupted || avoids;
+    bool failed = !policy_explains_end(&ctx->status.history, pod) &&
+                  (restart_failed(pod) || replica.counted > pod->restart_count);
     return gone && pod->phase != POD_PENDING && !pod->master_not_found && !failed &&
            !restart_succeeded(pod);
 }
@@ -176,7 +185,8 @@ const char *observe_leaving(const struct reconcile_context *ctx, enum replica_ty
         if (leaves(ctx, child) && !how)
             how = child->deleting         ? "are being deleted"
                   : child->pod->disrupted ? "were terminated by the system"
-                                          : "are lost with their nodes";
+                  : child->lost           ? "are lost with their nodes"
+                                          : "leave their nodes";
         else if (child->pod->phase == POD_FAILED && !leaves(ctx, child) &&
                  !child->pod->master_not_found)
             return NULL;
@@ -210,7 +220,8 @@ static bool count_ends(struct reconcile_context *ctx, const struct pod *pod,
     int32_t fresh = restart_failures(pod) - replica.counted;
     if (fresh <= 0)
         return false;
-    bool failed = restart_failed(pod) || !pod->end.container || pod->end.code != 0;
+    bool failed = (restart_failed(pod) || !pod->end.container || pod->end.code != 0) &&
+                  !policy_explains_end(history, pod);
     replica.counted += fresh;
     if (failed && incident_count(history, &replica, fresh, incident_lost_peer(pod),
                                  ctx->snapshot->now_ms) > 0)
@@ -223,6 +234,15 @@ static bool count_ends(struct reconcile_context *ctx, const struct pod *pod,
     return failed;
 }
 
+/* Whether the pod goes, and what its peers have begun with it ends. Nobody has met one that waited
+ * for a node and only makes way for one that waits for others. */
+static bool ends_attempt(const struct reconcile_context *ctx, const struct child *child)
+{
+    if (policy_waits_for_others(child->pod, ctx->avoided))
+        return false;
+    return child->deleting || child->lost || policy_leaves_node(&ctx->status.history, child->pod);
+}
+
 static void observe_pod(struct reconcile_context *ctx, const struct child *child,
                         struct pod_changes *changes)
 {
@@ -232,9 +252,10 @@ static void observe_pod(struct reconcile_context *ctx, const struct child *child
     bool failed = count_ends(ctx, pod, changes);
     enum restart_policy policy = ctx->job->replicas[pod->type].restart_policy;
     enum restart_verdict verdict = restart_judge(policy, pod);
-    if (verdict == RESTART_FAILS_JOB && !changes->fatal)
+    const struct history *history = &ctx->status.history;
+    if (verdict == RESTART_FAILS_JOB && !changes->fatal && !policy_explains_end(history, pod))
         changes->fatal = pod;
-    changes->restart_all |= failed || verdict == RESTART_REPLACE || child->deleting || child->lost;
+    changes->restart_all |= failed || verdict == RESTART_REPLACE || ends_attempt(ctx, child);
 }
 
 /* What lost a peer comes after what it may have lost. */
@@ -245,6 +266,7 @@ struct pod_changes observe(struct reconcile_context *ctx)
     bool group = ctx->job->run_policy.restart_scope == SCOPE_JOB;
     begin_history(ctx);
     int32_t before = history->failures;
+    policy_avoid_nodes(ctx);
     observe_leaving_pods(ctx);
     for (int lost_peer = 0; lost_peer < 2; lost_peer++) {
         for (size_t i = 0; i < ctx->view.pods.count; i++) {

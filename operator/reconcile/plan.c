@@ -31,12 +31,31 @@ void plan_add(struct plan *plan, struct action action)
     plan->actions[at] = action;
 }
 
+bool plan_acts(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        enum action_kind kind = plan->actions[i].kind;
+        if (kind != ACTION_SET_STATUS && kind != ACTION_EVENT && kind != ACTION_REQUEUE)
+            return true;
+    }
+    return false;
+}
+
 static void print_replica(const struct job_status *status, enum replica_type type, struct str *out)
 {
     const struct replica_status *replica = &status->replicas[type];
     if (replica->present)
         str_printf(out, " %s=%" PRId32 "/%" PRId32 "/%" PRId32, names_replica_type(type),
                    replica->active, replica->succeeded, replica->failed);
+}
+
+static void print_training(const struct training *training, struct str *out)
+{
+    char progress[TRAINING_TEXT_BYTES], left[TRAINING_TEXT_BYTES];
+    training_progress_text(training, progress);
+    training_left_text(training, left);
+    if (training->known)
+        str_printf(out, " step=%s%s%s", progress, *left ? " left=" : "", left);
 }
 
 static void print_status(const struct job_status *status, struct str *out)
@@ -55,6 +74,7 @@ static void print_status(const struct job_status *status, struct str *out)
     if (status->completion_ms)
         str_printf(out, " completion=%" PRId64, status->completion_ms);
     history_print(&status->history, out);
+    print_training(&status->training, out);
     str_add(out, "\n");
 }
 

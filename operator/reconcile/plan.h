@@ -31,7 +31,8 @@ enum action_kind {
     ACTION_CREATE_SERVICE,   /* for (type, index); exists already: success, the next snapshot shows
                                 whose it is */
     ACTION_CREATE_POD, /* for (type, index, attempt); exists already: success, the next snapshot
-                          shows whose it is */
+                          shows whose it is; from attempt 1 on a failure: it may be of the attempt
+                          before */
     ACTION_CREATE_AUTOSCALER, /* `autoscaler`, with the job's name; after the pods, as the job runs
                                  without it */
     ACTION_UPDATE_AUTOSCALER, /* the one with this name and UID becomes `autoscaler` */
@@ -43,6 +44,11 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 /* The reason of an event that each new pod of a replica may cause again. */
 #define REASON_POD_DISRUPTED "PodDisrupted"
+/* Those of how the training goes. */
+#define REASON_TRAINING_STARTED   "TrainingStarted"
+#define REASON_CHECKPOINT_SAVED   "CheckpointSaved"
+#define REASON_TRAINING_RECOVERED "TrainingRecovered"
+#define REASON_RANK_HUNG          "RankHung"
 
 struct action {
     enum action_kind kind;
@@ -73,6 +79,9 @@ struct plan *plan_open(struct arena *arena);
 
 /* Adds an action behind those of its kind. What it points to must live as long as the plan. */
 void plan_add(struct plan *plan, struct action action);
+
+/* Whether it does anything but write the status, record events and ask for another pass. */
+bool plan_acts(const struct plan *plan);
 
 /* Prints one line per action, in order; equal plans print equal bytes. Times are milliseconds. */
 void plan_print(const struct plan *plan, struct str *out);

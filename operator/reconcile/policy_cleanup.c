@@ -1,29 +1,38 @@
 #include "operator/reconcile/policy_cleanup.h"
 
+#include "operator/job/history.h"
 #include "operator/reconcile/children.h"
 
-static bool stays(enum clean_pod_policy policy, bool succeeded, const struct child *pod)
+/* The status may know of an end that a watch of pods, late after a start, does not show yet. */
+static bool has_ended(const struct child *pod, const struct history *history)
+{
+    return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED ||
+           history_is_complete(history, pod->type, pod->index);
+}
+
+static bool stays(enum clean_pod_policy policy, bool succeeded, const struct child *pod,
+                  const struct history *history)
 {
     if (policy == CLEAN_ALL)
         return false;
     if (policy == CLEAN_RUNNING)
-        return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED;
-    return !succeeded || pod->pod->phase != POD_PENDING;
+        return has_ended(pod, history);
+    return !succeeded || pod->pod->phase != POD_PENDING || has_ended(pod, history);
 }
 
-void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct view *view,
-                    struct plan *plan)
+void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct history *history,
+                    const struct view *view, struct plan *plan)
 {
     bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *pod = &view->pods.items[i];
-        if (!stays(policy, succeeded, pod))
+        if (!stays(policy, succeeded, pod, history))
             children_delete(plan, ACTION_DELETE_POD, pod);
     }
     for (size_t i = 0; i < view->services.count; i++) {
         const struct child *service = &view->services.items[i];
         const struct child *pod = view_find(&view->pods, service->type, service->index);
-        if (pod ? !stays(policy, succeeded, pod) : !keeps)
+        if (pod ? !stays(policy, succeeded, pod, history) : !keeps)
             children_delete(plan, ACTION_DELETE_SERVICE, service);
     }
 }

@@ -8,7 +8,7 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/view.h"
 
-/* Plans the deletes. */
-void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct view *view,
-                    struct plan *plan);
+/* Plans the deletes. A replica that history calls complete has ended, whatever its pod shows. */
+void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct history *history,
+                    const struct view *view, struct plan *plan);
 #endif

@@ -15,6 +15,7 @@
 #include "operator/reconcile/policy_gang.h"
 #include "operator/reconcile/policy_success.h"
 #include "operator/reconcile/policy_suspend.h"
+#include "operator/reconcile/policy_training.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static void set_started(struct reconcile_context *ctx, struct pod_changes *chang
         context_condition(ctx, CONDITION_RESTARTING, true, REASON_RESUMED, message);
         context_event(ctx, EVENT_NORMAL, REASON_RESUMED, message);
         history_start_over(&ctx->status.history);
+        policy_training_resume(ctx);
         if (ctx->job->run_policy.restart_scope == SCOPE_JOB && ctx->status.start_ms)
             changes->restart_all = true;
     }
@@ -103,7 +105,8 @@ static void clean_up(struct reconcile_context *ctx)
 {
     delete_podgroup_hpa(ctx);
     policy_cleanup(ctx->job->run_policy.clean_pod_policy,
-                   condition_is_true(&ctx->status, CONDITION_SUCCEEDED), &ctx->view, ctx->plan);
+                   condition_is_true(&ctx->status, CONDITION_SUCCEEDED), &ctx->status.history,
+                   &ctx->view, ctx->plan);
     context_requeue(ctx, ctx->view.recheck_ms);
 }
 
@@ -113,6 +116,7 @@ static void finish(struct reconcile_context *ctx, enum condition_type type, enum
     context_condition(ctx, type, true, reason, message);
     context_event(ctx, event, reason, message);
     ctx->status.completion_ms = ctx->snapshot->now_ms;
+    policy_training_finish(ctx);
     observe_inactive(ctx);
     clean_up(ctx);
     context_requeue(ctx, policy_expiry_ms(ctx->job, &ctx->status));
@@ -290,6 +294,7 @@ static void reconcile_active(struct reconcile_context *ctx)
     struct blocker blocker = policy_gang_blocker(ctx->snapshot, ctx->arena);
     set_started(ctx, &changes, !blocker.reason);
     observe_count(ctx);
+    policy_training_follow(ctx);
     if (policy_success(job, &ctx->status))
         succeed(ctx);
     else if (changes.fatal)
@@ -302,8 +307,11 @@ static void reconcile_active(struct reconcile_context *ctx)
         reconcile_children(ctx, &changes, &blocker);
 }
 
+/* What was spoilt while the job sleeps is said at once, and not when it is resumed. */
 static void reconcile_suspended(struct reconcile_context *ctx)
 {
+    struct blocker blocker = {.reason = ctx->job->invalid ? REASON_INVALID : NULL,
+                              .message = ctx->job->invalid};
     set_created(ctx);
     delete_podgroup_hpa(ctx);
     const char *message = context_text(ctx, "PyTorchJob %s is suspended.", ctx->job->name);
@@ -311,7 +319,9 @@ static void reconcile_suspended(struct reconcile_context *ctx)
         context_condition(ctx, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
     if (context_condition(ctx, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
         context_event(ctx, EVENT_NORMAL, REASON_SUSPENDED, message);
-    set_waiting(ctx, &(struct blocker){.reason = NULL}); /* of a resumption that was not seen */
+    set_waiting(ctx, &blocker); /* forgets that of a resumption that was not seen */
+    policy_training_follow(ctx);
+    policy_training_suspend(ctx);
     observe_inactive(ctx);
     children_delete_all(ctx->plan, &ctx->view);
     context_requeue(ctx, ctx->view.recheck_ms);
@@ -360,10 +370,10 @@ static const struct job *job_as_seen(const struct reconcile_context *ctx)
     return job;
 }
 
-/* The specification became invalid after the job had started: nothing is made, deleted or failed by
- * it until that is fixed, as that would lose work over a mistake. What needs none of it goes on:
- * the counts, and the end of a job whose master is done. A deadline does, too, unless it is the
- * invalid field. */
+/* The specification became invalid after the job was accepted: nothing is made, deleted or failed
+ * by it until that is fixed, as that would lose work over a mistake. What needs none of it goes on:
+ * the counts, what the training tells, and the end of a job whose master is done. A deadline does,
+ * too, unless it is the invalid field. */
 static void reconcile_invalid_edit(struct reconcile_context *ctx)
 {
     struct blocker blocker = {.reason = REASON_INVALID, .message = ctx->job->invalid};
@@ -375,6 +385,7 @@ static void reconcile_invalid_edit(struct reconcile_context *ctx)
     ctx->job = job_as_seen(ctx);
     observe_completions(ctx);
     observe_count(ctx);
+    policy_training_follow(ctx);
     if (history_is_complete(&ctx->status.history, REPLICA_MASTER, 0))
         succeed(ctx);
     else if (deadline_exceeded(ctx))
@@ -409,7 +420,7 @@ struct plan *reconcile(const struct snapshot *snapshot, struct arena *arena)
         reconcile_forbidden(&ctx);
     else if (condition_finished(&ctx.status))
         reconcile_finished(&ctx);
-    else if (job->invalid && !ctx.status.start_ms)
+    else if (job->invalid && !condition_is_true(&ctx.status, CONDITION_CREATED))
         reconcile_invalid(&ctx);
     else if (policy_suspended(job, &ctx.status, &ctx.view))
         reconcile_suspended(&ctx);

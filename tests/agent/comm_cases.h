@@ -157,6 +157,27 @@ static inline int comm_case_broadcast(struct comm *c, struct stream *s, int64_t 
     return stream_sync(s, err) < 0 ? -1 : comm_expect(data, expected, count, "broadcast", err);
 }
 
+/* Rank q's chunk lies behind the others' of smaller numbers, or in the opposite order. */
+static inline int comm_case_exchange(struct comm *c, struct stream *s, int64_t count, bool opposite,
+                                     struct error *err)
+{
+    int64_t total = count * c->size;
+    auto_free int *places = (int *)xcalloc((size_t)c->size, sizeof(int));
+    auto_free float *send = comm_floats(total);
+    auto_free float *recv = comm_floats(total);
+    auto_free float *expected = comm_floats(total);
+    for (int r = 0; r < c->size; r++)
+        places[r] = opposite ? c->size - 1 - r : r;
+    for (int64_t i = 0; i < total; i++)
+        send[i] = comm_value(c->rank, i);
+    for (int64_t i = 0; i < total; i++)
+        expected[i] = comm_value((int)(i / count), places[c->rank] * count + i % count);
+    if (!c->fn->all_to_all)
+        return 0;
+    c->fn->all_to_all(c, s, DTYPE_F32, recv, send, count, opposite ? places : NULL);
+    return stream_sync(s, err) < 0 ? -1 : comm_expect(recv, expected, total, "all_to_all", err);
+}
+
 /* 0.1 is not exact: every rank must still get the bits of the sum in rank order. */
 static inline int comm_case_f64(struct comm *c, struct stream *s, int64_t count, struct error *err)
 {
@@ -184,6 +205,7 @@ static inline int comm_case_size(struct comm *c, struct stream *s, int64_t count
         if (comm_case_gather(c, s, count, variant, err) < 0 ||
             comm_case_scatter(c, s, count, variant, how, err) < 0 ||
             comm_case_scatter(c, s, count, !variant, how, err) < 0 ||
+            comm_case_exchange(c, s, count, variant, err) < 0 ||
             comm_case_reduce(c, s, count, how, err) < 0)
             return -1;
     }

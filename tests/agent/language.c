@@ -1,5 +1,6 @@
 #include "tests/agent/language.h"
 
+#include "agent/shard/shard_layout.h"
 #include "base/mem.h"
 #include "tests/agent/world.h"
 #include "tests/support.h"
@@ -37,6 +38,11 @@ static void list_params(struct language *l, struct module *m)
         list_params(l, m->children[i]);
 }
 
+static int64_t aligned(int64_t count)
+{
+    return (count + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN;
+}
+
 static void *device_memory(struct language *l, size_t bytes)
 {
     struct error err;
@@ -45,12 +51,18 @@ static void *device_memory(struct language *l, size_t bytes)
     return memory;
 }
 
+/* Behind each other, as in a unit: what a GPU multiplies with as one matrix is so here, too. */
 static void bind(struct language *l, enum dtype dtype)
 {
+    int64_t total = 0, first = 0;
     l->param_count = count_params(l->model->root);
     l->params = arena_array(l->arena, struct param *, l->param_count);
     l->gradients = arena_array(l->arena, float *, l->param_count);
     list_params(l, l->model->root);
+    for (int i = 0; i < l->param_count; i++)
+        total += aligned(l->params[i]->count);
+    l->values = device_memory(l, (size_t)total * dtype_bytes(dtype));
+    l->device_gradients = device_memory(l, (size_t)total * sizeof(float));
     for (int i = 0; i < l->param_count; i++) {
         struct param *p = l->params[i];
         size_t bytes = (size_t)p->count * dtype_bytes(dtype);
@@ -62,10 +74,11 @@ static void bind(struct language *l, enum dtype dtype)
             else
                 ((bf16 *)(void *)value)[k] = bf16_from_float(x);
         }
-        void *on_device = device_memory(l, bytes);
+        void *on_device = (char *)l->values + (size_t)first * dtype_bytes(dtype);
         stream_copy(l->stream, on_device, value, bytes);
         p->value = on_device;
-        p->gradient = device_memory(l, (size_t)p->count * sizeof(float));
+        p->gradient = l->device_gradients + first;
+        first += aligned(p->count);
         l->gradients[i] = arena_array(l->arena, float, p->count);
     }
 }
@@ -93,10 +106,8 @@ void language_close(struct language *l)
     struct memory_use use;
     tape_close(l->tape);
     device_batch_close(&l->on_device);
-    for (int i = 0; i < l->param_count; i++) {
-        device_free(l->device, (void *)l->params[i]->value);
-        device_free(l->device, l->params[i]->gradient);
-    }
+    device_free(l->device, l->values);
+    device_free(l->device, l->device_gradients);
     device_free(l->device, l->device_sums);
     stream_close(l->stream);
     device_memory_use(l->device, &use);

@@ -26,6 +26,8 @@ struct language {
     struct device *host; /* NULL: values stay on the device */
     int64_t peak_bytes;  /* of the device, in the last pass */
     float **gradients;   /* of each parameter, on the host; written by language_run() in training */
+    void *values;        /* of all parameters, on the device */
+    float *device_gradients; /* likewise */
 };
 
 /* architecture: copied. */

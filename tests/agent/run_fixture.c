@@ -12,6 +12,7 @@ struct run_facts run_fixture_facts(void)
         .job = "llama",
         .run = "",
         .node = "llama-master-0",
+        .pod_namespace = "",
         .world_size = 2,
         .parameters = 1235814400,
         .steps = 100,

@@ -121,6 +121,7 @@ static long memory_calls(void)
 static _Thread_local struct {
     const struct memory_bound *memory_left;
     int64_t step_us, now_us;
+    struct comm *world;
 } told;
 
 static int64_t told_now_us(void)
@@ -139,6 +140,7 @@ static void on_step(void *ctx, const struct run_numbers *step)
     told.now_us += told.step_us;
     assert_in_range(step->step, 1, RUNS_MAX_STEPS);
     seen->loss[step->step - 1] = step->loss;
+    seen->norm[step->step - 1] = step->grad_norm;
     seen->fresh_blocks[step->step - 1] = step->memory.fresh_blocks;
     seen->all_reduces[step->step - 1] = step->traffic.calls[COMM_ALL_REDUCE];
     seen->memory_calls[step->step - 1] = memory_calls();
@@ -147,6 +149,8 @@ static void on_step(void *ctx, const struct run_numbers *step)
     seen->skipped_steps = step->skipped_steps;
     seen->steps++;
     seen->epoch = step->epoch;
+    if (seen->die_after_step > 0 && step->step == seen->die_after_step)
+        told.world->fn->abort(told.world, "this rank is killed");
 }
 
 static int on_began(void *ctx, const struct trainer_facts *facts, struct error *err)
@@ -240,10 +244,18 @@ static void on_differs(void *ctx, const char *what)
     snprintf(seen->differs, sizeof seen->differs, "%s", what);
 }
 
+static void on_info(void *ctx, const char *what)
+{
+    struct seen *seen = ctx;
+    snprintf(seen->info, sizeof seen->info, "%s", what);
+}
+
 static void on_notice(void *ctx, const char *what)
 {
     struct seen *seen = ctx;
     snprintf(seen->notice, sizeof seen->notice, "%s", what);
+    if (strstr(what, "in a row"))
+        snprintf(seen->fatal, sizeof seen->fatal, "%s", what);
 }
 
 static bool stop_requested(void *ctx)
@@ -272,6 +284,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
         .weights = on_weights,
         .skipped = on_skipped,
         .differs = on_differs,
+        .info = on_info,
         .notice = on_notice,
         .stop_requested = stop_requested,
     };
@@ -279,6 +292,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     const struct memory_bound *left = run->memory_left[rank];
     bool is_told = left[MEMORY_OF_MACHINE].left > 0;
     told.memory_left = left;
+    told.world = world;
     told.step_us = run->step_us;
     told.now_us = 0;
     struct activity activity;
@@ -290,10 +304,15 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
                                  .now_us = run->step_us ? told_now_us : clock_monotonic_us,
                                  .memory_left = is_told ? told_memory_left : memory_bounds,
                                  .local_size = local ? local : run->size,
+                                 .node = run->nodes[rank],
                                  .threads = 1,
+                                 .min_ranks = run->min_ranks,
                                  .restarted = run->restarted,
                                  .run = run->name,
                                  .agent_config = "seed: 1\n"};
+    struct doomed *doomed = NULL;
+    if (run->dooms[rank].nth > 0)
+        doomed = doom_put(world, &activity, &run->dooms[rank]);
     struct trainer *trainer = NULL;
     int result = trainer_open(run->config, &env, &listener, &trainer, err);
     if (result == 0)
@@ -303,6 +322,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
     if (trainer)
         trainer_memory_use(trainer, &seen->memory);
     trainer_close(trainer);
+    seen->has_died = doomed && doom_lift(doomed);
     activity_read(&activity, &report);
     seen->phases = report.passed;
     activity_destroy(&activity);
@@ -314,6 +334,11 @@ struct rank_start {
     int rank;
 };
 
+static bool is_doomed(const struct run *run, int rank)
+{
+    return run->dooms[rank].nth > 0 || run->seen[rank].die_after_step > 0;
+}
+
 static void *rank_main(void *argument)
 {
     const struct rank_start *start = argument;
@@ -324,6 +349,8 @@ static void *rank_main(void *argument)
     *result = comm_local_join(run->group, start->rank, run->size, SUPPORT_PATIENCE_MS, &world, err);
     if (*result == 0)
         *result = run_rank(run, start->rank, world, err);
+    if (*result && is_doomed(run, start->rank) && atomic_fetch_sub(&run->doomed, 1) == 1)
+        store_mark_lost(comm_local_store(run->group), "a rank is killed");
     comm_close(world);
     return NULL;
 }
@@ -333,6 +360,9 @@ void runs_start(struct run *run)
     pthread_t threads[RUNS_MAX_RANKS];
     struct rank_start starts[RUNS_MAX_RANKS];
     run->group = comm_local_open();
+    atomic_init(&run->doomed, 0);
+    for (int rank = 0; rank < run->size; rank++)
+        run->doomed += is_doomed(run, rank);
     for (int rank = 0; rank < run->size; rank++) {
         starts[rank] = (struct rank_start){run, rank};
         assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &starts[rank]), 0);
@@ -362,13 +392,15 @@ void runs_configure_language(struct config *config, struct arena *arena, const c
                              const char *flags)
 {
     bool is_other = strstr(flags, "--model.type=") != NULL; /* which may have no positions */
+    bool has_groups = !strstr(flags, "--model.type=gpt2");
     parse(config, arena,
           arena_printf(arena,
                        "--model.type=llama --hidden_size=32 --num_hidden_layers=3 "
-                       "--num_attention_heads=4 --num_key_value_heads=2 --intermediate_size=48 "
+                       "--num_attention_heads=4 %s --intermediate_size=48 "
                        "--vocab_size=64 %s --dataset=%s/train.bin "
                        "--eval_strategy=no --batch_size=%d --lr=0.01 --grad_clip=1 --epochs=2 "
                        "--mixed_precision=no --schedule.type=cosine --warmup_steps=2 %s",
+                       has_groups ? "--num_key_value_heads=2" : "",
                        is_other ? "" : "--max_position_embeddings=16", data, 12 / size, flags));
 }
 

@@ -4,21 +4,32 @@
 
 #include "agent/trainer/trainer.h"
 #include "base/mem.h"
+#include "tests/agent/doom.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    RUNS_MAX_RANKS = 4,
+    RUNS_MAX_RANKS = 8,
     RUNS_MAX_STEPS = 64,
     RUNS_TRAIN_ROWS = 48,
     RUNS_TEST_ROWS = 12,
     RUNS_WINDOWS = 40
 };
 
+/* Of a table of many whole runs, builds with a sanitizer do each fourth: sanitizers look at threads
+ * and memory, not at numbers, and take minutes for what else takes seconds. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { RUNS_EACH = 4 };
+#else
+enum { RUNS_EACH = 1 };
+#endif
+
 /* What one rank saw. Only rank 0's is looked at, but each has its own. */
 struct seen {
     double loss[RUNS_MAX_STEPS];          /* of this rank's rows, by step - 1 */
+    double norm[RUNS_MAX_STEPS];          /* of the gradient; NaN: not measured */
     int64_t fresh_blocks[RUNS_MAX_STEPS]; /* asked of the system by then */
     int64_t all_reduces[RUNS_MAX_STEPS];  /* so far, by then */
     long memory_calls[RUNS_MAX_STEPS];    /* of the emulated GPU by then, by all ranks; else 0 */
@@ -28,30 +39,38 @@ struct seen {
     int64_t nonfinite_steps, skipped_steps;
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], save_failed[512];
-    char notice[1024]; /* the last one */
+    char notice[1024], info[1024]; /* the last ones */
+    char fatal[256]; /* the one of a step in which the run has ended again and again */
     int saves, began_anew;
     bool from_memory; /* where it resumed from */
     int steps_lost;
     unsigned events; /* bits of enum run_event */
     unsigned phases; /* those that it has left: bits of enum rank_phase */
+    bool has_died;   /* of its doom */
     struct trainer_facts facts;
     /* NULL, or called on the rank's thread when a checkpoint is there. */
     void (*after_save)(struct seen *seen, int64_t step);
     const char *data; /* for after_save */
     bool may_skip;
-    int stop_at_step; /* stop_requested says yes from this step on; 0: never */
+    int die_after_step; /* so that the next one fails on all ranks; 0: never */
+    int stop_at_step;   /* stop_requested says yes from this step on; 0: never */
     struct memory_use memory;
 };
 
 struct run {
     const struct agent_config *config;
     int size;
-    int local_sizes[RUNS_MAX_RANKS]; /* ranks of each rank's node; 0: all */
-    int memory_fds[RUNS_MAX_RANKS];  /* that outlives each rank; 0: none */
+    int local_sizes[RUNS_MAX_RANKS];   /* ranks of each rank's node; 0: all */
+    const char *nodes[RUNS_MAX_RANKS]; /* name of each rank's node; NULL: nobody has told */
+    int memory_fds[RUNS_MAX_RANKS];    /* that outlives each rank; 0: none */
     /* What each rank is told that is left; all 0: what really is. */
     struct memory_bound memory_left[RUNS_MAX_RANKS][MEMORY_BOUNDS];
     int64_t step_us; /* that a step takes, and all else 1 us; 0: what it really takes */
+    struct doom dooms[RUNS_MAX_RANKS]; /* all 0: each rank lives to the end */
+    _Atomic int
+        doomed; /* that live: the last one's end is told to the others, as a job's would be */
     bool restarted;
+    int min_ranks;    /* of an elastic run; 0: it is none */
     const char *name; /* the run's id; NULL: none is known */
     struct comm_local *group;
     struct seen seen[RUNS_MAX_RANKS];

@@ -43,23 +43,31 @@ static void test_messages(void **state)
     }
 }
 
-/* Each rank's own result; only rank 2's is a failure. */
+/* Each rank's own result; only rank 2's is a failure, which another may see. */
 static int fail_on_rank_2(struct rank *r, struct comm *comm, struct stream *stream,
                           struct error *err)
 {
     if (agree_all(comm, stream, 0, err) < 0)
         return 0; /* not seen as the failure that is expected */
-    int result = r->rank == 2 ? error_set(err, ERR_INPUT, "no file") : 0;
+    const bool *sees = r->arg;
+    int result = r->rank == 2           ? error_set(err, ERR_INPUT, "no file")
+                 : sees && r->rank == 1 ? error_set(err, ERR_PEER, "rank 2 is lost")
+                                        : 0;
     return agree_all(comm, stream, result, err);
 }
 
 static void test_all(void **state)
 {
     (void)state;
-    struct rank ranks[RANKS] = {0};
-    ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, fail_on_rank_2);
-    for (int r = 0; r < RANKS; r++)
-        assert_fails(ranks[r].result, &ranks[r].err, ERR_INPUT, "rank 2: no file");
+    bool sees = true;
+    for (int is_seen = 0; is_seen < 2; is_seen++) {
+        struct rank ranks[RANKS] = {0};
+        for (int r = 0; r < RANKS; r++)
+            ranks[r].arg = is_seen ? &sees : NULL;
+        ranks_run(ranks, RANKS, RANKS_TIMEOUT_MS, fail_on_rank_2);
+        for (int r = 0; r < RANKS; r++)
+            assert_fails(ranks[r].result, &ranks[r].err, ERR_INPUT, "rank 2: no file");
+    }
 }
 
 static void test_outcome(void **state)

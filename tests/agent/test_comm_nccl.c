@@ -413,6 +413,23 @@ static void test_an_error_of_nccls_tells_whose_it_is(void **state)
     }
 }
 
+static const char *no_room(nccl_comm comm)
+{
+    (void)comm;
+    return "Error while creating shared memory segment /dev/shm/nccl-a1b2c3 (size 9637888), error: "
+           "No space left on device (28)";
+}
+
+static void test_a_full_shm_is_told_with_what_to_do(void **state)
+{
+    (void)state;
+    const struct nccl_api api = {.error_text = text_of, .last_error = no_room};
+    struct error err;
+    assert_fails(nccl_api_fail(&api, NULL, 2, "meet", &err), &err, ERR_PEER,
+                 "No space left on device (28); /dev/shm may be full: give the pod an emptyDir "
+                 "with medium: Memory there, or the container --shm-size");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_who_did_not_come_is_named),
         cmocka_unit_test(test_an_error_of_nccls_aborts),
         cmocka_unit_test(test_an_error_of_nccls_tells_whose_it_is),
+        cmocka_unit_test(test_a_full_shm_is_told_with_what_to_do),
         cmocka_unit_test(test_a_refused_call_ends_in_any_case),
         cmocka_unit_test(test_a_lost_rank_aborts_at_once),
         cmocka_unit_test(test_a_communicator_after_an_abort_is_refused),

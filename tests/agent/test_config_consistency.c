@@ -1,5 +1,6 @@
 #include "agent/config_consistency.h"
 
+#include "base/contract.h"
 #include "base/mem.h"
 #include "tests/agent/config_line.h"
 #include "tests/agent/ranks.h"
@@ -84,18 +85,21 @@ static void one_difference_is_told_to_all(void **state)
                      "schedule.num_train_epochs: rank 1 has '3', rank 0 has '");
 }
 
-/* Rank 0 as 0.1.0 plays it: what it says and hears is what agents in the field do. */
-static int play_an_older_agent(struct rank *r, struct comm *comm, struct stream *stream,
-                               struct error *err)
+/* Rank 0 as 0.1.0 plays it, or as a later version: what it says and hears is what agents in the
+ * field do. */
+static const char *digest, *difference;
+
+static int play_another_version(struct rank *r, struct comm *comm, struct stream *stream,
+                                struct error *err)
 {
     if (r->rank != 0)
         return compare(r, comm, stream, err);
     struct store *store = comm_local_store(r->group);
     char value[STORE_VALUE_MAX];
-    if (store->fn->set(store, "alike/digest/0", "1 keys 0123456789abcdef", err) ||
+    if (store->fn->set(store, "alike/digest/0", digest, err) ||
         store->fn->get(store, "alike/rank/1", r->timeout_ms, value, err))
         return -1;
-    assert_string_equal(value, "rank 1 is of another version than rank 0");
+    assert_string_equal(value, difference);
     return store->fn->set(store, "alike/verdict/0", value, err) ||
                    store->fn->get(store, "alike/heard/1", r->timeout_ms, value, err)
                ? -1
@@ -105,12 +109,23 @@ static int play_an_older_agent(struct rank *r, struct comm *comm, struct stream 
 static void another_version_is_told(void **state)
 {
     (void)state;
-    char line[] = "--preset mnist";
-    struct rank ranks[2] = {{.arg = line}, {.arg = line}};
-    ranks_run(ranks, 2, RANKS_TIMEOUT_MS, play_an_older_agent);
-    assert_ok(ranks[0].result, &ranks[0].err);
-    assert_fails(ranks[1].result, &ranks[1].err, ERR_CONFIG,
-                 "rank 1 is of another version than rank 0; give all ranks the same");
+    static const struct {
+        const char *digest, *difference;
+    } rows[] = {
+        {"1 keys 0123456789abcdef",
+         "rank 1 is of version " SHOAL_VERSION ", rank 0 of an older one"},
+        {"1 keys 0123456789abcdef 77.1.0-rc2",
+         "rank 1 is of version " SHOAL_VERSION ", rank 0 of 77.1.0-rc2"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char line[] = "--preset mnist";
+        struct rank ranks[2] = {{.arg = line}, {.arg = line}};
+        digest = rows[i].digest;
+        difference = rows[i].difference;
+        ranks_run(ranks, 2, RANKS_TIMEOUT_MS, play_another_version);
+        assert_ok(ranks[0].result, &ranks[0].err);
+        assert_fails(ranks[1].result, &ranks[1].err, ERR_CONFIG, difference);
+    }
 }
 
 int main(void)

@@ -31,6 +31,8 @@ static void what_has_no_use_is_told(void **state)
          "parallel.limit_all_gathers is ignored: it needs another strategy than NO_SHARD"},
         {"--sharding_strategy SHARD_GRAD_OP --forward_prefetch=false", ""},
         {"--project p", "logging.wandb_project is ignored: it needs logging.wandb=offline"},
+        {"--hang_action report --hang_patience 5",
+         "runtime.hang_patience is ignored: it needs runtime.hang_action=restart"},
         {"--optim sgd --momentum 0.9", ""},
         {"--momentum 0", ""},
         {"--step_size 3 --unit step",
@@ -66,6 +68,16 @@ static void what_has_no_use_is_told(void **state)
         {"--state_dict_type FULL_STATE_DICT",
          "checkpoint.state_dict_type is ignored: it needs checkpoint.dir"},
         {"--keep_last 2 --checkpoint_dir c --async", ""},
+        {"--max_restarts 1 --monitor_interval 5", ""},
+        {"--monitor_interval 5",
+         "runtime.monitor_interval is ignored: it needs runtime.max_restarts, or "
+         "runtime.nnodes=MIN:MAX"},
+        {"--nnodes 1:2 --monitor_interval 5 --shrink_after 3", ""},
+        {"--nnodes 2:2 --shrink_after 3",
+         "runtime.shrink_after is ignored: it needs runtime.nnodes=MIN:MAX"},
+        {"--nnodes 1:2 --hang_patience 5",
+         "runtime.hang_patience is ignored: it needs runtime.max_restarts"},
+        {"--max_restarts 1 --hang_patience 5", ""},
         {"--auto_resume=false", ""}, /* there are restarts in a PyTorchJob's pod */
         {"--auto_resume=false --max_restarts 0",
          "checkpoint.auto_resume is ignored: it needs checkpoint.dir or runtime.max_restarts"},
@@ -121,6 +133,31 @@ static void what_has_no_use_is_told(void **state)
         struct error err;
         assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
         assert_string_equal(config.warning, rows[i].warning);
+    }
+}
+
+/* Whoever started this process may have said how often it does so. */
+static void restarts_are_the_environments(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        bool has_use;
+    } rows[] = {{"", false},
+                {"SHOAL_RESTART_COUNT=0", true},
+                {"PET_MAX_RESTARTS=2", true},
+                {"PET_NNODES=1:2", true},
+                {"PET_NNODES=2", false},
+                {"TORCHELASTIC_MAX_RESTARTS=0", false},
+                {"TORCHELASTIC_MAX_RESTARTS=3", true}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(
+            config_line_parse(arena, "--monitor_interval 5", rows[i].environment, &config, &err),
+            &err);
+        assert_int_equal(config.warning[0] == '\0', rows[i].has_use);
     }
 }
 
@@ -229,7 +266,7 @@ static void every_key_has_needs_or_acts_always(void **state)
         "schedule.max_steps schedule.num_train_epochs eval.eval_strategy checkpoint.dir "
         "checkpoint.save_steps checkpoint.keep_last checkpoint.resume_from_checkpoint "
         "checkpoint.async checkpoint.allow_nonfinite checkpoint.save_model "
-        "parallel.sharding_strategy parallel.auto_wrap_policy parallel.sync_module_states "
+        "parallel.sharding_strategy parallel.auto_wrap_policy parallel.reduction_slots parallel.sync_module_states "
         "parallel.cpu_ram_efficient_loading precision.mixed_precision precision.reduce_dtype "
         "memory.cpu_offload memory.log_memory logging.logging_steps logging.style logging.lang "
         "logging.level logging.csv logging.jsonl logging.tensorboard_dir logging.wandb "
@@ -366,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_use_is_told),
+        cmocka_unit_test(restarts_are_the_environments),
         cmocka_unit_test(what_the_optimizer_has_no_use_for_is_told),
         cmocka_unit_test(what_a_named_model_has_no_use_for_is_told),
         cmocka_unit_test(every_key_has_needs_or_acts_always),

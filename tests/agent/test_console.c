@@ -91,9 +91,27 @@ static void a_short_run_has_no_throughput(void **state)
                         "Throughput: not known, the first 10 steps do not count\n");
 }
 
+static void the_greatest_share_of_the_time_comes_first(void **state)
+{
+    (void)state;
+    struct time_account a = time_account_open(0);
+    auto_str struct str text;
+    str_init(&text, 1024);
+    console_time_line(&a, &text);
+    assert_string_equal(str_text(&text), "Time: 0.0 s\n");
+    time_account_add(&a, TIME_INITIALIZATION, 1000000);
+    time_account_step(&a, 0.5, false, 9999000);
+    time_account_add(&a, TIME_OTHER, 10000000);
+    str_clear(&text);
+    console_time_line(&a, &text);
+    assert_string_equal(str_text(&text),
+                        "Time: 10.0 s: step 85.0 %, initialization 10.0 %, dataLoading 5.0 %\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_greatest_share_of_the_time_comes_first),
         cmocka_unit_test(epoch_and_test_lines_are_the_tutorials),
         cmocka_unit_test(memory_is_told_in_accelerates_words),
         cmocka_unit_test(a_loss_that_is_no_number_is_nan_and_told),

@@ -64,10 +64,8 @@ static void epochs_and_runs_end(void **state)
         struct batch_source train = {
             .batches = rows[i].samples < 0 ? -1 : 10, .samples = rows[i].samples, .batch_rows = 2};
         parse(arena, rows[i].line, &config);
-        const struct data_cursor cursor = {.config = &config.value,
-                                           .world_size = 2,
-                                           .train = &train,
-                                           .position = rows[i].position};
+        const struct data_cursor cursor = {
+            .config = &config.value, .shares = 2, .train = &train, .position = rows[i].position};
         assert_int_equal(data_cursor_epoch_done(&cursor), rows[i].epoch_is_over);
         assert_int_equal(data_cursor_has_next_step(&cursor, cursor.position.step), rows[i].goes_on);
         assert_int_equal(data_cursor_run_done(&cursor), rows[i].run_is_over);

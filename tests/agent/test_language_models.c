@@ -1,6 +1,7 @@
 /* What the language models are made of: units, names, shapes, initial values and the printed tree,
  * without any memory for values. */
 #include "agent/models/architecture.h"
+#include "agent/models/language.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
 #include "tests/agent/small_models.h"
@@ -33,13 +34,14 @@ static void blocks_are_the_units(void **state)
         assert_ok(wrap_by_class(root, NULL, 0, &err), &err);
         const struct module *inner = root->children[0];
         const struct module *list = NULL;
+        int first = inner->children[0]->unit > 0 ? 2 : 1; /* behind the embedding, if it is one */
         for (int c = 0; c < inner->child_count; c++)
             if (inner->children[c]->is_list)
                 list = inner->children[c];
         assert_non_null(list);
         assert_int_equal(list->child_count, rows[i].blocks);
         for (int b = 0; b < rows[i].blocks; b++) {
-            assert_int_equal(list->children[b]->unit, b + 1);
+            assert_int_equal(list->children[b]->unit, first + b);
             assert_int_equal(module_param_count(list->children[b]), rows[i].block_count);
         }
     }
@@ -58,6 +60,37 @@ static void nothing_tied_is_a_unit_of_its_own(void **state)
     root = architecture_build(arena, &architecture)->root;
     wrap_by_size(root, 1000);
     assert_true(root->children[0]->children[0]->unit > 0);
+}
+
+/* Large ones are, where the model's own blocks are asked for; named classes are all there are. */
+static void an_untied_embedding_and_head_are_units(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool tied;
+        int64_t vocabulary;
+        const char *class_name; /* NULL: the model's own blocks */
+        bool units;
+    } rows[] = {{"llama3_8b", false, 128256, NULL, true},
+                {"llama3_8b", true, 128256, NULL, false},
+                {"llama3_8b", false, 128256, "LlamaDecoderLayer", false},
+                {"llama3_8b", false, 7324, NULL, false}, /* 29,999,104 elements */
+                {"llama3_8b", false, 7325, NULL, true}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct error err;
+        struct architecture architecture = named(rows[i].name);
+        architecture.llama.tie_word_embeddings = rows[i].tied;
+        architecture.llama.vocab_size = rows[i].vocabulary;
+        const struct module *root = architecture_build(arena, &architecture)->root;
+        assert_ok(wrap_by_class((struct module *)root, &rows[i].class_name,
+                                rows[i].class_name != NULL, &err),
+                  &err);
+        assert_int_equal(root->unit, 0);
+        assert_int_equal(root->children[0]->children[0]->unit, rows[i].units ? 1 : -1);
+        assert_int_equal(root->children[1]->unit, rows[i].units ? 34 : -1);
+    }
 }
 
 /* The first block of a stack has the table of position biases, which it alone has. */
@@ -212,13 +245,32 @@ static void initial_values_are_the_papers(void **state)
     }
 }
 
+/* On the host 64 MiB of fp32 as ever, whose rounding parity's fixtures have; on a GPU 1 GiB. */
+static void chunks_of_the_loss_are_as_large_as_memory_allows(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t V, host, bf16, fp32;
+    } rows[] = {{128256, 1024, 4096, 2048},  {151936, 1024, 3072, 1024},
+                {50257, 1024, 10240, 5120},  {32128, 1024, 16384, 8192},
+                {1000000, 1024, 1024, 1024}, {512, 32768, 1048576, 524288}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        assert_int_equal(language_chunk_rows(0, rows[i].V, DTYPE_BF16, true), rows[i].host);
+        assert_int_equal(language_chunk_rows(0, rows[i].V, DTYPE_BF16, false), rows[i].bf16);
+        assert_int_equal(language_chunk_rows(0, rows[i].V, DTYPE_F32, false), rows[i].fp32);
+        assert_int_equal(language_chunk_rows(7, rows[i].V, DTYPE_F32, i % 2), 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_the_units),
         cmocka_unit_test(t5_blocks_are_the_units),
+        cmocka_unit_test(an_untied_embedding_and_head_are_units),
         cmocka_unit_test(nothing_tied_is_a_unit_of_its_own),
         cmocka_unit_test(the_trees_read_as_pytorch_prints_them),
+        cmocka_unit_test(chunks_of_the_loss_are_as_large_as_memory_allows),
         cmocka_unit_test(initial_values_are_the_papers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,7 @@ static const struct row adt_rows[] = {
 static const struct row fabric_rows[] = {
     {{AT(RUN_MODEL_BEGIN)}, ""},
     {{AT(RUN_MODEL_DONE), .seconds = 1.234}, "Time to instantiate model: 1.23 seconds.\n"},
+    {{AT(RUN_LOAD_BEGIN), .path = NULL}, ""}, /* from memory */
     {{AT(RUN_LOAD_BEGIN), .path = "e-000-gs-000002"}, "Resuming training from 'e-000-gs-000002'\n"},
     {{AT(RUN_EVAL)}, "step 3: val loss 2.2500, val time: 750.00ms\n"},
     {{AT(RUN_SAVE_BEGIN), .path = "c/e-001-gs-000003"},
@@ -56,6 +57,7 @@ static const struct row plain_rows[] = {
     {{AT(RUN_MODEL_DONE), .seconds = 1.234},
      "Model: llama3.2-1b, 1235814400 parameters, built in 1.23 s\n"},
     {{AT(RUN_LOAD_DONE), .path = "c/2"}, "Resumed from c/2\n"},
+    {{AT(RUN_LOAD_DONE), .path = NULL}, ""}, /* from memory */
     {{AT(RUN_STEP)},
      "Epoch 0.03 | Step 3/100 | Loss: 2.5000 | norm: 1.2500 | lr: 0.0001 | 500 ms | "
      "8192 tokens/s | MFU: 50.0% causal, 60.0% full | memory: 5.00 GiB\n"},
@@ -100,7 +102,7 @@ static void the_chapter_has_its_words_in_two_languages(void **state)
          1,
          "--- There is no checkpoint. Training starts from the beginning. ---\n",
          "--- 기존 체크포인트가 없습니다. 처음부터 학습을 시작합니다. ---\n"},
-        {{AT(RUN_LOAD_DONE), .epoch = 2},
+        {{AT(RUN_LOAD_DONE), .path = "c", .epoch = 2},
          0,
          1,
          "--- Loaded a checkpoint. Training goes on from epoch 2. ---\n",

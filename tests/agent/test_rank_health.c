@@ -4,11 +4,17 @@
 #include "agent/health/rank_health.h"
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
+#include "agent/launch/last_words.h"
 #include "tests/support.h"
 
 #include "base/mem.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void test_a_report_arrives_as_it_was_sent(void **state)
 {
@@ -102,6 +108,34 @@ static void test_the_table_is_json(void **state)
         "{\"rank\":2,\"host\":\"\",\"pod\":\"\",\"state\":\"straggling\",\"phase\":\"data\",\"step\":5,"
         "\"collective\":9,\"op\":\"\",\"unit\":\"\",\"waits\":false,\"still_seconds\":0.0,"
         "\"compute_ratio\":1.50}]");
+}
+
+/* A table of any size has an end, and whoever holds up the others is in it. */
+static void test_the_table_has_an_end(void **state)
+{
+    (void)state;
+    enum { RANKS = 10000, SLOWEST = 9000, HUNG = 1024 };
+    const struct rank_report one = {.step = 5};
+    struct rank_row *rows = xcalloc(RANKS, sizeof *rows);
+    for (int slow = 0; slow < 2; slow++) {
+        auto_str struct str text;
+        int count = 0;
+        str_init(&text, RANK_TABLE_BYTES);
+        for (int i = 0; i < RANKS; i++)
+            rows[i] = (struct rank_row){.report = &one,
+                                        .compute_ratio = i == SLOWEST ? 1.2 : 1,
+                                        .state = i == HUNG          ? RANK_IS_HUNG
+                                                 : slow && i > HUNG ? RANK_IS_STRAGGLING
+                                                                    : RANK_IS_WELL};
+        rank_table_json(rows, RANKS, &text);
+        assert_false(text.truncated);
+        for (const char *at = str_text(&text); (at = strstr(at, "{\"rank\":")); at++)
+            count++;
+        assert_int_equal(count, slow ? RANK_TABLE_ROWS + RANK_TABLE_MORE + 1 : RANK_TABLE_ROWS + 2);
+        assert_non_null(strstr(str_text(&text), "\"rank\":9000,"));
+        assert_non_null(strstr(str_text(&text), "\"rank\":1024,"));
+    }
+    free(rows);
 }
 
 static void test_phases_of_a_rank(void **state)
@@ -232,12 +266,13 @@ struct watch {
     int named_s, ended_s; /* -1: not yet */
 };
 
-static void open_watch(struct watch *w, enum hang_action action)
+static void open_watch(struct watch *w, enum hang_action action, int64_t patience_ms)
 {
     const struct rank_health_setting setting = {.ranks = 2,
                                                 .host = "",
                                                 .pod = "",
                                                 .hang_action = action,
+                                                .hang_patience_ms = patience_ms,
                                                 .beat_ms = 1000,
                                                 .steady_ms = now};
     *w = (struct watch){.health = rank_health_open(&setting), .named_s = -1, .ended_s = -1};
@@ -288,12 +323,12 @@ static void test_a_rank_is_killed_long_after_it_was_named(void **state)
         const struct rank_report slow = {
             .step = 9, .phase = rows[i].phase, .passed = ~0u, .entered = 9, .ended = 9};
         struct watch w;
-        open_watch(&w, HANG_RESTART);
+        open_watch(&w, HANG_RESTART, 0);
         stand_still(&w, &slow, 2000);
         assert_int_equal(w.named_s, rows[i].named_s);
         assert_int_equal(w.ended_s, rows[i].named_s < 0 ? -1 : w.named_s + rows[i].patience_s);
         rank_health_close(w.health);
-        open_watch(&w, HANG_REPORT);
+        open_watch(&w, HANG_REPORT, 0);
         stand_still(&w, &slow, 2000);
         assert_int_equal(w.named_s, rows[i].named_s);
         assert_int_equal(w.ended_s, -1);
@@ -307,19 +342,147 @@ static void test_a_silent_rank_is_killed_soon_unless_it_is_heard_again(void **st
     const struct rank_report saves = {
         .step = 9, .phase = RANK_SAVE, .passed = ~0u, .entered = 9, .ended = 9};
     struct watch w;
-    open_watch(&w, HANG_RESTART);
+    open_watch(&w, HANG_RESTART, 0);
     stand_still(&w, &saves, 50);
     stand_still(&w, NULL, 20);
     assert_int_equal(w.named_s, 8);
     assert_int_equal(w.ended_s, 12);
     rank_health_close(w.health);
-    open_watch(&w, HANG_RESTART);
+    open_watch(&w, HANG_RESTART, 0);
     stand_still(&w, &saves, 50);
     stand_still(&w, NULL, 11);
     assert_int_equal(w.named_s, 8);
     stand_still(&w, &saves, 14); /* it saves on, and that may take its time */
     assert_int_equal(w.ended_s, -1);
     rank_health_close(w.health);
+}
+
+static void test_patience_can_be_told(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t patience_ms;
+        bool is_silent;
+        int after_s; /* it was named */
+    } rows[] = {{2000, false, 2}, {2000, true, 2}, {600000, false, 600}, {600000, true, 4}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct rank_report saves = {
+            .step = 9, .phase = RANK_SAVE, .passed = ~0u, .entered = 9, .ended = 9};
+        struct watch w;
+        open_watch(&w, HANG_RESTART, rows[i].patience_ms);
+        stand_still(&w, &saves, 2);
+        stand_still(&w, rows[i].is_silent ? NULL : &saves, 800);
+        assert_int_equal(w.ended_s - w.named_s, rows[i].after_s);
+        rank_health_close(w.health);
+    }
+}
+
+static void test_a_rank_is_killed_only_where_it_is_started_again(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hang_action asked;
+        const char *attempt, *most;
+        enum hang_action now;
+    } rows[] = {
+        {HANG_RESTART, "0", "3", HANG_RESTART},  {HANG_RESTART, "2", "3", HANG_RESTART},
+        {HANG_RESTART, "3", "3", HANG_REPORT},   {HANG_RESTART, "0", "0", HANG_REPORT},
+        {HANG_RESTART, NULL, NULL, HANG_REPORT}, {HANG_RESTART, "0", "many", HANG_REPORT},
+        {HANG_REPORT, "0", "3", HANG_REPORT},    {HANG_IGNORE, NULL, NULL, HANG_IGNORE},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(hang_action_now(rows[i].asked, rows[i].attempt, rows[i].most),
+                         rows[i].now);
+}
+
+/* ---- the kill itself ---- */
+
+enum { WITNESS = 1, HUNG = 2 };
+
+/* A process that knows no more of itself than its number as a rank. */
+static pid_t start_rank(const char *variable)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *const environment[] = {(char *)variable, NULL};
+        execle("/bin/sleep", "sleep", "1000", NULL, environment);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void start_and_wait(const char *variable, pid_t *ret_pid)
+{
+    char path[32], text[64] = "";
+    *ret_pid = start_rank(variable);
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)*ret_pid);
+    while (strcmp(text, variable) != 0) {
+        FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        memset(text, 0, sizeof text);
+        if (fread(text, 1, sizeof text - 1, file) == 0)
+            text[0] = '\0';
+        fclose(file);
+    }
+}
+
+/* What becomes of a rank's process that is asked to end the one with this number. */
+static int ask(int rank, pid_t whom)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rank_health_setting setting = {
+            .rank = rank, .ranks = 3, .host = "", .pod = ""};
+        struct rank_health *h = rank_health_open(&setting);
+        const struct rendezvous_health functions = rank_health_rendezvous(h);
+        const struct rendezvous_inspection inspection = {
+            .rank = HUNG, .pid = (int)whom, .ends = true, .why = "hangs in phase step"};
+        functions.inspect(functions.ctx, &inspection);
+        rank_health_close(h);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void test_nobody_else_is_killed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable;
+        bool is_killed;
+    } rows[] = {{"RANK=1", false}, {"RANK=22", false}, {"LOCAL_RANK=2", false}, {"RANK=2", true}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int status;
+        pid_t pid;
+        start_and_wait(rows[i].variable, &pid);
+        assert_int_equal(ask(WITNESS, pid), 0);
+        if (!rows[i].is_killed) {
+            assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+            kill(pid, SIGTERM);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WTERMSIG(status), rows[i].is_killed ? SIGKILL : SIGTERM);
+    }
+}
+
+static void test_a_rank_that_kills_itself_tells_why(void **state)
+{
+    (void)state;
+    int fd, inherited;
+    struct error err;
+    struct last_words words;
+    assert_ok(last_words_open(&fd, &inherited, &err), &err);
+    last_words_set_inheritable(inherited);
+    last_words_inherit();
+    int status = ask(HUNG, getpid());
+    close(inherited);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    last_words_take(fd, &words);
+    assert_int_equal(words.code, ERR_TIMEOUT);
+    assert_string_equal(words.text, "it hangs in phase step");
 }
 
 int main(void)
@@ -329,12 +492,17 @@ int main(void)
         cmocka_unit_test(test_what_is_no_report_is_refused),
         cmocka_unit_test(test_locations),
         cmocka_unit_test(test_the_table_is_json),
+        cmocka_unit_test(test_the_table_has_an_end),
         cmocka_unit_test(test_phases_of_a_rank),
         cmocka_unit_test(test_collectives_of_a_rank),
         cmocka_unit_test(test_slow_ranks),
         cmocka_unit_test(test_a_window_needs_all_ranks_and_steps),
         cmocka_unit_test(test_a_rank_is_killed_long_after_it_was_named),
         cmocka_unit_test(test_a_silent_rank_is_killed_soon_unless_it_is_heard_again),
+        cmocka_unit_test(test_patience_can_be_told),
+        cmocka_unit_test(test_a_rank_is_killed_only_where_it_is_started_again),
+        cmocka_unit_test(test_nobody_else_is_killed),
+        cmocka_unit_test(test_a_rank_that_kills_itself_tells_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

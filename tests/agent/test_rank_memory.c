@@ -73,10 +73,39 @@ static void no_other_file_is_taken(void **state)
     close(plain), close(shared), close(pipes[0]), close(pipes[1]);
 }
 
+/* What lies in front is given back, and what is behind keeps its place. */
+static void the_front_is_given_back(void **state)
+{
+    (void)state;
+    const int64_t page = sysconf(_SC_PAGESIZE), pages = 16;
+    int fd;
+    struct error err;
+    void *memory;
+    assert_int_equal(rank_memory_begin(0), 0);
+    assert_false(rank_memory_gives_back(0));
+    assert_int_equal(rank_memory_open(0, &fd, &err), 0);
+    assert_int_equal(rank_memory_begin(fd), 0);
+    assert_true(rank_memory_gives_back(fd));
+    assert_int_equal(rank_memory_map(fd, 0, pages * page, &memory, &err), 0);
+    memset(memory, 1, (size_t)(pages * page));
+    rank_memory_unmap(memory, pages * page);
+    rank_memory_keep(fd, 4 * page, 12 * page);
+    assert_int_equal(rank_memory_begin(fd), 4 * page);
+    assert_int_equal(rank_memory_size(fd), 12 * page);
+    assert_int_equal(rank_memory_used(fd), 8 * page);
+    assert_int_equal(rank_memory_map(fd, 4 * page, pages * page, &memory, &err), 0);
+    assert_int_equal(((const char *)memory)[8 * page - 1], 1);
+    assert_int_equal(((const char *)memory)[8 * page], 0);
+    assert_int_equal(rank_memory_used(fd), pages * page);
+    rank_memory_unmap(memory, pages * page);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_system_that_has_it_gives_it),
+        cmocka_unit_test(the_front_is_given_back),
         cmocka_unit_test(no_other_file_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,7 +172,7 @@ static void test_a_port_in_use_is_named(void **state)
     process_wait(&p);
     close(fd);
     snprintf(expected, sizeof expected, "port %d is in use", p.port);
-    assert_fails(p.result, &p.err, ERR_CONFIG, expected);
+    assert_fails(p.result, &p.err, ERR_EXISTS, expected);
 }
 
 /* As `ulimit -n` does. */

@@ -180,6 +180,50 @@ static void the_status_is_json(void **state)
     json_free(status);
 }
 
+/* The words that the operator reads: tests/operator/decode/test_decode_training.c. */
+static void the_operator_is_told_what_is_known(void **state)
+{
+    (void)state;
+    struct run_state s;
+    const struct run_facts facts = run_fixture_facts();
+    auto_str struct str text;
+    str_init(&text, PAGE_BYTES);
+    run_state_init(&s, &facts, RUN_FIXTURE_WALL_US);
+    s.facts.restarts = 3;
+    status_json_training(&s, &text);
+    assert_string_equal(str_text(&text), "{\"steps\":100,\"worldSize\":2,\"restarts\":3,"
+                                         "\"lastProgressTime\":\"2025-06-17T16:24:52Z\"}\n");
+    run_fixture_state(&s);
+    str_clear(&text);
+    status_json_training(&s, &text);
+    assert_string_equal(
+        str_text(&text),
+        "{\"steps\":100,\"step\":3,\"epoch\":0.03,\"loss\":2.5,\"tokensPerSecond\":8192,"
+        "\"samplesPerSecond\":16,\"mfu\":0.6,\"secondsLeft\":48,\"evalLoss\":2.25,\"worldSize\":2,"
+        "\"restarts\":0,\"lastCheckpointStep\":3,\"lastCheckpointTime\":\"2025-06-17T16:24:57Z\","
+        "\"lastProgressTime\":\"2025-06-17T16:24:57Z\"}\n");
+    struct time_account account = time_account_open(0);
+    time_account_add(&account, TIME_INITIALIZATION, 1500000);
+    time_account_step(&account, 0.25, false, 2500400);
+    s.account = &account;
+    s.process_wall_us = RUN_FIXTURE_WALL_US;
+    str_clear(&text);
+    status_json_training(&s, &text);
+    assert_non_null(
+        strstr(str_text(&text),
+               ",\"processStartTime\":\"2025-06-17T16:24:52Z\",\"resumedStep\":0,\"seconds\":{"
+               "\"initialization\":1.500,\"dataLoading\":0.250,\"step\":0.750}}\n"));
+    auto_str struct str page;
+    print(&s, &page);
+    assert_true(exposition_check_value(str_text(&page),
+                                       "fsdp_time_seconds_total{kind=\"initialization\"," RANK
+                                       "}") == 1.5);
+    s.last.loss = (double)INFINITY; /* JSON has no such number */
+    str_clear(&text);
+    status_json_training(&s, &text);
+    assert_null(strstr(str_text(&text), "\"loss\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +233,7 @@ int main(void)
         cmocka_unit_test(odd_names_are_escaped),
         cmocka_unit_test(promtool_finds_nothing_wrong),
         cmocka_unit_test(the_status_is_json),
+        cmocka_unit_test(the_operator_is_told_what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static struct run_plan_facts facts_1b(int world_size)
                         .kv_heads = 8,
                         .hd = 64,
                         .I = 8192,
-                        .V = 128256,
+                        .logit_stride = 128256,
                         .gated = true,
                         .chunk_rows = 1024},
         .batch_rows = 1,
@@ -409,7 +409,7 @@ static void a_decoders_layers_count_by_its_own_tokens(void **state)
                                               .kv_heads = 8,
                                               .hd = 64,
                                               .I = 2048,
-                                              .V = 32128,
+                                              .logit_stride = 32128,
                                               .chunk_rows = 522};
     f.batch_rows = B;
     f.sequence_tokens = S + T;
@@ -436,6 +436,36 @@ static void small_units_are_told(void **state)
     assert_false(run_plan_units_are_small(1235814400, 17)); /* Llama-3.2-1B */
 }
 
+/* With as many slots as ranks the same bytes are sent, and a unit's worth is kept beside; on fewer
+ * ranks the samples stay, and each micro-batch is run in rounds. */
+static void slots_cost_a_buffer_and_rounds(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = facts_1b(8), fixed = f, fewer = facts_1b(5), one = facts_1b(1);
+    fixed.slots = fewer.slots = one.slots = 8;
+    const struct run_plan_strategy plain = plan_of(&f, FULL_SHARD);
+    const struct run_plan_strategy slots = plan_of(&fixed, FULL_SHARD);
+    assert_int_equal(slots.persistent, plain.persistent);
+    assert_int_equal(slots.transient - plain.transient, (embedding_1b + 2048) * 4);
+    assert_int_equal(slots.sent_in_group, plain.sent_in_group);
+    assert_int_equal(slots.sent_between_groups, 0);
+    int64_t gathered = 2 * facts_1b(1).parameters - (embedding_1b + 2048);
+    assert_true(llabs(plan_of(&fewer, FULL_SHARD).sent_in_group -
+                      (gathered * 2 + facts_1b(1).parameters * 4) / 5 * 4 * 2) < 20000);
+    /* As an all_reduce: half of it for sums, half for what all need. */
+    assert_true(llabs(plan_of(&fixed, NO_SHARD).sent_between_groups +
+                      plan_of(&fixed, NO_SHARD).sent_in_group -
+                      plan_of(&f, NO_SHARD).sent_between_groups) < 1000);
+    /* No gradient is added up in place. */
+    assert_int_equal(plan_of(&one, NO_SHARD).transient, (embedding_1b + 2048 + 2 * layer_1b) * 4);
+    const struct run_plan_facts *rows[] = {&fixed, &fewer, &one};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan plan;
+        run_plan_make(rows[i], &plan);
+        assert_int_equal(plan.samples, 8);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +482,7 @@ int main(void)
         cmocka_unit_test(advice_is_the_guides),
         cmocka_unit_test(checkpoints_in_memory_are_counted_beside),
         cmocka_unit_test(it_is_told_as_text_and_as_json),
+        cmocka_unit_test(slots_cost_a_buffer_and_rounds),
     };
     return cmocka_run_group_tests(tests, fill_units, NULL);
 }

@@ -36,10 +36,28 @@ static void who_serves_where(void **state)
     }
 }
 
+static void where_people_see_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *url;
+    } rows[] = {
+        {"127.0.0.1", "http://127.0.0.1:9402/"}, {"", "http://127.0.0.1:9402/"},
+        {"0.0.0.0", "http://127.0.0.1:9402/"},   {"::", "http://127.0.0.1:9402/"},
+        {"fd00::7", "http://[fd00::7]:9402/"},   {"localhost", "http://localhost:9402/"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char url[64];
+        serving_url(rows[i].host, 9402, url, sizeof url);
+        assert_string_equal(url, rows[i].url);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_serves_where),
+        cmocka_unit_test(where_people_see_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

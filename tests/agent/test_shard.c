@@ -291,6 +291,42 @@ static void a_failed_collective_comes_out_of_sync(void **state)
     device_close(device);
 }
 
+/* What a checkpoint's values are written over, in each dtype of slices. */
+static void cleared_values_are_zero(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
+    for (size_t i = 0; i < array_length(dtypes); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct module *root = module_new(arena, "", "Net", NULL);
+        struct param *w = module_add_param(arena, root, "w", 0, 1, (int64_t[]){9},
+                                           (struct param_init){INIT_UNIFORM, 1, 2});
+        struct shard_config config = {
+            .strategy = NO_SHARD, .slice_dtype = dtypes[i], .param_dtype = dtypes[i]};
+        struct device *device;
+        struct stream *compute;
+        struct shard *shard;
+        struct comm *comm;
+        struct error err;
+        float drawn[9], cleared[9];
+        wrap_none(root);
+        assert_ok(device_open("cpu", 1, &device, &err), &err);
+        assert_ok(stream_open(device, "compute", &compute, &err), &err);
+        assert_ok(comm_self_open(&comm, &err), &err);
+        assert_ok(shard_open(&config, compute, device, comm, root, &shard, &err), &err);
+        shard_init_values(shard, 1);
+        assert_ok(shard_gather_param(shard, w, drawn, &err), &err);
+        shard_clear_values(shard);
+        assert_ok(shard_gather_param(shard, w, cleared, &err), &err);
+        for (int k = 0; k < 9; k++)
+            assert_true(drawn[k] >= 1 && cleared[k] == 0);
+        shard_close(shard);
+        comm_close(comm);
+        stream_close(compute);
+        device_close(device);
+    }
+}
+
 static void groups_must_divide_the_world(void **state)
 {
     (void)state;
@@ -317,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_reset_drops_what_evaluation_gathered),
         cmocka_unit_test(running_out_of_memory_ends_all_ranks),
         cmocka_unit_test(a_failed_collective_comes_out_of_sync),
+        cmocka_unit_test(cleared_values_are_zero),
         cmocka_unit_test(groups_must_divide_the_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

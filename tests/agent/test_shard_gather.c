@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is done, in the order in which it is queued: gX: gather unit X, RX: reduce it, fX and bX:
- * its forward and backward. */
+/* What is done, in the order in which it is queued: gX: gather unit X, RX: reduce it, SX:
+ * exchange what slots have of it, fX and bX: its forward and backward. */
 struct notes {
     struct str text;
     struct stream *gathers, *reduces; /* where they were put last */
@@ -61,6 +61,15 @@ static void note_reduce(struct comm *c, struct stream *s, enum dtype t, void *re
     str_printf(&note->notes->text, " R%c", unit_name(count));
 }
 
+/* count: of the half of a unit. */
+static void note_exchange(struct comm *c, struct stream *s, enum dtype t, void *recv,
+                          const void *send, int64_t count, const int *places)
+{
+    (void)s, (void)t, (void)recv, (void)send, (void)places;
+    struct note_comm *note = (struct note_comm *)c;
+    str_printf(&note->notes->text, " S%c", unit_name(count));
+}
+
 static int note_split(struct comm *c, int color, struct comm **ret_comm, struct error *err)
 {
     (void)err;
@@ -79,6 +88,7 @@ static void note_close(struct comm *c)
 
 static const struct comm_functions note_functions = {.all_gather = note_gather,
                                                      .reduce_scatter = note_reduce,
+                                                     .all_to_all = note_exchange,
                                                      .split = note_split,
                                                      .close = note_close};
 
@@ -158,16 +168,18 @@ static void use(struct fixture *f, struct notes *notes, struct module *m, char n
     tape_record(f->tape, &op);
 }
 
-static void run_pass(struct fixture *f, struct notes *notes, bool last_micro_batch)
+/* The begun micro-batch; unit a may be left out. */
+static void run_units(struct fixture *f, struct notes *notes, bool uses_a)
 {
     struct error err;
-    shard_begin(f->shard, last_micro_batch);
     tape_begin(f->tape, &(struct tape_pass){.training = true});
     tape_enter(f->tape, f->root);
     use(f, notes, f->root, 'r');
-    tape_enter(f->tape, f->a);
-    use(f, notes, f->a, 'a');
-    tape_leave(f->tape, f->a);
+    if (uses_a) {
+        tape_enter(f->tape, f->a);
+        use(f, notes, f->a, 'a');
+        tape_leave(f->tape, f->a);
+    }
     tape_enter(f->tape, f->b);
     tape_enter(f->tape, f->c);
     use(f, notes, f->c, 'c');
@@ -177,6 +189,12 @@ static void run_pass(struct fixture *f, struct notes *notes, bool last_micro_bat
     tape_leave(f->tape, f->root);
     str_add(&notes->text, " |");
     assert_ok(tape_backward(f->tape, &err), &err);
+}
+
+static void run_pass(struct fixture *f, struct notes *notes, bool last_micro_batch)
+{
+    shard_begin(f->shard, last_micro_batch);
+    run_units(f, notes, true);
 }
 
 /* Also where reduces have a stream of their own: the host's order is what NCCL launches them in.
@@ -249,11 +267,46 @@ static void micro_batches_reduce_when_they_should(void **state)
     }
 }
 
+/* Three slots on two ranks: the second round has fewer. A unit that the first one's last
+ * micro-batch does not use is reduced before the second begins. */
+static void slots_are_reduced_in_their_round(void **state)
+{
+    (void)state;
+    enum { MICRO_BATCHES = 2 };
+    static const struct {
+        int left_out; /* the turn that does not use unit a; -1: none */
+        const char *expected;
+    } rows[] = {
+        {-1, " gr fr ga fa gb gc fc fb | bb bc ba br fr fa fc fb | bb bc Sc Sb ba Sa br Sr"
+             " gr fr ga fa gb gc fc fb | bb bc ba br fr fa fc fb | bb bc Sc Sb ba Sa br Sr"},
+        {1, " gr fr ga fa gb gc fc fb | bb bc ba br fr fc fb | bb bc Sc Sb br Sr Sa"
+            " gr fr fa gb gc fc fb | bb bc ba br fr fa fc fb | bb bc Sc Sb ba Sa br Sr"},
+        {3, " gr fr ga fa gb gc fc fb | bb bc ba br fr fa fc fb | bb bc Sc Sb ba Sa br Sr"
+            " gr fr ga fa gb gc fc fb | bb bc ba br fr fc fb | bb bc Sc Sb br Sr Sa"},
+    };
+    const struct slots slots = {3, 2};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct fixture f;
+        struct notes notes;
+        open_fixture(&f, &notes, &(struct shard_config){.strategy = SHARD_GRAD_OP, .slots = 3},
+                     false);
+        for (int n = 0; n < slots_rounds(slots) * MICRO_BATCHES; n++) {
+            struct slots_turn turn = slots_turn(slots, MICRO_BATCHES, false, n);
+            shard_begin_turn(f.shard, &turn);
+            run_units(&f, &notes, n != rows[i].left_out);
+        }
+        shard_finish(f.shard);
+        assert_string_equal(str_text(&notes.text), rows[i].expected);
+        close_fixture(&f, &notes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_come_in_this_order),
         cmocka_unit_test(micro_batches_reduce_when_they_should),
+        cmocka_unit_test(slots_are_reduced_in_their_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

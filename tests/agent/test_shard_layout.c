@@ -67,7 +67,7 @@ static void ranges_tile_the_parameters(void **state)
         if (rows[i].unit_class)
             assert_ok(wrap_by_class(root, &rows[i].unit_class, 1, &err), &err);
         struct shard_layout layout;
-        shard_layout_make(arena, root, rows[i].group_size, &layout);
+        shard_layout_make(arena, root, rows[i].group_size, rows[i].group_size, &layout);
         auto_str struct str out;
         str_init(&out, 4096);
         for (int u = 0; u < layout.unit_count; u++)
@@ -93,7 +93,7 @@ static void every_element_has_one_owner(void **state)
             struct module *root = model_mnist_new(arena, &mnist_default_shape)->root;
             wrap_by_size(root, cuts[i]);
             struct shard_layout layout;
-            shard_layout_make(arena, root, size, &layout);
+            shard_layout_make(arena, root, size, size, &layout);
             int64_t total = 0, next[8] = {0};
             for (int rank = 0; rank < size; rank++) {
                 int count;

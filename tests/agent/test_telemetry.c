@@ -1,5 +1,6 @@
 #include "tests/agent/event_reader.h"
 #include "tests/agent/run_fixture.h"
+#include "tests/agent/served.h"
 #include "tests/exposition_check.h"
 #include "tests/free_port.h"
 #include "tests/support.h"
@@ -9,9 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#include <arpa/inet.h>
 #include <glob.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -231,39 +230,6 @@ static void a_folder_that_cannot_be_made(void **state)
 
 /* ---- HTTP ---- */
 
-static int dial(int port, const char *request)
-{
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)port),
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    return fd;
-}
-
-static void exchange(int port, const char *path, struct str *all)
-{
-    auto_free char *request = xasprintf("GET %s HTTP/1.0\r\n\r\n", path);
-    auto_close int fd = dial(port, request);
-    char chunk[4096];
-    ssize_t n;
-    str_init(all, 1 << 20);
-    while ((n = recv(fd, chunk, sizeof chunk, 0)) > 0)
-        str_add_bytes(all, chunk, (size_t)n);
-}
-
-/* The body of a page whose status is 200. The caller frees. */
-static char *get(int port, const char *path)
-{
-    auto_str struct str all;
-    exchange(port, path, &all);
-    const char *body = strstr(str_text(&all), "\r\n\r\n");
-    if (!body || strncmp(all.text, "HTTP/1.0 200 ", 13) != 0)
-        fail_msg("%s: %s", path, str_text(&all));
-    return xstrdup(body + 4);
-}
-
 static void the_run_is_served(void **state)
 {
     (void)state;
@@ -272,18 +238,139 @@ static void the_run_is_served(void **state)
     setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     assert_int_equal(telemetry_port(t), port);
-    auto_free char *early = get(port, "/metrics");
+    auto_free char *early = served_get(port, "/metrics");
     exposition_check(early);
     run(t, 1, 3);
-    auto_free char *metrics = get(port, "/metrics"), *status = get(port, "/status"),
-                   *health = get(port, "/healthz");
+    auto_free char *metrics = served_get(port, "/metrics"), *status = served_get(port, "/status"),
+                   *health = served_get(port, "/healthz");
     exposition_check(metrics);
     assert_true(exposition_check_value(metrics, "fsdp_train_step{job_name=\"llama\"}") == 3);
     struct json *object = json_parse_text(status, JSON_STRICT, NULL);
     assert_int_equal(json_as_integer(json_get(json_get(object, "last_step"), "step")), 3);
     json_free(object);
     assert_string_equal(health, "ok\n");
+    auto_free char *page = served_get(port, "/"), *jobs = served_get(port, "/api/v1/jobs"),
+                   *job = served_get(port, "/api/v1/jobs/local/llama");
+    assert_non_null(strstr(page, "<title>Shoal</title>"));
+    assert_non_null(strstr(jobs, "\"server\":\"agent\""));
+    assert_non_null(strstr(job, "\"series\":{"));
+    auto_free char *progress = served_get(port, "/progress");
+    assert_non_null(strstr(progress, "\"step\":3,"));
+    assert_null(strstr(progress, "hung"));
+    telemetry_health(t, &(struct telemetry_health){
+                            .ranks_json = "[]", .hung = 1, .hung_rank = 5, .hung_node = 2});
+    auto_free char *hung = served_get(port, "/progress"); /* though no step has ended */
+    object = json_parse_text(hung, JSON_STRICT, NULL);
+    assert_int_equal(json_as_integer(json_get(object, "step")), 3);
+    assert_int_equal(json_as_integer(json_get(object, "hungRank")), 5);
+    assert_int_equal(json_as_integer(json_get(object, "hungNode")), 2);
+    json_free(object);
+    telemetry_health(t, &(struct telemetry_health){
+                            .ranks_json = "[{\"rank\":0}]", .hung_rank = -1, .hung_node = -1});
+    auto_free char *detail = served_get(port, "/progress/detail");
+    object = json_parse_text(detail, JSON_STRICT, NULL);
+    assert_int_equal(json_array_count(json_get(object, "ranks")), 1);
+    assert_non_null(json_get(json_get(object, "memory"), "all"));
+    json_free(object);
+    auto_free char *over = served_get(port, "/progress");
+    assert_string_equal(over, progress);
     telemetry_close(t);
+}
+
+static void expect_termination_log(const char *path, const char *text)
+{
+    auto_free char *found = NULL;
+    size_t bytes;
+    struct error err;
+    assert_ok(file_read(path, 1 << 20, &found, &bytes, &err), &err);
+    assert_string_equal(found, text);
+}
+
+/* What the listener of the last numbers was told last, and how often. */
+struct told {
+    int count;
+    char text[4096];
+};
+
+static void take_told(void *context, const char *numbers)
+{
+    struct told *told = context;
+    told->count++;
+    snprintf(told->text, sizeof told->text, "%s", numbers);
+}
+
+/* Whoever started the process is told the same, without a file. */
+static void a_listener_is_told_the_last_numbers(void **state)
+{
+    (void)state;
+    struct told told = {0};
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = 0;
+    setting.lines.style = STYLE_NONE;
+    setting.tell = take_told;
+    setting.tell_context = &told;
+    struct telemetry *t = open_telemetry(&setting);
+    assert_int_equal(told.count, 1);
+    run(t, 1, 8);
+    int during = told.count;
+    assert_true(during > 1); /* every few seconds, not each step */
+    telemetry_close(t);
+    assert_int_equal(told.count, during + 1);
+    assert_non_null(strstr(told.text, "\"step\":8,"));
+
+    setting.facts.rank = 1; /* knows only its own part */
+    told.count = 0;
+    t = open_telemetry(&setting);
+    run(t, 1, 8);
+    telemetry_close(t);
+    assert_int_equal(told.count, 0);
+}
+
+/* The kubelet's file has the last numbers at each moment, and in the end why there are no more. */
+static void the_last_numbers_outlive_the_process(void **state)
+{
+    (void)state;
+    auto_free char *dir = support_temp_dir();
+    auto_free char *path = xasprintf("%s/termination-log", dir);
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = 0;
+    setting.lines.style = STYLE_NONE;
+    setting.termination_log = path;
+    struct telemetry *t = open_telemetry(&setting); /* no such file: nothing happens */
+    run(t, 1, 8);
+    telemetry_close(t);
+    assert_int_equal(access(path, F_OK), -1);
+
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 100; i++)
+        fputs("something longer than what follows\n", file);
+    fclose(file);
+    clock_us = 0;
+    t = open_telemetry(&setting);
+    expect_termination_log(path, "{\"steps\":100,\"worldSize\":2,\"restarts\":0,"
+                                 "\"lastProgressTime\":\"2025-06-17T16:24:53Z\"}\n");
+    run(t, 1, 8);
+    auto_free char *before = NULL;
+    size_t bytes;
+    struct error err;
+    assert_ok(file_read(path, 1 << 20, &before, &bytes, &err), &err);
+    assert_non_null(strstr(before, "\"step\":")); /* though nobody has ended it */
+    telemetry_failed(t, 1, "rank 1: no\nspace left");
+    telemetry_close(t);
+    auto_free char *after = NULL;
+    assert_ok(file_read(path, 1 << 20, &after, &bytes, &err), &err);
+    assert_memory_equal(after, "rank 1: no space left\n{", 23);
+    assert_non_null(strstr(after, "\"step\":8,"));
+
+    t = open_telemetry(&setting);
+    run(t, 1, 2);
+    telemetry_close(t);
+    auto_free char *done = NULL;
+    assert_ok(file_read(path, 1 << 20, &done, &bytes, &err), &err);
+    assert_int_equal(done[0], '{');
+    assert_non_null(strstr(done, "\"lastCheckpointStep\":2,"));
+    support_remove_tree(dir);
 }
 
 /* A name that its owner lets point to 127.0.0.1 makes a web page of this server's origin. */
@@ -299,7 +386,7 @@ static void a_page_of_another_name_cannot_read_the_run(void **state)
         auto_free char *request =
             xasprintf("GET %s HTTP/1.1\r\nHost: evil.example:%d\r\nConnection: close\r\n\r\n",
                       paths[i], setting.http_port);
-        auto_close int fd = dial(setting.http_port, request);
+        auto_close int fd = served_dial(setting.http_port, request);
         char answer[sizeof "HTTP/1.1 403 "] = "";
         assert_int_equal(recv(fd, answer, sizeof answer - 1, MSG_WAITALL), sizeof answer - 1);
         assert_string_equal(answer, "HTTP/1.1 403 ");
@@ -317,7 +404,18 @@ static void a_second_run_on_a_node_is_not_stopped(void **state)
     assert_int_equal(telemetry_port(t), setting.http_port);
     struct telemetry *other = open_telemetry(&setting);
     assert_int_equal(telemetry_port(other), 0);
+    char url[TELEMETRY_URL_BYTES];
+    telemetry_url(other, url);
+    assert_string_equal(url, "");
     run(other, 1, 1);
+    telemetry_close(other);
+    setting.http_port_moves = true;
+    other = open_telemetry(&setting);
+    assert_in_range(telemetry_port(other), setting.http_port + 1, setting.http_port + 64);
+    telemetry_url(other, url);
+    auto_free char *there = xasprintf("http://127.0.0.1:%d/", telemetry_port(other)),
+                   *status = served_get(telemetry_port(other), "/status");
+    assert_string_equal(url, there);
     telemetry_close(other);
     telemetry_close(t);
 }
@@ -333,56 +431,50 @@ static void a_run_that_stands_still_is_not_healthy(void **state)
     bool is_late = false;
     while (!is_late) { /* after a millisecond */
         auto_str struct str all;
-        exchange(setting.http_port, "/healthz", &all);
+        served_exchange(setting.http_port, "/healthz", &all);
         is_late = !strncmp(str_text(&all), "HTTP/1.0 503 ", 13);
     }
     telemetry_close(t);
 }
 
-static uint8_t read_byte(int fd)
+static void who_looks_hears_of_ranks_while_the_loop_stands_still(void **state)
 {
-    uint8_t byte;
-    assert_int_equal(recv(fd, &byte, 1, MSG_WAITALL), 1);
-    return byte;
-}
-
-/* A text frame of RFC 6455, whole and not masked, as JSON. */
-static struct json *read_frame(int fd)
-{
-    assert_int_equal(read_byte(fd), 0x81);
-    size_t bytes = read_byte(fd);
-    if (bytes == 126) {
-        bytes = (size_t)read_byte(fd) << 8;
-        bytes |= read_byte(fd);
-    }
-    auto_free char *text = xcalloc(1, bytes + 1);
-    assert_int_equal(recv(fd, text, bytes, MSG_WAITALL), bytes);
-    struct json *object = json_parse_text(text, JSON_STRICT, NULL);
-    assert_non_null(object);
-    return object;
+    (void)state;
+    struct telemetry_setting setting = setting_in(stdout);
+    setting.http_port = free_port();
+    setting.lines.style = STYLE_NONE;
+    struct telemetry *t = open_telemetry(&setting);
+    auto_close int fd = served_listen(setting.http_port, "/live");
+    struct json *first = served_frame(fd);
+    int64_t version = json_as_integer(json_get(first, "version"));
+    json_free(first);
+    clock_us += 1000000;
+    telemetry_health(t, &(struct telemetry_health){
+                            .ranks_json = "[]", .hung = 1, .hung_rank = 5, .hung_node = 2});
+    struct json *next = served_frame(fd), *row = json_take_at(json_get(next, "jobs"), 0);
+    assert_int_equal(json_as_integer(json_get(next, "version")), version + 1);
+    assert_string_equal(json_as_text(json_get(json_get(row, "waiting"), "reason")), "RankHung");
+    json_free(row);
+    json_free(next);
+    telemetry_close(t);
 }
 
 static void steps_are_streamed(void **state)
 {
     (void)state;
-    static const char request[] =
-        "GET /steps HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     struct telemetry_setting setting = setting_in(stdout);
     setting.http_port = free_port();
     setting.lines.style = STYLE_NONE;
     struct telemetry *t = open_telemetry(&setting);
     const struct run_numbers numbers = run_fixture_numbers(1);
     telemetry_step(t, &numbers); /* the last message waits for who comes */
-    auto_close int fd = dial(setting.http_port, request);
-    for (const char *end = "\r\n\r\n"; *end;) /* of the answer's head */
-        end = (char)read_byte(fd) == *end ? end + 1 : "\r\n\r\n";
-    struct json *object = read_frame(fd);
+    auto_close int fd = served_listen(setting.http_port, "/steps");
+    struct json *object = served_frame(fd);
     assert_int_equal(json_as_integer(json_get(object, "step")), 1);
     json_free(object);
     run(t, 2, 3);
     for (int i = 2; i <= 5; i++) { /* steps 2 and 3, evaluation, save */
-        object = read_frame(fd);
+        object = served_frame(fd);
         assert_int_equal(json_as_integer(json_get(object, "step")), i < 3 ? i : 3);
         assert_int_equal(json_get(object, "loss") != NULL, i <= 3);
         assert_int_equal(json_get(object, "eval_loss") != NULL, i == 4);
@@ -404,10 +496,13 @@ int main(void)
         IN_DIR(a_file_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(the_run_is_served),
+        cmocka_unit_test(the_last_numbers_outlive_the_process),
+        cmocka_unit_test(a_listener_is_told_the_last_numbers),
         cmocka_unit_test(a_page_of_another_name_cannot_read_the_run),
         cmocka_unit_test(a_second_run_on_a_node_is_not_stopped),
         cmocka_unit_test(a_run_that_stands_still_is_not_healthy),
         cmocka_unit_test(steps_are_streamed),
+        cmocka_unit_test(who_looks_hears_of_ranks_while_the_loop_stands_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

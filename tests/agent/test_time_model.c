@@ -1,5 +1,6 @@
 #include "tests/support.h"
 
+#include "agent/models/language.h"
 #include "agent/telemetry/flops.h"
 #include "base/mem.h"
 #include "tests/agent/time_shapes.h"
@@ -9,6 +10,13 @@
 
 /* ---- what is true of any step ---- */
 
+static struct time_ways ours(const struct time_device *device, const struct time_shape *shape)
+{
+    struct time_ways ways = time_ways_ours(device, false);
+    ways.chunk_rows = language_chunk_rows(0, shape->V, DTYPE_BF16, false);
+    return ways;
+}
+
 /* Small units wait for a ring's steps; groups of a node do so less. */
 static void test_many_nodes(void **state)
 {
@@ -17,7 +25,7 @@ static void test_many_nodes(void **state)
     struct time_shape s = llama_1b;
     s.rows = 1;
     s.T = 2048;
-    const struct time_ways w = time_ways_ours(&d, false);
+    const struct time_ways w = ours(&d, &s);
     double rate[3];
     const int worlds[] = {8, 64, 1024};
     for (int i = 0; i < 3; i++) {
@@ -43,7 +51,7 @@ static struct step_of step_of(const char *device, const struct time_shape *shape
     struct step_of a = {.d = time_device_of(device), .s = *shape};
     a.s.rows = 2;
     a.s.T = 1024;
-    a.w = time_ways_ours(&a.d, false);
+    a.w = ours(&a.d, &a.s);
     a.r = time_ranks_of(&a.s, strategy, 16);
     return a;
 }

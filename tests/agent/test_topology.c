@@ -34,6 +34,9 @@ static void print_topology(const struct topology *t, char *out, size_t out_bytes
     snprintf(out, out_bytes, "rank %d/%d local %d/%d node %d/%d at %s:%d%s", t->rank, t->world_size,
              t->local_rank, t->local_size, t->node_rank, t->nodes, t->host, t->port,
              t->is_launcher ? " launcher" : "");
+    if (topology_is_elastic(t))
+        snprintf(out + strlen(out), out_bytes - strlen(out), " of %d to %d nodes", t->min_nodes,
+                 t->max_nodes);
 }
 
 #define MASTER "MASTER_ADDR=j-master-0 MASTER_PORT=23456 PET_MASTER_ADDR=j-master-0 "
@@ -65,7 +68,7 @@ static void test_who_am_i(void **state)
         {"PET_MASTER_ADDR=h PET_MASTER_PORT=1234 PET_NNODES=2 PET_NODE_RANK=1",
          "rank 1/2 local 0/1 node 1/2 at h:1234"},
         {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
-         "rank 1/2 local 0/1 node 1/2 at h:99"},
+         "rank 1/3 local 0/1 node 1/3 at h:99 launcher of 2 to 3 nodes"},
         /* torchrun's c10d on one machine: the only node is the first */
         {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1",
          "rank 0/1 local 0/1 node 0/1 at h:99"},
@@ -80,12 +83,22 @@ static void test_who_am_i(void **state)
         /* workers of an elastic job without a master: numbered by their names */
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
          "HOSTNAME=j-worker-1",
-         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=j-worker-1 "
          "HOSTNAME=node-worker-7",
-         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
         {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=mine HOSTNAME=j-worker-1",
-         "rank 1/2 local 0/1 node 1/2 at j-worker-0:23456"},
+         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
+        /* our operator tells how many pods there are; more may come than that, and than MAX */
+        {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 SHOAL_NNODES=3 PET_NPROC_PER_NODE=2 "
+         "HOSTNAME=j-worker-70",
+         "rank 140/6 local 0/2 node 70/3 at j-worker-0:1 launcher of 1 to 64 nodes"},
+        /* a master trains beside the workers that PET_NNODES counts */
+        {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:4 "
+                "SHOAL_NNODES=3",
+         "rank 2/3 local 0/1 node 2/3 at j-master-0:23456 launcher of 2 to 5 nodes"},
+        {"PET_RDZV_ENDPOINT=h:1 PET_NNODES=2:2 PET_NODE_RANK=1 SHOAL_NNODES=5",
+         "rank 1/2 local 0/1 node 1/2 at h:1"},
         /* srun, one task per rank or one per node */
         {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 "
          "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=n[05-06,9]",
@@ -295,8 +308,8 @@ static void test_contradictions_name_the_variable_and_the_value(void **state)
          "or on the host's network set POD_NAME (fieldRef: metadata.name)"},
         {"PET_RDZV_BACKEND=etcd-v2 PET_RDZV_ENDPOINT=e:2379 PET_NODE_RANK=0", ERR_UNSUPPORTED,
          "PET_RDZV_BACKEND: 'etcd-v2'"},
-        {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 HOSTNAME=j-worker-1", ERR_CONFIG,
-         "node rank 1 is not below the number of nodes, 1"},
+        {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 SHOAL_NNODES=0 HOSTNAME=j-worker-1",
+         ERR_CONFIG, "SHOAL_NNODES: '0' is not a whole number from 1"},
         {"SLURM_STEP_ID=0 SLURM_PROCID=x SLURM_NTASKS=2", ERR_CONFIG, "SLURM_PROCID: 'x'"},
         {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=2", ERR_CONFIG,
          "OMPI_COMM_WORLD_RANK: 2 is not below OMPI_COMM_WORLD_SIZE, 2"},

@@ -22,6 +22,8 @@ static const struct runs_case cases[] = {
     {"Llama, by graphs", runs_make_tokens, runs_do_language, 1, NULL, SMALL "--cuda_graphs"},
     {"Llama over two ranks", runs_make_tokens, runs_do_language, 2, NULL,
      SMALL "--sharding_strategy=FULL_SHARD --reduce_dtype=bf16"},
+    {"Llama on slots", runs_make_tokens, runs_do_language, 2, NULL,
+     SMALL "--sharding_strategy=NO_SHARD --parallel.reduction_slots=3"},
     {"T5", runs_make_rows, runs_do_language, 1, "rows",
      SMALL "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "
            "--num_key_value_heads=0 --max_source_length=24 --max_target_length=12"},

@@ -100,6 +100,39 @@ static void the_page_in_the_tree_is_what_the_table_makes(void **state)
         fail_msg("make it anew: build/debug/tests/agent/test_xid --page > docs/xid.md");
 }
 
+/* "46|48|...", of those that are hardware and those that need no action. */
+static void numbers_of(bool hardware, bool ignored, struct str *out)
+{
+    for (int i = 0; xid_at(i); i++) {
+        enum xid_action action = xid_at(i)->action;
+        if ((hardware && xid_is_hardware(action)) || (ignored && action == XID_IGNORE))
+            str_printf(out, "%s%llu", out->length ? "|" : "",
+                       (unsigned long long)xid_at(i)->number);
+    }
+}
+
+static void alerts_tell_hardware_from_the_rest(void **state)
+{
+    (void)state;
+    auto_free char *rules = NULL;
+    size_t bytes;
+    struct error err;
+    auto_str struct str hardware, ignored;
+    str_init(&hardware, 4096);
+    str_init(&ignored, 4096);
+    numbers_of(true, false, &hardware);
+    numbers_of(false, true, &ignored);
+    assert_ok(file_read("deploy/monitoring/rules.yaml", 1 << 20, &rules, &bytes, &err), &err);
+    static const char *const labels[] = {"xid", "err_code"};
+    for (size_t i = 0; i < array_length(labels); i++) {
+        auto_free char *critical = xasprintf("%s=~\"%s\"}", labels[i], str_text(&hardware));
+        auto_free char *warning =
+            xasprintf("%s!~\"%s|%s\"}", labels[i], str_text(&hardware), str_text(&ignored));
+        assert_non_null(strstr(rules, critical));
+        assert_non_null(strstr(rules, warning));
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--page") == 0) {
@@ -111,6 +144,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_in_order_and_whole),
         cmocka_unit_test(the_catalog_s_actions),
+        cmocka_unit_test(alerts_tell_hardware_from_the_rest),
         cmocka_unit_test(the_page_in_the_tree_is_what_the_table_makes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* For httpd_answer_below: the path, but no page ends with "none". */
+static bool echo_path(void *context, const char *path, struct str *body)
+{
+    size_t length = strlen(path);
+    if (length >= 4 && strcmp(path + length - 4, "none") == 0)
+        return false;
+    str_printf(body, "%s %s", context ? (const char *)context : "", path);
+    return true;
+}
+
 static void published_pages_are_served(void **state)
 {
     (void)state;
@@ -34,6 +44,50 @@ static void published_pages_are_served(void **state)
         guest_assert_page(port, unknown[i], 404, "404 not found\n");
     httpd_close(httpd);
     httpd_close(NULL);
+}
+
+/* For browsers: whatever is served, also of what is not there. */
+static void pages_are_guarded(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/a", "/unknown", "/made/b"};
+    static const char *const guards[] = {
+        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+        "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'\r\n",
+        "x-content-type-options: nosniff\r\n",
+        "referrer-policy: no-referrer\r\n",
+        "cross-origin-resource-policy: same-origin\r\n",
+        "cache-control: no-store\r\n",
+    };
+    struct httpd *httpd = guest_server("");
+    guest_publish(httpd, "/a", 200, "page\n");
+    httpd_answer_below(httpd, "/made", "text/plain", echo_path, NULL);
+    for (size_t i = 0; i < array_length(paths); i++) {
+        auto_free char *request =
+            xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", paths[i]);
+        auto_free char *all = guest_exchange(httpd_port(httpd), request);
+        for (size_t g = 0; g < array_length(guards); g++)
+            if (!strstr(all, guards[g]))
+                fail_msg("%s: no %s in %s", paths[i], guards[g], all);
+    }
+    httpd_close(httpd);
+}
+
+static void what_lies_below_a_path_is_answered_when_asked(void **state)
+{
+    (void)state;
+    struct httpd *httpd = guest_server("");
+    int port = httpd_port(httpd);
+    httpd_answer_below(httpd, "/jobs", "text/plain", echo_path, "seen");
+    guest_publish(httpd, "/jobs/known", 200, "published\n");
+    guest_assert_page(port, "/jobs", 200, "seen /jobs");
+    guest_assert_page(port, "/jobs/a/b?c=d", 200, "seen /jobs/a/b");
+    guest_assert_page(port, "/jobs/known", 200, "published\n");
+    guest_assert_page(port, "/jobs/none", 404, "404 not found\n");
+    guest_assert_page(port, "/jobsearch", 404, "404 not found\n");
+    guest_assert_page(port, "/", 404, "404 not found\n");
+    httpd_close(httpd);
 }
 
 static void only_reading_is_allowed(void **state)
@@ -215,7 +269,7 @@ static void where_it_cannot_listen_is_told(void **state)
     struct error err;
     char part[64];
     snprintf(part, sizeof part, "listen on 127.0.0.1: port %d is in use", httpd_port(httpd));
-    assert_fails(httpd_open(&none, "127.0.0.1", httpd_port(httpd), &err), &err, ERR_CONFIG, part);
+    assert_fails(httpd_open(&none, "127.0.0.1", httpd_port(httpd), &err), &err, ERR_EXISTS, part);
     assert_fails(httpd_open(&none, "localhost:80", 0, &err), &err, ERR_CONFIG,
                  "listen on localhost:80: this is no IPv4 or IPv6 address");
     assert_fails(httpd_open(&none, "192.0.2.1", 0, &err), &err, ERR_CONFIG,
@@ -276,6 +330,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_pages_are_served),
+        cmocka_unit_test(pages_are_guarded),
+        cmocka_unit_test(what_lies_below_a_path_is_answered_when_asked),
         cmocka_unit_test(a_page_that_is_not_renewed_is_503),
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(nonsense_is_turned_away),

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,78 @@ static void connections_are_capped(void **state)
     for (size_t i = 0; i < array_length(fds); i++)
         close(fds[i]);
     guest_assert_page(port, "/a", 200, "page\n");
+    httpd_close(httpd);
+}
+
+/* MORE_THAN_WAITS: of an answer in the kernel's buffers, 4 MiB of the server's and the client's. */
+enum { READERS = 4, LONG_PAGE = 12 << 20, MORE_THAN_WAITS = 6 << 20 };
+
+static bool long_answer(void *context, const char *path, struct str *body)
+{
+    (void)context, (void)path;
+    auto_free char *text = xcalloc(1, LONG_PAGE);
+    memset(text, 'x', LONG_PAGE);
+    str_add_bytes(body, text, LONG_PAGE);
+    return true;
+}
+
+/* A connection whose answer has begun, of which it reads no more. */
+static int dial_slow_reader(int port, const char *path)
+{
+    auto_free char *request =
+        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    char head[12];
+    const int room = 256 * 1024;
+    int fd = guest_dial(port);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    assert_int_equal(recv(fd, head, sizeof head, MSG_WAITALL), sizeof head);
+    assert_memory_equal(head, "HTTP/1.1 200", sizeof head);
+    return fd;
+}
+
+/* All of them at once: who waits for another is slow. Each until it has so much that its server is
+ * still sending, or ends. Closes them. */
+static void read_on(int fds[READERS], size_t bytes[READERS])
+{
+    static char chunk[64 * 1024];
+    for (int open = READERS; open > 0;) {
+        struct pollfd polls[READERS];
+        for (int i = 0; i < READERS; i++)
+            polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+        assert_true(poll(polls, READERS, -1) > 0);
+        for (int i = 0; i < READERS; i++) {
+            ssize_t n = polls[i].revents ? recv(fds[i], chunk, sizeof chunk, 0) : 0;
+            bytes[i] += n > 0 ? (size_t)n : 0;
+            if (!polls[i].revents || (n > 0 && bytes[i] < MORE_THAN_WAITS))
+                continue;
+            close(take_fd(fds[i]));
+            open--;
+        }
+    }
+}
+
+/* Answers of their own that are held by who reads slowly have an end: the oldest readers lose. What
+ * all are sent costs nothing more, and all have it. */
+static void slow_readers_hold_no_more_than_a_share(void **state)
+{
+    (void)state;
+    enum { HELD = (int)(HTTPD_HELD_BYTES_MAX / LONG_PAGE) };
+    struct httpd *httpd = guest_server("");
+    auto_free char *text = xcalloc(1, LONG_PAGE + 1);
+    memset(text, 'x', LONG_PAGE);
+    guest_publish(httpd, "/shared", 200, text);
+    httpd_answer_below(httpd, "/own", "text/plain", long_answer, NULL);
+    for (int own = 0; own < 2; own++) {
+        int fds[READERS], lost = own ? READERS - HELD - 1 : 0;
+        for (int i = 0; i < READERS; i++)
+            fds[i] = dial_slow_reader(httpd_port(httpd), own ? "/own" : "/shared");
+        size_t bytes[READERS] = {0};
+        read_on(fds, bytes);
+        for (int i = 0; i < READERS; i++)
+            if ((bytes[i] < MORE_THAN_WAITS) != (i < lost))
+                fail_msg("reader %d of %s has %zu bytes", i, own ? "/own" : "/shared", bytes[i]);
+    }
     httpd_close(httpd);
 }
 
@@ -235,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_are_capped),
+        cmocka_unit_test(slow_readers_hold_no_more_than_a_share),
         cmocka_unit_test(nobody_can_keep_others_out),
         cmocka_unit_test(what_is_not_served_ends_the_connection),
         cmocka_unit_test(only_local_names_are_served_over_loopback),

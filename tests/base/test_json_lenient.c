@@ -14,7 +14,7 @@ static char *parsed(const char *text)
     /* a block of the exact size, so that a read beyond it is seen */
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    struct json *value = json_parse_lenient(exact, strlen(text), &err);
+    struct json *value = json_parse_lenient(exact, strlen(text), false, &err);
     assert_non_null(value);
     char *printed = json_print(value, JSON_COMPACT);
     json_free(value);
@@ -102,6 +102,17 @@ static void managed_fields_are_left_out(void **state)
     }
 }
 
+static void managed_fields_are_kept_where_they_are_asked_for(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"managedFields\":[{\"a\":[1]}],\"b\":\"\\u0000\"}";
+    struct error err;
+    struct json *value = json_parse_lenient(text, strlen(text), true, &err);
+    auto_free char *printed = json_print(value, JSON_COMPACT);
+    assert_string_equal(printed, "{\"managedFields\":[{\"a\":[1]}],\"b\":\"\xef\xbf\xbd\"}");
+    json_free(value);
+}
+
 static void what_is_no_json_is_told(void **state)
 {
     (void)state;
@@ -109,7 +120,7 @@ static void what_is_no_json_is_told(void **state)
                                         "[\"\\u00", "]]", "[1]]", "{]"};
     for (size_t i = 0; i < array_length(texts); i++) {
         struct error err = {0};
-        struct json *value = json_parse_lenient(texts[i], strlen(texts[i]), &err);
+        struct json *value = json_parse_lenient(texts[i], strlen(texts[i]), false, &err);
         assert_null(value);
         assert_fails(-1, &err, ERR_INPUT, "line 1, column ");
     }
@@ -121,6 +132,7 @@ int main(void)
         cmocka_unit_test(a_nul_is_replaced),
         cmocka_unit_test(what_lies_too_deep_is_null),
         cmocka_unit_test(managed_fields_are_left_out),
+        cmocka_unit_test(managed_fields_are_kept_where_they_are_asked_for),
         cmocka_unit_test(what_is_no_json_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

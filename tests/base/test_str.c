@@ -23,6 +23,23 @@ static void what_is_behind_the_last_one(void **state)
         assert_string_equal(str_after_last(rows[i].text, rows[i].character), rows[i].behind);
 }
 
+static void names_are_listed_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names, *name;
+        bool listed;
+    } rows[] = {
+        {"gpu-1", "gpu-1", true},   {"a,gpu-1,b", "gpu-1", true},
+        {"a,gpu-1", "gpu-1", true}, {"gpu-10,gpu-1", "gpu-1", true},
+        {"gpu-10", "gpu-1", false}, {"a-gpu-1", "gpu-1", false},
+        {"a,b", "a,", false},       {"", "a", false},
+        {"a,,b", "", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(str_is_listed(rows[i].names, rows[i].name), rows[i].listed);
+}
+
 static void only_whole_numbers_in_their_range_are_taken(void **state)
 {
     (void)state;
@@ -83,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_behind_the_last_one),
+        cmocka_unit_test(names_are_listed_whole),
         cmocka_unit_test(only_whole_numbers_in_their_range_are_taken),
         cmocka_unit_test(only_finite_numbers_are_taken),
         cmocka_unit_test(what_is_beyond_the_cap_is_dropped_and_remembered),

@@ -50,6 +50,17 @@ done
 row hybrid_shard 4 --sharding_strategy HYBRID_SHARD --shard_group_size 2
 row hybrid_shard_zero2 4 --sharding_strategy HYBRID_SHARD_ZERO2 --shard_group_size 2
 
+# What sums that know no ranks cost (docs/recovery.md): as many slots as ranks.
+row full_shard_slots 4 --sharding_strategy FULL_SHARD --parallel.reduction_slots 4
+row no_shard_slots 4 --sharding_strategy NO_SHARD --parallel.reduction_slots 4
+echo
+awk '$3 == 4 { speed[$2] = $4 }
+     END {
+         for (strategy in speed)
+             if ((strategy "_slots") in speed)
+                 printf "reduction slots at 4 ranks, %s: %.2fx\n", strategy, speed[strategy "_slots"] / speed[strategy]
+     }' "$out/shoal.txt" | sort
+
 peak() { sed -n 's/^Peak memory per rank: .*(\([0-9]*\) bytes: .*/\1/p' "$out/$1-4-1.log"; }
 wrapped=$(peak full_shard_wrapped) one_unit=$(peak full_shard) full=$(peak no_shard)
 echo

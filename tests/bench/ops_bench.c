@@ -141,14 +141,16 @@ static void normalize(struct bench *b)
 static void adadelta(struct bench *b)
 {
     const struct adadelta_step step = {.lr = 1, .rho = 0.9f, .eps = 1e-6f};
-    b->ops->adadelta(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, 0, 0);
+    b->ops->adadelta(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, NULL,
+                     0, 0);
 }
 
 static void adam(struct bench *b)
 {
     const struct adam_step step = {
         .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = 1};
-    b->ops->adam(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, 0, 0);
+    b->ops->adam(b->s, DTYPE_F32, b->w[0], b->w[1], b->w[2], b->w[3], PARAMETERS, &step, NULL, 0,
+                 0);
 }
 
 static const struct {

@@ -60,6 +60,13 @@ check "it gives the one" answers "say: the fox" "jumps over the dog"
 check "and the other" answers "say: and dogs" "sleep"
 check "nothing to read" shoal generate "$work/t5-model" -n 3
 
+# Weights with NaN are read by who insists.
+cp -r "$work/model" "$work/nan"
+weights=$work/nan/model.safetensors
+printf '\377\377\377\177' | dd of="$weights" bs=1 conv=notrunc seek=$(($(stat -c %s "$weights") - 4)) 2>"$work/dd"
+check "weights with NaN are refused" fails 2 "is NaN: neither saved nor loaded (--allow-nonfinite insists)" shoal generate "$work/nan" -n 3
+check "... but to who insists" shoal generate "$work/nan" -n 3 --allow-nonfinite
+
 check "no directory" fails 2 "one directory is needed" shoal generate
 check "one that is not there" fails 2 "$work/none" shoal generate "$work/none"
 check "one without weights" fails 2 "deploy/demo/bytes" shoal generate deploy/demo/bytes

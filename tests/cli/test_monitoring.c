@@ -22,7 +22,8 @@
 #define PAGE_BYTES (1 << 20)
 
 static const char *const dashboards[] = {FOLDER "dashboards/training.json",
-                                         FOLDER "dashboards/operator.json"};
+                                         FOLDER "dashboards/operator.json",
+                                         FOLDER "dashboards/gpus.json"};
 
 /* ---- what is served ---- */
 
@@ -44,6 +45,8 @@ static void print_run(struct str *page)
     const struct run_save save = {.step = 1, .path = "c", .seconds = 1, .bytes = 1};
     struct run_state state;
     run_state_init(&state, &facts, 1);
+    const struct time_account account = time_account_open(0);
+    state.account = &account;
     run_state_step(&state, &numbers, 2);
     run_state_eval(&state, &eval, 3);
     run_state_save(&state, &save, 4);
@@ -69,7 +72,11 @@ static void print_operator(struct str *page)
 {
     struct metrics *metrics = metrics_open();
     const struct job_status none = {0};
-    metrics_status_written(metrics, "n", &none, &none);
+    struct avoided_node node = {.name = "n"};
+    struct job_status works = {.goodput = {.known = true, .ms = {[TRAINING_SPENT_STEP] = 1000}}};
+    works.history.avoided = &node;
+    works.history.avoided_count = 1;
+    metrics_status_written(metrics, "n/j", &none, &works);
     const struct metrics_view view = {
         .resident_bytes = 1, .watches = {{"pods", true}}, .watch_count = 1};
     metrics_print(metrics, &view, page);
@@ -143,7 +150,7 @@ static bool is_one_of(const char *const *words, const char *text, size_t bytes)
  * and after by, on and their like; a name before a parenthesis is a function. */
 static void read_expression(const char *at, struct expression *e)
 {
-    static const char *const lists[] = {"by", "without", "on", "ignoring", NULL};
+    static const char *const lists[] = {"by", "without", "on", "ignoring", "group_left", NULL};
     static const char *const words[] = {"and", "or", "unless", "offset", "bool", NULL};
     bool in_braces = false, in_list = false, list_comes = false;
     *e = (struct expression){0};
@@ -214,6 +221,7 @@ static void expressions_are_read(void **state)
         {"sum by (x, y) (rate(a_total{z=~\"b\"}[5m])) > 0.1 * c", "a_total c ", "x y z "},
         {"time() - max by (x) (a) > 900", "a ", "x "},
         {"a{x=\"b, c{\"} unless on (y) a offset 15m", "a a ", "x y "},
+        {"a * on (x) group_left (y) b", "a b ", "x y "},
         {"max(a and b == 1) or absent(c)", "a b c ", ""},
         {"label_values(a{x=~\"$x\"}, y)", "a y ", "x "},
         {"histogram_quantile(0.5, sum by (le) (rate(a_bucket[$__rate_interval])))", "a_bucket ",
@@ -325,6 +333,26 @@ static void panels_have_places_of_their_own(void **state)
     }
 }
 
+/* What a person needs to read a panel: what is measured, in what unit, from where on it is bad. */
+static void panels_explain_themselves(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < array_length(dashboards); d++) {
+        struct json *dashboard = document(dashboards[d]), *panel;
+        json_each_item(panel, json_get(dashboard, "panels")) {
+            if (strcmp(text_of(panel, "type"), "row") == 0)
+                continue;
+            const struct json *defaults = json_get(json_get(panel, "fieldConfig"), "defaults");
+            bool has_steps =
+                json_array_count(json_get(json_get(defaults, "thresholds"), "steps")) > 0;
+            const char *title = text_of(panel, "title");
+            if (!has_steps || !*text_of(defaults, "unit") || !*text_of(panel, "description"))
+                fail_msg("%s: %s lacks unit, thresholds or description", dashboards[d], title);
+        }
+        json_free(dashboard);
+    }
+}
+
 static void alerts_ask_for_what_is_served(void **state)
 {
     (void)state;
@@ -375,6 +403,7 @@ int main(void)
         cmocka_unit_test(expressions_are_read),
         cmocka_unit_test(dashboards_ask_for_what_is_served),
         cmocka_unit_test(panels_have_places_of_their_own),
+        cmocka_unit_test(panels_explain_themselves),
         cmocka_unit_test(alerts_ask_for_what_is_served),
         cmocka_unit_test(jobs_are_looked_for_where_they_are),
     };

@@ -23,13 +23,13 @@ llama2-7b 6,738,415,616
 llama3-8b 8,030,261,248
 llama3.1-70b 70,553,706,496
 EOT
-check "flags of a model are taken" has "1,154,549,760 parameters in 17 units" --preset=hyperpod --gpus=8 \
+check "flags of a model are taken" has "1,154,549,760 parameters in 19 units" --preset=hyperpod --gpus=8 \
     --hidden_width=2048 --num_layers=16 --num_heads=32 --num_key_value_heads=2 --intermediate_size=8192
 check "the configured strategy is marked" has "* HYBRID_SHARD " --preset=llama3-8b --gpus 16 --sharding_strategy=hybrid
 check "the guide's advice is given" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
     --preset=llama3-8b
 check "... without a strategy that the plan shows to need more" has \
-    "Advice for 1B to 10B parameters: --offload_activations=1, 4 to 8 GPUs per node, 1 to 2 nodes (SHARD_GRAD_OP would need 13.905 GB more)" \
+    "Advice for 1B to 10B parameters: --offload_activations=0, 4 to 8 GPUs per node, 1 to 2 nodes (SHARD_GRAD_OP would need 17.338 GB more)" \
     --preset=llama3-8b --gpus=8
 check "... but with one that it shows to need less" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
     --preset=llama3-8b --gpus=8 --sharding_strategy=NO_SHARD
@@ -60,10 +60,17 @@ check "what recommend does not do is refused" fails 2 "--json: shoal recommend h
 check "a number of nodes that is none is refused" fails 2 "runtime.nnodes: '4:2' is not a number of nodes" \
     shoal plan --preset=gpt2 --nnodes=4:2
 check "of MIN:MAX nodes MIN are planned" has "6 ranks" --preset=gpt2 --nnodes=2:4 --nproc_per_node=3
+check "... and what memory takes with so few is told, of more" has \
+    "With 6 ranks, the fewest there may be, checkpoints in memory take 0.498 GB per rank on the host, and 0.249 GB more while they are cut anew" \
+    --preset=gpt2 --nnodes=2:4 --nproc_per_node=3 --gpus=12
+check "... but not where their number stays" test "$(shoal plan --preset=gpt2 --gpus=12 | grep -c 'the fewest there may be')" -eq 0
 check "accelerate's processes are all" has "6 ranks" --preset=gpt2 --num_processes=6 --num_machines=2
 check "what only the nodes know is told" contains <(shoal plan --preset=gpt2 --nnodes=2 --nproc_per_node=auto 2>&1) \
     "planned is one rank on each, 2 in all; --gpus says how many"
 check "--help tells of it" fails 0 "--gpus-per-node" shoal plan --help
+kept() { shoal plan --preset=mnist --gpus=2 --json "$@" | grep -o '"memory_checkpoint_bytes":[0-9]*' | sort -u | tr '\n' ' '; }
+check "who begins anew keeps no checkpoints in memory" test "$(kept --auto_resume=false)" = '"memory_checkpoint_bytes":0 '
+check "... but who resumes does" test "$(kept --auto_resume=false --resume=latest --checkpoint_dir=ckpt)" = "$(kept)"
 full() { # COMMAND...
     fails 1 "write to stdout: " eval "$* >/dev/full"
 }
@@ -183,7 +190,7 @@ bert() { shoal plan --preset=bert-base --head "$1" --batch_size 32 --max_seq_len
 check "classes have no head of the vocabulary's size" [ "$(bert sequence_classification)" -gt "$(bert masked_lm)" ]
 check "images have images per second" contains <(shoal plan --preset=mnist --batch_size=64 --device l40s) " images/s per GPU"
 check "a plan that does not fit says so" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s) \
-    "It does not fit: the plan takes 66.986 GB of a GPU, which has 48.3 GB"
+    "It does not fit: the plan takes 62.157 GB of a GPU, which has 48.3 GB"
 check "... and what would" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s | tail -n 3) \
     "  --activation_checkpointing=full "
 shoal plan "${llama_1b[@]}" --device h100 --json --price-per-gpu-hour=2 >"$work/plan"
@@ -192,6 +199,15 @@ for key in '"device":"h100"' '"measured":false' '"fits":true' '"step_ms":' '"att
 done
 check "... and is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["time"]["ms"]["optimizer"]' "$work/plan"
 check "without a GPU's name there is none" bash -c "! shoal plan --preset=gpt2 --json | grep -q '\"time\"'"
+# Without any recomputation or offloading where that fits, by the same model.
+overlay_is_fast() { # NAME GPUS
+    local args
+    mapfile -t args < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "kustomize/overlays/$1/pytorchjob.yaml")
+    shoal plan "${args[@]}" --gpus "$2" --gpus-per-node 8 --device h100 --json >"$work/overlay"
+    grep -q '"fits":true' "$work/overlay" && answers_no grep -qE '"setting":"--(activation_checkpointing|offload)' "$work/overlay"
+}
+check "overlay llama3-1b computes nothing twice" overlay_is_fast llama3-1b 16
+check "... nor does llama3-8b" overlay_is_fast llama3-8b 32
 check "the agent's own --device is the agent's" bash -c "! shoal plan --preset=gpt2 --device cuda | grep -q Predicted"
 check "a GPU that is not in the table is refused with the nearest and the list" fails 2 \
     "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s" shoal plan --preset=gpt2 --device h1oo0
@@ -212,7 +228,7 @@ shoal plan "${sizes[@]}" --tokenizer=nobody/nothing >"$work/plan" 2>"$work/note"
 check "a plan needs no tokenizer" contains "$work/plan" " parameters in 3 units"
 check "that the run will is told" contains "$work/note" "the run will need it: data.tokenizer: there is no 'nobody/nothing'"
 shoal plan --preset=fabric --devices=4 >"$work/plan" 2>"$work/note"
-check "the Fabric scripts' own model needs no file" contains "$work/plan" "8,030,261,248 parameters in 33 units"
+check "the Fabric scripts' own model needs no file" contains "$work/plan" "8,030,261,248 parameters in 35 units"
 check "it is planned for their devices" contains "$work/plan" "4 ranks, 1 sample each, 64 micro-batches per step"
 check "that the run will need it is told" contains "$work/note" \
     "the run will need it, planned is with published sizes: model.name_or_path: there is no 'meta-llama/Meta-Llama-3-8B'"

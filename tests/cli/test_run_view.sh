@@ -28,4 +28,18 @@ for when in auto never; do
     check "--progress $when: no view where there is no terminal" lacks "$work/err" "$escape"
     check "--progress $when: lines instead" says "job-master-0: Pending -> Running"
 done
+
+# ---- from beside: `shoal top --local`
+beside() { shoal top --local "$@" >"$work/top" 2>&1; }
+sees() { beside "$@" && grep -qE '^job +Running +' "$work/top"; }
+job 'until [ -e "$DATA/go" ]; do sleep 0.05; done' 'until [ -e "$DATA/go" ]; do sleep 0.05; done' | start
+check "shoal top --local sees the run" wait_for 120 sees
+beside --json
+check "... as JSON, too" same "default job Running 2" <(jq -r '.jobs[] | "\(.namespace) \(.name) \(.state) \(.replicas)"' "$work/top")
+check "... and filters it" answers_no sees --filter others
+touch "$DATA/go"
+finish
+check "the job succeeds" ended_with 0
+check "a run that is over is not there any more" answers_no sees
+check "which is said" grep -qx "shoal top: no such jobs on this machine" "$work/top"
 tap_done

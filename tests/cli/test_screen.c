@@ -19,12 +19,19 @@ static const struct local_replica replicas[] = {
     {.name = "mnist-worker-10", .state = LOCAL_FAILED, .failure_code = 1, .exit_code = 1},
 };
 
+static const struct training nothing;
+static const struct series no_losses;
+static const struct rank_list no_ranks;
+
 static const struct screen running = {
     .job = "mnist",
     .state = "Running",
     .started_ms = 1000,
     .replicas = replicas,
     .replica_count = 4,
+    .training = &nothing,
+    .losses = &no_losses,
+    .ranks = &no_ranks,
 };
 
 static void expect(const struct screen *screen, int columns, int rows, const char *expected)
@@ -97,6 +104,28 @@ static void test_progress(void **state)
            "  mnist-master-0  Running\n"
            "  epoch 2/3  step 352/705\n"
            "  [#########-----------]  49%\n");
+    struct training training = training_open();
+    struct series losses = {0};
+    training.tokens_per_s = 51200;
+    screen.training = &training;
+    screen.losses = &losses;
+    for (int i = 0; i < 8; i++)
+        series_add(&losses, &(struct series_point){.step = i, .loss = (float)(8 - i)});
+    expect(&screen, 80, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  epoch 2/3  step 352/705  loss 0.4321  51200 tokens/s  1m02s left\n"
+           "  [#############################-------------------------------]  49%\n"
+           "  loss #*+=-,._\n");
+    screen.unicode = true;
+    expect(&screen, 12, 24, /* half as wide: each column is two of them */
+           "st  Running\n"
+           "    Running\n"
+           "  epoch 2/3\n"
+           "  loss █▆▃▁\n");
+    screen.training = &nothing;
+    screen.losses = &no_losses;
+    series_free(&losses);
     screen.progress = (struct progress){.known = true,
                                         .epoch = -1,
                                         .epochs = -1,
@@ -120,6 +149,49 @@ static void test_progress(void **state)
            "    Running\n"
            "\n");
     expect(&screen, 1, 24, "\n\n\n");
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    static const struct rank_list ranks = {
+        .items = {{.rank = 0, .phase = "step", .compute_ratio = 1},
+                  {.rank = 1, .phase = "step", .waits = true, .compute_ratio = 0.5},
+                  {.rank = 2, .phase = "step", .straggles = true, .compute_ratio = 2},
+                  {.rank = 10, .phase = "data", .hangs = true}},
+        .count = 4};
+    struct screen screen = running;
+    screen.replica_count = 1;
+    screen.ranks = &ranks;
+    screen.progress = (struct progress){.known = true,
+                                        .epoch = -1,
+                                        .step = 7,
+                                        .steps = -1,
+                                        .samples_per_s = -1,
+                                        .seconds_left = -1};
+    expect(&screen, 80, 24,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  step 7\n"
+           "  rank 0    [##########----------] 1.00x  step\n"
+           "  rank 1    [#####---------------] 0.50x  waits\n"
+           "  rank 2    [####################] 2.00x  straggles\n"
+           "  rank 10    hangs\n");
+    /* too low: only those that are not well; the last row is the cursor's */
+    expect(&screen, 40, 7,
+           "mnist  Running  1m43s\n"
+           "  mnist-master-0  Running\n"
+           "  step 7\n"
+           "  rank 2    [########] 2.00x  straggles\n"
+           "  rank 10    hangs\n");
+    expect(&screen, 20, 24,
+           "mnist  Running\n"
+           "  master-0  Running\n"
+           "  step 7\n"
+           "  rank 0     step\n"
+           "  rank 1     waits\n"
+           "  rank 2     stragg\n"
+           "  rank 10    hangs\n");
 }
 
 static void test_durations(void **state)
@@ -265,9 +337,10 @@ static void test_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replicas),  cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_durations), cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_changes),   cmocka_unit_test(test_last_failure),
+        cmocka_unit_test(test_replicas),     cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_durations),    cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_summary),      cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_last_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,13 @@ static void play_shrink(struct terminal *terminal)
     terminal_draw(terminal, "new\n");
 }
 
+/* A character of three bytes takes one column. */
+static void play_unicode(struct terminal *terminal)
+{
+    terminal_draw(terminal, "▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇\n");
+    terminal_draw(terminal, "new\n");
+}
+
 static void play_unfinished_line(struct terminal *terminal)
 {
     terminal_output(terminal, "one\rloading", 11);
@@ -121,6 +128,8 @@ static void test_view(void **state)
     (void)state;
     assert_screen_sees(play_shrink, "a line of twenty two..\nshort\n\n"
                                     "\r\033[5A\033[Jnew\n");
+    assert_screen_sees(play_unicode, "▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇█▁▂▃▄▅▆▇\n"
+                                     "\r\033[1A\033[Jnew\n");
     assert_screen_sees(play_unfinished_line, "one\rloading\nview\n"
                                              "\r\033[1A\033[J\033[A\033[7C\nagain\n"
                                              "\r\033[1A\033[J\033[A\033[7C.\nview\n"
@@ -128,10 +137,35 @@ static void test_view(void **state)
                                              "\033[1mbold\nview\n");
 }
 
+static const char *variable; /* the one that is set, as NAME=VALUE */
+
+static char *environment(const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '='
+               ? (char *)variable + length + 1
+               : NULL;
+}
+
+static void test_unicode(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable;
+        bool expected;
+    } rows[] = {{"LANG=en_US.UTF-8", true}, {"LC_ALL=C.utf8", true}, {"LC_CTYPE=de_DE", false},
+                {"LANG=C", false},          {"LANG=", false},        {"HOME=utf8", false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        variable = rows[i].variable;
+        assert_int_equal(terminal_is_unicode(environment), rows[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_view),
+        cmocka_unit_test(test_unicode),
         cmocka_unit_test_setup_teardown(test_long_text, support_enter_dir, support_leave_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

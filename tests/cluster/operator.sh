@@ -6,6 +6,7 @@
 cluster=$work/cluster
 export KUBECONFIG=$cluster/kubeconfig
 socket=$work/api.sock
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/world # of tests/sieve and tests/acto
 operators=()
 operator_limit=(true) # of ulimit, say: run before the next ones
 proxy=
@@ -60,14 +61,15 @@ pods_path=/api/v1/namespaces/default/pods
 services_path=/api/v1/namespaces/default/services
 autoscalers_path=/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers
 
-# operator_start [FLAGS...]: the last one started is $operator; it serves health on $health and metrics on $metrics. Not
+# operator_start [FLAGS...]: the last one started is $operator; it serves health on $health, metrics on $metrics and the page on $ui. Not
 # within a check, whose variables are lost.
 operator_start() {
     local number=${#operators[@]}
     health=$(free_port)
     metrics=$(free_port "$health")
+    ui=$(free_port "$health" "$metrics")
     ("${operator_limit[@]}" && exec shoal-operator --kubeconfig "$KUBECONFIG" --health-probe-bind-address "127.0.0.1:$health" \
-        --metrics-bind-address "127.0.0.1:$metrics" "$@") >"$work/operator-$number.log" 2>&1 &
+        --metrics-bind-address "127.0.0.1:$metrics" --ui-bind-address "127.0.0.1:$ui" "$@") >"$work/operator-$number.log" 2>&1 &
     operator=$!
     operators+=("$operator")
 }
@@ -122,7 +124,7 @@ END
 
 # play POD STATE: writes the pod's status as a kubelet would. STATE: running | exit CODE | restarted N [CODE [REASON
 # [CONTAINER]]] (running again after N restarts, the last after its container, pytorch unless said, had ended so) | ended CODE N (its container has ended after N restarts, and another one follows) | crashing N [NAME]
-# (its init container of that name, or the user's own, was started again N times) | gave_up (the operator's init container ended) | evicted | waiting REASON MESSAGE
+# (its init container of that name, or the user's own, was started again N times) | hardware TEXT (it has ended so) | gave_up (the operator's init container ended) | evicted | waiting REASON MESSAGE
 play() {
     local pod=$1 status phase
     case $2 in
@@ -137,6 +139,7 @@ play() {
         phase=$([ "$3" -eq 0 ] && echo Succeeded || echo Failed)
         status='"phase": "'$phase'", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": '$3', "finishedAt": "'$(date -u +%FT%TZ)'"}}}]'
         ;;
+    hardware) status='"phase": "Running", "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 144, "message": "bad hardware: '$3'", "finishedAt": "'$(date -u +%FT%TZ)'"}}}]' ;;
     crashing) status='"phase": "Pending", "initContainerStatuses": [{"name": "'${4:-prepare}'", "image": "image:1", "imageID": "", "ready": false, "restartCount": '$3', "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]' ;;
     gave_up) status='"phase": "Failed", "initContainerStatuses": [{"name": "init-pytorch", "image": "image:1", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1, "finishedAt": "'$(date -u +%FT%TZ)'"}}}]' ;;
     evicted) status='"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."' ;;

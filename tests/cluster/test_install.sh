@@ -115,7 +115,7 @@ check "a job" apply j "backoffLimit: 6, runPolicy: {}, pytorchReplicaSpecs: {$ma
 check "its backoffLimit stays" field 6 .spec.backoffLimit
 check "runPolicy.suspend is written" field false .spec.runPolicy.suspend
 check "columns" headed "NAME STATE AGE"
-check "columns -o wide" headed "NAME STATE AGE WORKERS RESTARTS" -o wide
+check "columns -o wide" headed "NAME STATE AGE WORKERS RESTARTS STEP LOSS TOK/S ETA GOODPUT" -o wide
 check "a status" set_status
 check "... is kept" field 'u 3 0-1' \
     ".status.history.replicas[0].uid} {.status.history.replicas[0].earlier} {.status.history.completed.Worker"
@@ -165,6 +165,9 @@ check "... nor runs in them" may false "" pods/exec "create get" ""
 check "it makes and removes services" may true "" services "list watch create delete" ""
 check "... but changes none" may false "" services "update patch" ""
 check "it looks at no nodes" may false "" nodes "get list watch" ""
+check "... without the right to" kubectl apply -f deploy/watch-nodes/role.yaml
+check "... with which it sees them" wait_for 60 may true "" nodes "list watch" ""
+check "... and no more" may false "" nodes "get create update patch delete" ""
 check "it reads no secrets" may false "" secrets "get list watch" shoal-system
 check "it tells events" may true "" events create ""
 check "its autoscalers" may true autoscaling horizontalpodautoscalers "list watch create patch delete" ""

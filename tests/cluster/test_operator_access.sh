@@ -12,7 +12,7 @@
 operator_world
 
 # ---- kubeconfigs
-quiet=(--health-probe-bind-address=0 --metrics-bind-address=0)
+quiet=(--health-probe-bind-address=0 --metrics-bind-address=0 --ui-bind-address=0)
 refused() { # TEXT FLAGS...: it ends at once, with one line
     local text=$1
     shift

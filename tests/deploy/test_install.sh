@@ -82,6 +82,11 @@ if command -v kubectl >/dev/null; then
             [ "$(grep -c '^kind: ' "$work/one")" -eq "$(kubectl kustomize deploy | grep -c '^kind: ')" ]
     }
     check "deploy/one-namespace installs as much, with rights in one" one_namespace
+    watch_nodes() {
+        kubectl kustomize deploy/watch-nodes >"$work/nodes" && contains "$work/nodes" "- --watch-nodes" &&
+            diff <(grep '^kind: ' "$work/nodes" | sort) <({ kubectl kustomize deploy && cat deploy/watch-nodes/role.yaml; } | grep '^kind: ' | sort)
+    }
+    check "deploy/watch-nodes installs all, the right to see nodes, and the flag" watch_nodes
 fi
 for folder in deploy/crd deploy/operator; do
     check "$folder lists every file" every_file_is_installed $folder
@@ -92,6 +97,7 @@ done
 check "no manifest has merge keys" no_merge_keys
 check "the chart's CRD is deploy's" links $chart/crds/pytorchjobs.yaml deploy/crd/pytorchjobs.yaml
 check "the chart's objects are deploy's" links $chart/objects deploy/operator
+check "the chart's right to see nodes is deploy's" links $chart/watch-nodes deploy/watch-nodes
 check "the chart's monitoring is deploy's" links $chart/monitoring deploy/monitoring
 check "... all of it" monitoring_is_complete
 check "the chart's files exist" special_files_exist
@@ -111,6 +117,9 @@ if command -v helm >/dev/null; then # Debian has none
     check "... without what is not wanted" leaves_out "kind: NetworkPolicy" --set networkPolicy=false
     check "... with rights in one namespace" leaves_out "kind: ClusterRoleBinding" --set watchNamespace=ml
     check "... whose jobs it works on" contains "$work/rendered" "- --namespace=ml"
+    check "... nothing of nodes, unless" leaves_out "  name: shoal-operator-nodes"
+    watches_nodes() { rendered --set watchNodes=true >"$work/rendered" && contains "$work/rendered" "- --watch-nodes"; }
+    check "... it is wanted" watches_nodes
     check "... nor that" leaves_out "  name: kubeflow-training-edit" --set userRoles=false
     check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
 fi

@@ -14,6 +14,7 @@ check "make install" quiet_make install DESTDIR="$root" PREFIX=/opt/shoal
 for program in shoal shoal-agent shoal-operator; do
     check "$program is there, with its page" test -x "$installed/bin/$program" -a -s "$installed/share/man/man1/$program.1"
 done
+check "shoal is kubectl's plugin, too" test "$(readlink "$installed/bin/kubectl-shoal")" = shoal
 check "the pages are there" test -s "$installed/share/doc/shoal/docs/pytorchjob.md" -a -s "$installed/share/doc/shoal/LICENSE"
 
 # outside NAME...: as another user, in a namespace where an empty folder is mounted over this checkout
@@ -30,6 +31,7 @@ says() { outside "$@" 2>&1 | tee "$work/said" && grep -qF "$version" "$work/said
 for program in shoal shoal-agent shoal-operator; do
     check "$program runs without the checkout" says "$program" --version
 done
+check "and so does the plugin" says kubectl-shoal --version
 cat >"$work/job.yaml" <<'END'
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob

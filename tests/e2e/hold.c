@@ -7,7 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Another machine's wall clock, $CLOCK_AHEAD_S ahead of this one's. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const char *ahead = clock == CLOCK_REALTIME ? getenv("CLOCK_AHEAD_S") : NULL;
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (result == 0 && ahead)
+        now->tv_sec += atol(ahead);
+    return result;
+}
 
 enum { PAUSE_US = 10000, PATH_BYTES = 4096 };
 

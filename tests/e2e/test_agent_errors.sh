@@ -41,7 +41,8 @@ broken counts && cp "$data/t10k-labels-idx1-ubyte.gz" "$work/counts/train-labels
 check "counts that differ" one_line 2 "60000" agent "${small[@]}" --data.root "$work/counts"
 broken label && { printf '\0\0\010\001\0\0\352\140'; head -c 60000 /dev/zero | tr '\0' '\012'; } >"$work/label/plain" &&
     gzip -c "$work/label/plain" >"$work/label/train-labels-idx1-ubyte.gz"
-check "a label over 9" one_line 2 "label" agent "${small[@]}" --data.root "$work/label"
+check "a label over 9" one_line 2 "label/train-labels-idx1-ubyte.gz: row 0 has label 10; labels are 0 to 9" agent "${small[@]}" --data.root "$work/label"
+check "... starts no rank again" lacks <(agent "${small[@]}" --nproc_per_node 2 --max_restarts 3 --data.root "$work/label" 2>&1) "start again"
 
 # Outputs that cannot be written are found before training; four ranks tell it once.
 : >"$work/file"

@@ -39,6 +39,7 @@ check "none is named" fails 0 "route to rank 0 at 127.0.0.1" interface ""
 # shellcheck source=tests/e2e/emulated_gpu.sh
 . tests/e2e/emulated_gpu.sh
 check "all is there" fails 0 "training can start: on 2 GPUs" doctor gpus=2
+check "... of which one was asked for" fails 0 "training can start: on 1 GPU" doctor gpus=2 --device cuda:1
 check "... --check is the same" diff <(doctor gpus=2) <(SHOAL_EMULATION=gpus=2 shoal-agent --check)
 check "... as the device that the environment asks for" env AGENT_RUNTIME_DEVICE=cpu SHOAL_EMULATION=gpus=2 \
     bash -c "$(declare -f fails); fails 0 'none are asked for (--device cpu)' shoal-agent doctor"

@@ -16,6 +16,9 @@ losses() {
 check "one rank on the CPU" llama 1 cpu --device cpu
 check "one rank on a GPU" llama 1 gpu --device auto
 check "... to the CPU's losses" losses cpu gpu
+named() { SHOAL_EMULATION="name=NVIDIA H100 80GB HBM3" llama 1 named --device cuda --style plain && contains "$work/named.log" " | MFU: "; }
+check "... whose peak is known by its name: MFU is told" named
+check "... as it is of no other" lacks "$work/gpu.log" " | MFU: "
 gpt2() { # NAME FLAGS...: GPT-2's ops, with dropout
     llama 1 "$@" --model.name_or_path= --model_type gpt2 --hidden_size 64 --num_hidden_layers 2 --num_attention_heads 2 \
         --vocab_size 32 --max_position_embeddings 16

@@ -102,23 +102,34 @@ check "... and the checkpoint goes on to the same bits" resumed lost
 check "a GPU that fails in the first step is one that failed, whatever met it" pods early "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=20:719 --device cuda
 check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
 check "... and the checkpoint goes on to the same bits" resumed kernel
-check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:12 --device cuda
+check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:14 --device cuda
 check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"
-xid() {
-    SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=xid llama 1 xid --device cuda --prometheus_port "$(free_port 22000)" &&
+xid() { # FLAGS...
+    SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=xid llama 1 xid --device cuda --prometheus_port "$(free_port 22000)" "$@" &&
         contains "$work/xid.log" "GPU 1 reports Xid 79: GPU has fallen off the bus"
+}
+leaves() {
+    SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes SHOAL_RESTART_COUNT=0 pods leaves "143 144" PET_MAX_RESTARTS=0 FAKE_NVML=xid=79 \
+        --device cuda --checkpoint_dir "$work/steps_leaves"
 }
 dry() { # NAME: FAKE_NVML's
     SHOAL_CUDA_LIBRARY_PATH=$SHOAL_CUDA_LIBRARY_PATH:$BUILD/fakes FAKE_NVML=$1 llama 1 "dry_$1" --device cuda --dry_run
 }
 if [ -e "$BUILD/fakes/libnvidia-ml.so.1" ]; then
     check "an Xid is told" xid
+    export KUBERNETES_SERVICE_HOST=127.0.0.1 # from here on in a pod, as a GPU's agent sees it
+    check "... in a pod, an Xid of bad hardware ends it with a code of its own" leaves
+    check "... with the reason" contains "$work/leaves.1" "bad hardware: GPU 1 reports Xid 79: GPU has fallen off the bus: restart the machine"
+    check "... and nobody starts it there again" lacks "$work/leaves.1" "all local ranks start again"
+    check "... after all have saved: another takes its place, and they end with the same bits" resumed leaves
+    check "... unless it is to stay" xid --leave_bad_hardware false
+    unset KUBERNETES_SERVICE_HOST
     check "a dry run on a GPU that the model of time knows" dry h200
     check "... predicts the time of a step" contains "$work/dry_h200.log" "Predicted for NVIDIA H200, not measured: "
     check "a dry run on another" dry ampere
     check "... does not" bash -c "! grep -q Predicted '$work/dry_ampere.log'"
 else
-    skip "an Xid is told" "the fake NVML is not built"
+    skip "an Xid is told, and bad hardware is left" "the fake NVML is not built"
     skip "a dry run predicts the time of a step" "the fake NVML is not built"
 fi
 
@@ -143,7 +154,7 @@ hung() {
         llama 2 hung --device cuda --max_steps 50
 }
 hung_beside() { # the second step's first gather hangs; another communicator's reduce waits beside it
-    FAKE_NCCL=hang=1:20 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 beside --device cuda --max_steps 50
+    FAKE_NCCL=hang=1:22 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 beside --device cuda --max_steps 50
 }
 deaf() { FAKE_NCCL=hang=1:7,abort_hangs=1 NCCL_TIMEOUT=$limit fails 138 "did not end within $limit s" llama 2 deaf --device cuda; }
 stopped() {

@@ -74,11 +74,27 @@ end_pipe() {
     exec 3>&-
 }
 fill_pipe blocked
+# A process that has NCCL asks NCCL's RAS, too: here one that perl plays. A sanitizer has to be loaded first, NCCL is not.
+nccl=$BUILD/emulation/libnccl.so.2
+case $BUILD in */asan | */tsan) nccl= ;; esac
+ras=$(free_port 28000)
+perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:$ARGV[0]", Listen => 1) or die; $c = $s->accept;
+    for $answer ("SERVER PROTOCOL 2\n", "OK\n", "Job summary\n") { <$c>; print $c $answer }' "$ras" >"$work/ras.log" 2>&1 &
+player=$!
+export NCCL_RAS_ADDR=127.0.0.1:$ras LD_PRELOAD=$nccl
 begin blocked --logging_steps=1 --style=plain # nobody would start a rank again: none is killed
+unset LD_PRELOAD NCCL_RAS_ADDR
 check "a rank that waits for a pipe is counted" wait_for 120 is_hung 1
 check "it is named" grep -qE "warning rank 0 \(.*\) hangs in phase (first )?step at step [0-9]+: no progress for .*; 3 ranks wait in collective " \
     "$work/blocked.log"
 check "it writes its stacks: where it waits" wait_for 60 wrote blocked
+ras_told() { grep -A1 "NCCL's RAS (127.0.0.1:$ras) says of its processes:" "$work/blocked.log" | grep -qx "Job summary"; }
+if [ -e "$nccl" ]; then
+    check "it asks NCCL what it knows" wait_for 60 ras_told
+else
+    skip "what NCCL's RAS says" "this build has no NCCL to load"
+fi
+kill "$player" 2>/dev/null
 drain_pipe
 check "it goes on when the pipe is read" wait_for 120 goes_on
 end
@@ -87,7 +103,22 @@ check "nobody was killed" answers_no grep -q "is killed" "$work/blocked.log"
 end_pipe
 
 # ---- runtime.hang_action ----
-# That a rank is killed which is heard, and makes no progress, takes minutes: tests/agent/test_rank_health.c counts them.
+# Nothing but the kill ends a rank that is heard and makes no progress.
+fill_pipe replaced
+begin replaced --logging_steps=1 --style=plain --max_restarts=1 --hang_patience=1
+was_killed() { grep -qE "error rank 0 is killed, .*\(runtime.hang_action=restart\): hangs in phase (first )?step at step [0-9]+: no progress" "$work/replaced.log"; }
+starts_again() { grep -q "all local ranks start again, 1 of 1 times" "$work/replaced.log"; }
+wait_for 120 rank 0 >/dev/null
+blocked=$(rank 0)
+check "a rank that stays in a write is killed" wait_for 120 was_killed
+drain_pipe
+check "it is replaced" wait_for 120 starts_again
+check "... and nothing is left of it" test ! -e "/proc/$blocked"
+check "the new ranks make steps" wait_for 120 goes_on
+end
+check "that run ends as ever, too" test "$code" = 143
+end_pipe
+
 # A machine that is busy enough closes the silent rank's connection before it is killed.
 told_why() { grep -qE "error rank 1 is killed, .*\(runtime.hang_action=restart\): hangs in phase|rank 1 .*no sign of life" "$work/stopped_again.log"; }
 begin stopped_again --max_restarts=1 --dir="$work/ckpt" --save_steps=2 --resume=latest

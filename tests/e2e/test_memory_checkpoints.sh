@@ -8,11 +8,11 @@ ln -s "$BUILD/shoal-agent" "$work/torchrun"
 PATH=$work:$PATH
 RANDOM=20261123 # the seed of who is killed and when
 
-run() { # NAME FLAGS...: two ranks, 64 steps over two epochs
+run() { # NAME FLAGS...: two ranks, 40 steps over two epochs
     local name=$1
     shift
-    exec torchrun --standalone --nproc_per_node=2 --max_restarts=12 FSDP_mnist.py --data.root="$data" --train_size=1024 \
-        --eval_size=64 --epochs=2 --batch_size=16 --device=cpu --prometheus_port=0 --save_model="$work/$name.safetensors" "$@" >"$work/$name" 2>&1
+    exec torchrun --standalone --nproc_per_node=2 --max_restarts=12 FSDP_mnist.py --data.root="$data" --train_size=160 \
+        --eval_size=16 --epochs=2 --batch_size=4 --device=cpu --prometheus_port=0 --save_model="$work/$name.safetensors" "$@" >"$work/$name" 2>&1
 }
 # memory LAUNCHER: the memory that it holds for its first rank; its fourth number is the last step that the rank has done.
 memory() { find "/proc/$1/fd" -lname '/memfd:shoal-rank-0*' 2>/dev/null; }
@@ -47,7 +47,7 @@ lost_at_most() { # NAME STEPS: at each start that went on from memory
 undisturbed() { (run calm --memory_every_steps=0); }
 check "the run that nobody disturbs" undisturbed
 for every in 1 3 auto; do
-    check "ranks are killed, a snapshot each $every" killed "every-$every" 4 --memory_every_steps=$every
+    check "ranks are killed, a snapshot each $every" killed "every-$every" 3 --memory_every_steps=$every
     check "... the weights are those of the undisturbed run" same "every-$every"
 done
 check "at most the step in flight is lost" lost_at_most every-1 1
@@ -57,45 +57,53 @@ check "nothing is lost without a word" lacks "$work/every-1" "passed over"
 # a language model, whose lines are another program's
 # shellcheck source=tests/e2e/tokens.sh
 . tests/e2e/tokens.sh
-shoal-agent --standalone --nproc_per_node=2 --max_restarts=1 --model.name_or_path tests/data/pretrained/llama_sharded \
+# a port that another process of the machine takes meanwhile costs a restart, too
+shoal-agent --standalone --nproc_per_node=2 --max_restarts=12 --model.name_or_path tests/data/pretrained/llama_sharded \
     --data.dataset "$work/tokens.bin" --data.format llmc_bin --max_seq_length 16 --train_batch_size 2 --num_train_epochs 1000000 --eval_strategy no \
     --logging_steps 1 --device cpu --prometheus_port 0 --memory_every_steps=1 >"$work/llama" 2>&1 &
 launcher=$!
 check "a language model makes steps" wait_for 300 has_done "$launcher" 3
-has_ranks "$launcher" && kill -KILL "${ranks[1]}"
+wait_for 300 has_ranks "$launcher" && kill -KILL "${ranks[1]}"
 check "... goes on from memory, which a line says" wait_for 300 lost_at_most llama 1
 kill -TERM "$launcher"
 wait "$launcher"
 check "... and stops as ever" test $? -eq 143
 
-# Two pods of two ranks. The second is lost with its memory, and made again: its ranks get their snapshots from the first.
-node() { # NAME NUMBER FLAGS...: becomes the launcher of a pod, with the operator's variables
-    exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=2 PET_NPROC_PER_NODE=2 \
-        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$1" shoal-agent --preset=mnist --data.root="$data" --train_size=1024 --eval_size=64 \
-        --batch_size=8 --epochs=2 --device=cpu --prometheus_port=0 --save_model="$work/$1.safetensors" "${@:3}" >>"$work/$1.$2" 2>&1
+# Four pods on two nodes. One node is lost with the memory of both its pods, which are made again on a third one: their ranks
+# get their snapshots from the first.
+pod() { # NAME NUMBER NODE FLAGS...: becomes the launcher of a pod, with the operator's variables
+    exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=4 PET_NPROC_PER_NODE=1 \
+        NODE_NAME="$3" SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$1" shoal-agent --preset=mnist --data.root="$data" --train_size=160 --eval_size=16 \
+        --batch_size=2 --epochs=2 --device=cpu --prometheus_port=0 --save_model="$work/$1.safetensors" "${@:4}" >>"$work/$1.$2" 2>&1
 }
-pods() { # NAME FLAGS...: both, as $first and $second
+pods() { # NAME FLAGS...: all, in $launchers
+    local number nodes=(a a b b)
     port=$(free_port 21000)
-    node "$1" 0 "${@:2}" & first=$!
-    node "$1" 1 "${@:2}" & second=$!
+    for number in 0 1 2 3; do
+        pod "$1" "$number" "node-${nodes[number]}" "${@:2}" & launchers[number]=$!
+    done
 }
-end() { # waits for both; their exit codes in $ended
-    wait "$first"
-    ended=$?
-    wait "$second"
-    ended="$ended $?"
+all_done() { # NAME
+    local launcher ended=0
+    for launcher in "${launchers[@]}"; do
+        wait "$launcher" || ended=$?
+    done
+    [ "$ended" -eq 0 ] || { echo "one left with $ended"; tail -n 20 "$work/$1".[0-3]; return 1; }
 }
-both_done() { [ "$ended" = "0 0" ] || { echo "they left with $ended"; tail -n 20 "$work/$1".[01]; return 1; }; } # NAME
 pods calm-pods --memory_every_steps=0
-end
-check "two pods that nobody disturbs" both_done calm-pods
-pods lost-pod --memory_every_steps=1 --memory_buddies
-check "two pods that keep each other's snapshots" wait_for 300 has_done "$first" 20
-kill -KILL "$second"
-wait "$second"
-node lost-pod 1 --memory_every_steps=1 --memory_buddies & second=$!
-end
-check "one is lost and made again" both_done lost-pod
-check "... its ranks go on from the other's memory" grep "^Resumed at step [0-9]* from memory, for 2 ranks a buddy's ([01] steps\? lost)$" "$work/lost-pod.0"
-check "... with the undisturbed weights" cmp "$work/calm-pods.safetensors" "$work/lost-pod.safetensors"
+all_done calm-pods >"$work/calm-end"; calm=$?
+check "four pods that nobody disturbs" test "$calm" -eq 0
+keeps=(--memory_every_steps=1 --memory_buddies)
+pods lost-node "${keeps[@]}"
+check "pods on two nodes" wait_for 300 has_done "${launchers[0]}" 12
+check "... keep the snapshots of those on the other node" grep "0 (node node-a) + 2 (node node-b), 1 (node node-a) + 3 (node node-b)$" "$work/lost-node.0"
+kill -KILL "${launchers[2]}" "${launchers[3]}"
+wait "${launchers[2]}" "${launchers[3]}"
+for number in 2 3; do
+    pod lost-node "$number" node-c "${keeps[@]}" & launchers[number]=$!
+done
+all_done lost-node >"$work/lost-end"; lost=$?
+check "one node is lost, and its pods are made again" test "$lost" -eq 0
+check "... their ranks go on from the other node's memory" grep "^Resumed at step [0-9]* from memory, for 2 ranks a buddy's ([01] steps\? lost)$" "$work/lost-node.0"
+check "... with the undisturbed weights" cmp "$work/calm-pods.safetensors" "$work/lost-node.safetensors"
 tap_done

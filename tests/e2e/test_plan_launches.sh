@@ -16,7 +16,7 @@ flags_of() { # MODEL LAYERS
     flags=("${common[@]}" --hidden_size=128 --num_hidden_layers="$2" --num_attention_heads=2)
     case $1 in
     llama) flags+=(--model_type=llama_v3 --num_key_value_heads=1 --intermediate_size=256 --vocab_size=512 --tie_word_embeddings=true) ;;
-    gpt2) flags+=(--model_type=gpt2 --vocab_size=512 --max_position_embeddings=64 --dropout=0) ;;
+    gpt2) flags+=(--model_type=gpt2 --batch_size=4 --vocab_size=512 --max_position_embeddings=64 --dropout=0) ;;
     bert) flags+=(--model_type=bert --head=masked_lm --intermediate_size=256 --vocab_size=16 --max_position_embeddings=64) ;;
     esac
     case $1 in
@@ -57,5 +57,7 @@ images() {
     echo "$runs are launched, $plans planned"
     [ "$plans" = "$runs" ]
 }
+one_rank_waits_for_none() { answers_no grep -oE '"name":"(store_gradient|reduce_scatter|all_reduce)[^"]*"' "$work"/*/trace.json; }
+check "a rank without others reduces nothing" one_rank_waits_for_none
 check "MNIST's network has the kernels that are planned" images
 tap_done

@@ -18,11 +18,11 @@ hold() { # NAME: prints the variables with which it stands still after each chec
     mkdir -p "$work/$1/go"
     printf '%s\n' "LD_PRELOAD=$work/hold.so" "HOLD_UNTIL=$work/$1/go" "ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0"
 }
-start() { # NAME [VARIABLE=VALUE...]: both, as $first and $second
+start() { # NAME [VARIABLE=VALUE...]: both, as $first and $second; the second with $behind as well
     port=$(free_port 21000)
     mkdir -p "$work/$1"
     node "$1" 0 "${@:2}" & first=$!
-    node "$1" 1 "${@:2}" & second=$!
+    node "$1" 1 "${@:2}" ${behind:+"$behind"} & second=$!
 }
 end() { # waits for both; their exit codes in $ended
     wait "$first"
@@ -44,7 +44,7 @@ check "two launchers of two ranks" with calm 0 0
 check "... have nothing to say" lacks "$work/calm/log0" "shoal-agent: "
 
 mapfile -t held < <(hold twice)
-start twice "${held[@]}"
+behind=CLOCK_AHEAD_S=-600000000 start twice "${held[@]}" # 19 years
 check "a checkpoint appears" wait_for 200 committed twice 3
 check "a rank of the second is killed" kill_rank "$second"
 let_go twice 3
@@ -60,6 +60,7 @@ check "... after two new starts" says twice 0 "all local ranks start again, 2 of
 check "... both of them" says twice 1 "all local ranks start again, 2 of 3 times"
 check "... from the last checkpoints" grep -q "^Resumed at step 6 from " "$work/twice/log0"
 check "... with the calm run's weights" same twice
+check "... though the second's clock is behind the first's" grep -q "failed at 20[01]" "$work/twice/log1"
 
 # Two at once, and another while they start again: before they meet, while they do, or in their first steps.
 mapfile -t held < <(hold more)
@@ -102,4 +103,24 @@ check "... a rank is killed" kill_rank "$second"
 let_end never
 end
 check "... and both launchers end, one with the cause's code and one with that of a lost peer" with never 138 137
+
+# A launcher that waits for the other, after a rank has been killed, is asked to end: that is its end, not the rank's.
+mapfile -t held < <(hold asked)
+start asked "${held[@]}"
+check "a checkpoint appears before a pod is deleted while it recovers" wait_for 200 committed asked 3
+check "... the second stands still" kill -STOP "$second"
+check "... a rank of the first is killed" kill_rank "$first"
+let_end asked
+check "... which the first tells" wait_for 200 says asked 0 ": signal 9"
+check "... its ranks are gone" wait_for 200 answers_no pgrep -P "$first"
+kill -TERM "$first"
+wait "$first"
+check "... it ends as asked" test $? -eq 143
+check "... and keeps the checkpoint" test -e "$work/asked/ck/mnist_cnn-3steps/COMPLETE"
+check "Ctrl-C while a launcher recovers: it goes on" kill -CONT "$second"
+check "... its ranks start again" wait_for 200 says asked 1 "all local ranks start again, 1 of 3 times"
+kill -INT "$second"
+wait "$second"
+check "... it ends as asked" test $? -eq 130
+check "... and leaves no rank" answers_no pgrep -f -- "--checkpoint_dir=$work/asked/"
 tap_done

@@ -95,8 +95,8 @@ plan() { # OVERLAY: what --dry_run says of its arguments
     shoal-agent "${arguments[@]}" --data.tokenizer= --strict --dry_run
 }
 check "overlay llama3-1b" fails 0 "1235814400 parameters in 17 units" plan llama3-1b
-check "overlay llama3-8b" fails 0 "8030261248 parameters in 33 units" plan llama3-8b
-check "overlay llama-single-gpu" fails 0 "172508160 parameters in 9 units" plan llama-single-gpu
+check "overlay llama3-8b" fails 0 "8030261248 parameters in 35 units" plan llama3-8b
+check "overlay llama-single-gpu" fails 0 "172508160 parameters in 11 units" plan llama-single-gpu
 check "overlay gpt2" fails 0 "124439808 parameters in 13 units" plan gpt2
 check "overlay mnist" fails 0 "1199882 parameters in 1 unit" plan mnist
 tap_done

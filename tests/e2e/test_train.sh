@@ -5,19 +5,20 @@
 few_images
 
 # manifest NAME POLICY WORKERS FLAGS...: 1 master and some workers of the MNIST network on a part of the data. With `held` set
-# it stands still after a checkpoint until there is the file NAME/go.
-held=
+# it stands still after a checkpoint until there is the file NAME/go; `restarts` is how often its launchers start ranks again.
+held='' restarts=3 run_policy='backoffLimit: 20' nproc=1
 manifest() {
-    local name=$1 policy=$2 workers=$3 flag env=
+    local name=$1 policy=$2 workers=$3 flag env="{name: PET_MAX_RESTARTS, value: '$restarts'}"
     shift 3
-    [ -z "$held" ] || env="{name: LD_PRELOAD, value: $held}, {name: HOLD_UNTIL, value: $work/$name/go},
+    [ -z "$held" ] || env+=", {name: LD_PRELOAD, value: $held}, {name: HOLD_UNTIL, value: $work/$name/go},
                 {name: ASAN_OPTIONS, value: \"${ASAN_OPTIONS-}:verify_asan_link_order=0\"}"
     cat <<EOT
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: $name}
 spec:
-  runPolicy: {backoffLimit: 20}
+  runPolicy: {$run_policy}
+  nprocPerNode: "$nproc"
   pytorchReplicaSpecs:
 EOT
     for type in Master Worker; do
@@ -57,6 +58,23 @@ start() { # NAME POLICY WORKERS FLAGS...
 
 start plain OnFailure 3
 check "a 1 + 3 job trains and succeeds" run plain
+
+# adds_up NAME: the time of the run, by kind, is all of it; each is cut to a second or a tenth.
+adds_up() {
+    awk 'function seconds(text,   sum) {
+            sum = 0
+            while (match(text, /^[0-9.]+[hms]/)) {
+                sum += substr(text, 1, RLENGTH - 1) * (text ~ /^[0-9.]+h/ ? 3600 : text ~ /^[0-9.]+m/ ? 60 : 1)
+                text = substr(text, RLENGTH + 1)
+            }
+            return sum
+        }
+        /^Where .* went: goodput [0-9.]+%$/ { whole = seconds($2); kinds = NR }
+        kinds && /^  [a-zA-Z]+ +[0-9.hms]+ +[0-9.]+%$/ { sum += seconds($2); count++ }
+        kinds && / Succeeded in / { run = seconds($NF) }
+        END { print whole, sum, run; exit !(count >= 3 && sum > whole - count - 1 && sum <= whole + 1 && whole > run - 3 && whole < run + 3) }' "$work/$1.log"
+}
+check "where its time went adds up" adds_up plain
 check "the epoch line is the tutorial's" grep -qE $'^Train Epoch: 1 \tLoss: [0-9]+\\.[0-9]{6}$' "$work/plain.log"
 check "the test line is the tutorial's" \
     grep -qE '^Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+/64 \([0-9]+\.[0-9]{2}%\)$' "$work/plain.log"
@@ -107,11 +125,37 @@ killed kill-worker OnFailure launcher 2 KILL
 check "... the pod's container starts again" pod_restarts kill-worker
 killed kill-master OnFailure launcher 0 KILL
 check "... the pod's container starts again" pod_restarts kill-master
+lost() { grep -qE '^  recovery +[0-9]' "$work/$1.log" && adds_up "$1"; }
+check "... and what that took is told" lost kill-master
 killed kill-exitcode ExitCode launcher 1 KILL
 check "... another pod comes" pod_restarts kill-exitcode
 killed kill-rank OnFailure rank 2 KILL
 check "... no container starts again" answers_no pod_restarts kill-rank
 check "... the ranks do, each once" test "$(grep -c 'all local ranks start again, ' "$work"/kill-rank/logs/*/*.log | grep -c ':1$')" -eq 4
+
+# No restart in place is left: the container of a killed rank ends with its code, the other with 138, as it lost a peer. That is
+# one failure, and one is granted.
+once() { # NAME POLICY
+    local name=$1 pid held=$work/hold.so restarts=0 nproc=2
+    start "$name" "$2" 1 --checkpoint_dir="$work/$name/ck" --save_steps=3
+    run "$name" &
+    pid=$!
+    wait_for 300 agent_or_end "$name" rank 3 "$pid"
+    check "$name: a checkpoint appears" wait_for 200 has_checkpoint "$name"
+    check "$name: a rank is killed" kill -KILL "$(agent_of "$name" rank 3)"
+    touch "$work/$name/go"
+    wait "$pid"
+    check "$name: the job succeeds by the one restart that it has" test $? -eq 0
+    check "$name: it resumed" contains "$work/$name.log" "Resumed at step"
+    check "$name: the weights are those of the uninterrupted run" \
+        cmp "$work/whole/mnist_cnn.safetensors" "$work/$name/mnist_cnn.safetensors"
+}
+lost_peer() { contains "$work/$1.log" "$1-master-0: Running -> Failed (exit code 138), restart 1 of 1"; }
+run_policy='backoffLimit: 1'
+once anew ExitCode
+check "... though the other container ended, too, with 138" lost_peer anew
+run_policy='backoffLimit: 1, restartScope: Job'
+once together OnFailure
 
 none_left() { answers_no grep -vw "$$" < <(pgrep -af "$work"); }
 check "nothing is left behind" none_left

@@ -29,12 +29,15 @@ namespace emulation
  *   seed         of all orders (1)
  *   gpus         how many there are (1)
  *   node         which machine's they are: the GPUs of another one are others (0)
+ *   name         of each, as the maker calls it (emulated GPU)
  *   capability   10 major + minor (90)
  *   built_for    the capabilities the library has code for, joined by + (any)
  *   driver       the newest CUDA version the driver knows (13000); 0: no driver
  *   runtime      the CUDA version of the library (13000)
  *   memory_mib   of each GPU (1024)
  *   peers        0: no GPU reads another's memory (1)
+ *   registers    0: no host memory of others is page-locked (1)
+ *   locks_most   bytes of a block of page-locked memory; more is refused (0: any)
  *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
  *                cudaError_t
  *   cudnn        absent, old, half (installed), no start, no engine, no plan, hungry (for

@@ -201,7 +201,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
 {
     *properties = {};
-    snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    snprintf(properties->name, sizeof properties->name, "%s",
+             option("name", "emulated GPU").c_str());
     properties->totalGlobalMem = (size_t)option_number("memory_mib", 1024) << 20;
     properties->ECCEnabled = 1;
     properties->uuid.bytes[0] = (char)option_number("node", 0);

@@ -184,6 +184,9 @@ cudaError_t cudaHostAlloc(void **ret_memory, size_t bytes, unsigned flags)
     (void)flags;
     if (the_fault() != cudaSuccess)
         return noted(the_fault());
+    const long most = option_number("locks_most", 0);
+    if (most > 0 && bytes > (size_t)most)
+        return noted(cudaErrorMemoryAllocation);
     *ret_memory = aligned_alloc(GUARD_BYTES, rounded(bytes ? bytes : 1));
     if (!*ret_memory)
         return cudaErrorMemoryAllocation;
@@ -199,4 +202,25 @@ cudaError_t cudaFreeHost(void *block)
     locked_blocks().erase((unsigned char *)block);
     free(block);
     return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *memory_of_host, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    must_have_device("cudaHostRegister");
+    if (the_fault() != cudaSuccess)
+        return noted(the_fault());
+    if (!option_number("registers", 1))
+        return noted(cudaErrorNotSupported);
+    std::lock_guard guard(memory.lock);
+    locked_blocks()[(unsigned char *)memory_of_host] = {bytes, current_device()};
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory_of_host)
+{
+    must_have_device("cudaHostUnregister");
+    std::lock_guard guard(memory.lock);
+    return locked_blocks().erase((unsigned char *)memory_of_host) ? cudaSuccess
+                                                                  : noted(cudaErrorInvalidValue);
 }

@@ -2,7 +2,8 @@
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
  * no memory sensor); "h200" (of that name); "xid" (the second GPU falls off the bus), "xid=N,N..."
  * (it reports these); "mig" (the second is in slices); "broken" (memory that cannot be mended);
- * "process=N" (which has the second GPU); else two GPUs that tell all. */
+ * "wears" (it begins to fail after the first look); "process=N" (which has the second GPU); else
+ * two GPUs that tell all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -26,7 +27,8 @@ static struct nvml_gpm_sample_ {
     int gpu, taken;
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
-static bool is_ampere, is_h200, is_mig, is_broken;
+static bool is_ampere, is_h200, is_mig, is_broken, wears;
+static int ecc_looks;
 static unsigned long long xids[MAX_XIDS];
 static int xid_count;
 static unsigned second_process;
@@ -52,6 +54,8 @@ int nvmlInit_v2(void)
     is_h200 = kind && strcmp(kind, "h200") == 0;
     is_mig = kind && strcmp(kind, "mig") == 0;
     is_broken = kind && strcmp(kind, "broken") == 0;
+    wears = kind && strcmp(kind, "wears") == 0;
+    ecc_looks = 0;
     read_xids(kind ? kind : "");
     if (!kind || sscanf(kind, "process=%u", &second_process) != 1)
         second_process = 2;
@@ -214,8 +218,8 @@ int nvmlDeviceGetRemappedRows(nvml_device device, unsigned *correctable, unsigne
 int nvmlDeviceGetTotalEccErrors(nvml_device device, int type, int counter,
                                 unsigned long long *count)
 {
-    (void)device;
-    *count = type == NVML_ECC_CORRECTED ? 5 : is_broken ? 3 : 0;
+    ecc_looks += type != NVML_ECC_CORRECTED && device->index == 1;
+    *count = type == NVML_ECC_CORRECTED ? 5 : is_broken ? 3 : wears && ecc_looks > 1 ? 1 : 0;
     return counter == NVML_ECC_VOLATILE ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
 }
 

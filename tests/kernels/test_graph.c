@@ -158,7 +158,7 @@ static void queue_step(struct training *t, bool accumulates, void (*between)(str
     ops->scale(s, DTYPE_F32, t->g, 2, WEIGHTS);
     ops->scale(s, DTYPE_F32, t->g, 0.75f, WEIGHTS);
     ops->scale(s, DTYPE_F32, t->g, 0.5f, WEIGHTS);
-    ops->adam(s, DTYPE_F32, t->w, t->g, t->m, t->v, WEIGHTS, &adam, 0, 0);
+    ops->adam(s, DTYPE_F32, t->w, t->g, t->m, t->v, WEIGHTS, &adam, NULL, 0, 0);
 }
 
 static void run_step(struct training *t, const struct situation *in)

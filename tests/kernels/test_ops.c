@@ -246,9 +246,133 @@ static void test_sum_of_squares(void **state)
     }
 }
 
+/* The norm of these numbers, in `cuts` ranges that are summed last to first. */
+static double exact_sum(struct world *world, const float *x, int64_t count, int cuts)
+{
+    double zeros[EXACT_DIGITS] = {0}, sum;
+    double *digits = to_device_bytes(world, zeros, sizeof zeros);
+    double *ret_sum = to_device_bytes(world, zeros, sizeof sum);
+    int64_t blocks = count / EXACT_BLOCK;
+    for (int cut = cuts - 1; cut >= 0; cut--) {
+        int64_t first = blocks * cut / cuts * EXACT_BLOCK;
+        int64_t last = blocks * (cut + 1) / cuts * EXACT_BLOCK;
+        world->ops->exact_squares(world->stream, digits, x + first, last - first);
+    }
+    world->ops->exact_sum(world->stream, ret_sum, digits);
+    from_device_bytes(world, &sum, ret_sum, sizeof sum);
+    from_device_bytes(world, zeros, digits, sizeof zeros);
+    return sum;
+}
+
+/* Sizes from the smallest to the largest number: in any order and in any cut the same bits. */
+static void exact_squares_know_no_order(void **state)
+{
+    enum { COUNT = 3 * 65536 + 8 * 11 };
+    struct world *world = *state;
+    float *host = host_random(world, COUNT, -1, 1);
+    double want = 0;
+    for (int64_t i = 0; i < COUNT; i++) {
+        host[i] = ldexpf(host[i], (int)(i % 97) - 70);
+        want += (double)host[i] * host[i];
+    }
+    float *x = to_device(world, host, COUNT);
+    double whole = exact_sum(world, x, COUNT, 1);
+    assert_true(fabs(whole - want) <= 1e-12 * want);
+    for (int cuts = 2; cuts < 9; cuts++)
+        assert_true(exact_sum(world, x, COUNT, cuts) == whole);
+    from_device(world, x, COUNT);
+}
+
+static void exact_squares_keep_their_range(void **state)
+{
+    static const struct {
+        float x;
+        double sum; /* of 8 such squares */
+    } rows[] = {
+        {0, 0},
+        {1.5F, 18},
+        {0x1p-40F, 0x1p-77},
+        {0x1p-111F, 0x1p-219},
+        {0x1p-126F, 0}, /* below the last digit */
+        {0x1p127F, 0x1p257},
+        {INFINITY, (double)INFINITY},
+        {NAN, (double)NAN},
+        {-NAN, (double)NAN},
+    };
+    struct world *world = *state;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        float *host = host_zeros(world, EXACT_BLOCK);
+        for (int j = 0; j < EXACT_BLOCK; j++)
+            host[j] = rows[i].x;
+        float *x = to_device(world, host, EXACT_BLOCK);
+        double sum = exact_sum(world, x, EXACT_BLOCK, 1);
+        if (sum != rows[i].sum && !(isnan(sum) && isnan(rows[i].sum)))
+            fail_msg("%g: %g, not %g", (double)rows[i].x, sum, rows[i].sum);
+        from_device(world, x, EXACT_BLOCK);
+    }
+}
+
+/* Digits as large as all cuts of a rank may make them, of so many ranks that doubles would round
+ * their sum if nothing carried. Both counts are no digits. */
+static void exact_digits_are_carried_before_ranks_add_them(void **state)
+{
+    enum { LARGE = 15, INFINITE = LARGE + 1 };
+    const double most = 0x1p53 - 1;
+    struct world *world = *state;
+    double digits[EXACT_DIGITS] = {0};
+    for (int d = 0; d < LARGE; d++)
+        digits[d] = most - d;
+    digits[INFINITE] = 0x1p40, digits[INFINITE + 1] = 0x1p41;
+    double *there = to_device_bytes(world, digits, sizeof digits);
+    world->ops->exact_carry(world->stream, there);
+    from_device_bytes(world, digits, there, sizeof digits);
+    uint64_t over = 0;
+    for (int d = 0; d < LARGE; d++) {
+        uint64_t whole = (uint64_t)most - (uint64_t)d + over;
+        assert_true(digits[d] == (double)(whole & UINT32_MAX));
+        over = whole >> 32;
+    }
+    assert_true(digits[LARGE] == (double)over);
+    assert_true(digits[INFINITE] == 0x1p40 && digits[INFINITE + 1] == 0x1p41);
+}
+
+/* Losses of batches, added up forwards and backwards. */
+static void exact_parts_know_no_order(void **state)
+{
+    enum { PARTS = 100 };
+    struct world *world = *state;
+    double zeros[2] = {0}, ends[2][2], parts[2];
+    for (int way = 0; way < 2; way++) {
+        double *sums = to_device_bytes(world, zeros, sizeof zeros);
+        double *device_parts = to_device_bytes(world, zeros, sizeof zeros);
+        for (int i = 0; i < PARTS; i++) {
+            int part = way ? PARTS - 1 - i : i;
+            parts[0] = 1e5 / (3 + part), parts[1] = -1.0 / (7 + part);
+            stream_copy(world->stream, device_parts, parts, sizeof parts);
+            world->ops->exact_add(world->stream, sums, device_parts, 2);
+            from_device_bytes(world, parts, device_parts, sizeof parts);
+            assert_true(parts[0] == 0 && parts[1] == 0);
+            device_parts = to_device_bytes(world, zeros, sizeof zeros);
+        }
+        from_device_bytes(world, ends[way], sums, sizeof ends[way]);
+        from_device_bytes(world, parts, device_parts, sizeof parts);
+    }
+    assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
+    double want = 0;
+    for (int i = 0; i < PARTS; i++)
+        want += 1e5 / (3 + i);
+    assert_true(fabs(ends[0][0] - want) < PARTS * 0x1p-20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(exact_squares_know_no_order, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(exact_squares_keep_their_range, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(exact_digits_are_carried_before_ranks_add_them, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(exact_parts_know_no_order, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_normalize, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_max_pool2d, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_max_pool2d_ties, world_setup, world_teardown),

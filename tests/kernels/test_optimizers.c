@@ -62,6 +62,7 @@ struct tensors {
     void *w, *a, *b;
     const float *g;
     uint64_t key, first; /* of the rounding */
+    const struct update_extras *extras;
 };
 
 static void queue_step(struct world *world, const struct row *r, int step, const struct tensors *x)
@@ -72,11 +73,13 @@ static void queue_step(struct world *world, const struct row *r, int step, const
     const struct sgd_step sgd = {r->lr, r->beta1, r->decay, r->flag};
     const struct adam_step adam = {r->lr, r->beta1, r->beta2, r->eps, r->decay, r->flag, step};
     if (r->rule == ADADELTA)
-        ops->adadelta(s, x->t, x->w, x->g, x->a, x->b, x->count, &adadelta, x->key, x->first);
+        ops->adadelta(s, x->t, x->w, x->g, x->a, x->b, x->count, &adadelta, x->extras, x->key,
+                      x->first);
     else if (r->rule == SGD)
-        ops->sgd(s, x->t, x->w, x->g, r->beta1 > 0 ? x->a : NULL, x->count, &sgd, x->key, x->first);
+        ops->sgd(s, x->t, x->w, x->g, r->beta1 > 0 ? x->a : NULL, x->count, &sgd, x->extras, x->key,
+                 x->first);
     else
-        ops->adam(s, x->t, x->w, x->g, x->a, x->b, x->count, &adam, x->key, x->first);
+        ops->adam(s, x->t, x->w, x->g, x->a, x->b, x->count, &adam, x->extras, x->key, x->first);
 }
 
 static void check_optimizer(struct world *world, const struct row *r)
@@ -92,7 +95,7 @@ static void check_optimizer(struct world *world, const struct row *r)
         host_g[0] = 0; /* an element that never gets a gradient must stay a number */
         float *g = to_device(world, host_g, r->count);
         queue_step(world, r, step,
-                   &(struct tensors){DTYPE_F32, r->count, w, state_a, state_b, g, 0, 0});
+                   &(struct tensors){DTYPE_F32, r->count, w, state_a, state_b, g, 0, 0, NULL});
         device_free(world->device, g);
         for (int64_t i = 0; i < r->count; i++)
             step_reference(r, step, host_g[i], &want[i], &a[i], &b[i]);
@@ -132,7 +135,7 @@ static float *step_from(struct world *world, const struct row *r, enum dtype t, 
         tensors[i] = to_device_as(world, t, host + first, count);
     queue_step(world, r, 3,
                &(struct tensors){t, count, tensors[0], tensors[1], tensors[2], g, KEY,
-                                 PLACE + (uint64_t)first});
+                                 PLACE + (uint64_t)first, NULL});
     for (int i = 0; i < 3; i++)
         memcpy(got + i * count, from_device_as(world, t, tensors[i], count),
                (size_t)count * sizeof *got);
@@ -190,11 +193,75 @@ static void test_bf16(void **state)
         check_bf16(*state, &bf16_rows[i]);
 }
 
+/* ---- what a step does beside ---- */
+
+/* A step that clips is a step with gradients multiplied before, bit for bit; its copy is w, rounded
+ * to the nearest. */
+static void check_extras(struct world *world, const struct row *r, enum dtype t, double squares,
+                         float factor)
+{
+    enum { COUNT = 9003 };
+    float *host = round_to(DTYPE_BF16, host_random(world, COUNT, 0.1f, 1), COUNT);
+    float *host_g = host_random(world, COUNT, -1, 1), *clipped = host_zeros(world, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        clipped[i] = host_g[i] * factor;
+    bf16 *copied = arena_array(world->arena, bf16, COUNT);
+    float *got[2][3];
+    for (int fused = 0; fused <= 1; fused++) {
+        void *tensors[3];
+        float *g = to_device(world, fused ? host_g : clipped, COUNT);
+        double *sum = to_device_bytes(world, &squares, sizeof squares);
+        bf16 *copy = to_device_bytes(world, copied, COUNT * sizeof *copy);
+        const struct update_extras extras = {sum, 1, t == DTYPE_F32 ? copy : NULL};
+        for (int i = 0; i < 3; i++)
+            tensors[i] = to_device_as(world, t, host, COUNT);
+        queue_step(world, r, 3,
+                   &(struct tensors){t, COUNT, tensors[0], tensors[1], tensors[2], g, KEY, PLACE,
+                                     fused ? &extras : NULL});
+        for (int i = 0; i < 3; i++)
+            got[fused][i] = from_device_as(world, t, tensors[i], COUNT);
+        from_device_bytes(world, copied, copy, COUNT * sizeof *copy);
+        from_device_bytes(world, &squares, sum, sizeof squares);
+        const float *left = from_device(world, g, COUNT);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(left[i] == (fused ? host_g[i] : clipped[i]) || isnan(factor));
+    }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < COUNT; j++)
+            if (memcmp(&got[0][i][j], &got[1][i][j], sizeof(float)) != 0 && !isnan(factor))
+                fail_msg("%s, %g: tensor %d, element %d: %a, not %a", r->name, squares, i, j,
+                         got[1][i][j], got[0][i][j]);
+    for (int j = 0; j < COUNT; j++) {
+        assert_true(!isnan(factor) || isnan(got[1][0][j]));
+        assert_true(t != DTYPE_F32 || isnan(factor) || copied[j] == bf16_from_float(got[1][0][j]));
+    }
+}
+
+static void test_extras(void **state)
+{
+    /* torch.nn.utils.clip_grad_norm_ to a norm of 1 */
+    static const struct {
+        double squares;
+        float factor;
+    } norms[] = {{16, (float)(1 / (4 + 1e-6))},
+                 {2, (float)(1 / (M_SQRT2 + 1e-6))},
+                 {0.25, 1},
+                 {0, 1},
+                 {INFINITY, 0},
+                 {NAN, NAN}};
+    for (size_t i = 0; i < array_length(bf16_rows); i++)
+        for (size_t k = 0; k < array_length(norms); k++) {
+            check_extras(*state, &bf16_rows[i], DTYPE_F32, norms[k].squares, norms[k].factor);
+            check_extras(*state, &bf16_rows[i], DTYPE_BF16, norms[k].squares, norms[k].factor);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_optimizers, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_bf16, world_setup_two_threads, world_teardown),
+        cmocka_unit_test_setup_teardown(test_extras, world_setup_two_threads, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

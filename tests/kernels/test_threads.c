@@ -52,7 +52,7 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
     ops->attention_backward(s, t, dx, (char *)dx + third, (char *)dx + 2 * third, NULL, x, y, lse,
                             x, x, x, &shape);
     ops->embedding_backward(s, t, dw, x, ids, ROWS, V, D, false);
-    ops->cross_entropy(s, t, dlogits, sums, logits, ids, 0.5f, ROWS, V);
+    ops->cross_entropy(s, t, dlogits, sums, logits, ids, 0.5f, ROWS, V, V);
     ops->sum_of_squares(s, sums + 3, floats, COUNT);
     ops->rms_norm_forward(s, t, y, lse, x, NULL, x, ROWS, D, 1e-5f);
     ops->rms_norm_backward(s, t, y, false, dnorm, y, x, x, lse, ROWS, D, true);

@@ -58,10 +58,14 @@ void cluster_plan(struct cluster *cluster)
         .service_count = cluster->service_count,
         .pod_group = cluster->pod_group.name ? &cluster->pod_group : NULL,
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
+        .bad_nodes = cluster->bad_nodes,
+        .bad_node_count = cluster->bad_node_count,
         .options = cluster->options,
         .list_forbidden = cluster->list_forbidden,
         .job_bytes = cluster->job_bytes,
         .refused = cluster->refused,
+        .unproven = cluster->unproven,
+        .training = cluster->told.known ? &cluster->told : NULL,
         .now_ms = cluster->now_ms,
     };
     cluster->plan = reconcile(&snapshot, cluster->arena);
@@ -106,6 +110,7 @@ static void create_pod(struct cluster *cluster, const struct action *action)
         .type = action->type,
         .index = action->index,
         .attempt = action->attempt,
+        .avoids = history_avoided_names(&cluster->status.history, cluster->arena),
     };
 }
 

@@ -6,7 +6,8 @@
 #include "operator/decode/decode.h"
 #include "operator/reconcile/reconcile.h"
 
-#define CLUSTER_MAX_OBJECTS 64
+#define CLUSTER_MAX_OBJECTS   64
+#define CLUSTER_MAX_BAD_NODES 8
 
 struct cluster {
     struct arena *arena;
@@ -19,10 +20,14 @@ struct cluster {
     size_t service_count;
     struct pod_group pod_group; /* no name: there is none */
     struct autoscaler autoscaler;
-    struct reconcile_options options;     /* all zero at first */
-    const char *list_forbidden, *refused; /* of struct snapshot */
-    size_t job_bytes;                     /* likewise */
-    int64_t now_ms;                       /* 1000 at first */
+    struct reconcile_options options;                 /* all zero at first */
+    struct bad_node bad_nodes[CLUSTER_MAX_BAD_NODES]; /* of struct snapshot */
+    size_t bad_node_count, spares;                    /* of each of them */
+    const char *list_forbidden, *refused;             /* likewise */
+    bool unproven;                                    /* likewise */
+    size_t job_bytes;                                 /* likewise */
+    struct training told;                             /* likewise; not known: nothing was told */
+    int64_t now_ms;                                   /* 1000 at first */
     int uids;
     bool job_deleted;
     struct plan *plan; /* of the last pass */
@@ -52,7 +57,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   run POD                phase Running (POD: master-0, worker-1, or * for all)
  *   exit POD END           ends so; phase Succeeded or Failed accordingly
  *   restart POD [END]      its container was restarted in place (after it had ended so); END is
- *                          CODE[:REASON][@CONTAINER]
+ *                          CODE[:REASON][@CONTAINER]; of an end with 144 the reason is hardware's
  *   fail POD               phase Failed without an exit code
  *   evict POD              phase Failed, by the system
  *   starve POD             ... because the operator's own init container gave up waiting
@@ -61,6 +66,9 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   gone POD               its object vanishes
  *   lose POD, find POD     its node is lost from now on; is back
  *   stuck POD REASON       it says that it waits for this
+ *   bind POD NODE          it was made in this moment, and came to this node
+ *   sign NODE WORD, heal NODE  it bears this sign of bad hardware; it bears none any more
+ *   spare N                so many nodes are as those with signs, well, and not the job's
  *   foreign POD            a pod and a service of that name appear that are not ours
  *   foreign group          ... a PodGroup of the job's name; foreign autoscaler: likewise
  *   double POD             a second pod of ours in the same place appears
@@ -74,10 +82,13 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   refuse WORD            ... and says why it waits
  *   gang volcano|NAME      the operator's options: who schedules gangs,
  *   autoscale              ... autoscalers are made,
+ *   shun MS                ... nodes are avoided this long
  *   patience MS            ... lost nodes and overdue pods are given this long
  *   adopt                  the status is another operator's, which keeps no history
  *   bytes N                the job's object has so many as text
  *   forbid WORD, permit    pods and services cannot be seen from now on, for this reason; can
+ *   told NAME VALUE        this of its training is told from now on; a time in seconds of 2000
+ *   untold                 ... nothing is
  *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is:
  * to look at it */

@@ -1,5 +1,6 @@
 #include "tests/operator/cluster.h"
 
+#include "base/contract.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tests/support.h"
@@ -43,6 +44,8 @@ static struct pod_end read_end(struct cluster *cluster, const char *text)
     const char *at = strchr(text, '@');
     end.container = arena_strdup(cluster->arena, at ? at + 1 : "pytorch");
     end.reason = *reason ? arena_strdup(cluster->arena, reason) : NULL;
+    if (end.code == EXIT_HARDWARE)
+        end.hardware = take(end.reason);
     return end;
 }
 
@@ -71,6 +74,12 @@ static void reject_pod(struct cluster *cluster, struct pod *pod, const char *rea
     pod->waiting_reason = arena_strdup(cluster->arena, reason);
 }
 
+static void bind_pod(struct cluster *cluster, struct pod *pod, const char *node)
+{
+    pod->node = arena_strdup(cluster->arena, node);
+    pod->created_ms = cluster->now_ms;
+}
+
 static void delete_pod(struct cluster *cluster, const struct pod *pod)
 {
     cluster_carry_out(
@@ -96,6 +105,8 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         pod->node_lost_ms = 0;
     else if (strcmp(verb, "stuck") == 0)
         pod->waiting_reason = arena_strdup(cluster->arena, argument);
+    else if (strcmp(verb, "bind") == 0)
+        bind_pod(cluster, pod, argument);
     else if (strcmp(verb, "delete") == 0)
         delete_pod(cluster, pod);
     else if (strcmp(verb, "gone") == 0)
@@ -168,6 +179,8 @@ static bool set_option(struct cluster *cluster, const char *verb, const char *va
         options->autoscaling = true;
     } else if (strcmp(verb, "patience") == 0) {
         options->node_lost_ms = options->overdue_ms = atoi(value);
+    } else if (strcmp(verb, "shun") == 0) {
+        options->avoid_node_ms = atoi(value);
     } else if (strcmp(verb, "bytes") == 0) {
         cluster->job_bytes = (size_t)atol(value);
     } else if (strcmp(verb, "forbid") == 0) {
@@ -212,6 +225,48 @@ static bool edit(struct cluster *cluster, const char *verb, const char *value)
     return true;
 }
 
+#define OF_2000_MS INT64_C(946684800000)
+
+static bool tell(struct cluster *cluster, const char *name, const char *value)
+{
+    if (!cluster->told.known)
+        cluster->told = training_open();
+    for (const struct training_field *field = training_fields; field->name; field++) {
+        if (strcmp(field->name, name) != 0)
+            continue;
+        if (field->kind == TRAINING_REAL)
+            return training_set_real(&cluster->told, field, atof(value));
+        if (field->kind == TRAINING_TIME)
+            return training_set_time(&cluster->told, field, OF_2000_MS + 1000 * atoll(value));
+        return training_set_count(&cluster->told, field, atoll(value));
+    }
+    return false;
+}
+
+/* What others say of a node; `word` NULL: nothing any more. */
+static void mark_node(struct cluster *cluster, const char *node, const char *word)
+{
+    size_t at = 0;
+    while (at < cluster->bad_node_count && strcmp(cluster->bad_nodes[at].name, node) != 0)
+        at++;
+    if (word) {
+        assert_true(at < CLUSTER_MAX_BAD_NODES);
+        cluster->bad_node_count += at == cluster->bad_node_count;
+        cluster->bad_nodes[at] = (struct bad_node){.name = arena_strdup(cluster->arena, node),
+                                                   .sign = arena_strdup(cluster->arena, word),
+                                                   .spares = cluster->spares};
+    } else if (at < cluster->bad_node_count) {
+        cluster->bad_nodes[at] = cluster->bad_nodes[--cluster->bad_node_count];
+    }
+}
+
+static void set_spares(struct cluster *cluster, size_t spares)
+{
+    cluster->spares = spares;
+    for (size_t i = 0; i < cluster->bad_node_count; i++)
+        cluster->bad_nodes[i].spares = spares;
+}
+
 static void show_state(struct cluster *cluster)
 {
     cluster->plan = plan_open(cluster->arena);
@@ -233,6 +288,14 @@ static void do_one(struct cluster *cluster, const char *command)
         cluster->now_ms += atoi(first);
     } else if (strcmp(verb, "foreign") == 0 || strcmp(verb, "double") == 0) {
         intrude(cluster, verb, first);
+    } else if (strcmp(verb, "told") == 0) {
+        assert_true(tell(cluster, first, second));
+    } else if (strcmp(verb, "untold") == 0) {
+        cluster->told.known = false;
+    } else if (strcmp(verb, "sign") == 0 || strcmp(verb, "heal") == 0) {
+        mark_node(cluster, first, verb[0] == 's' ? second : NULL);
+    } else if (strcmp(verb, "spare") == 0) {
+        set_spares(cluster, (size_t)atoi(first));
     } else if (!set_option(cluster, verb, first) && !edit(cluster, verb, first)) {
         move_pods(cluster, verb, first, second);
     }

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-char *page_get(int port, const char *path)
+char *page_ask(int port, const char *method, const char *path, const char *host,
+               const char *headers)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)port),
@@ -17,7 +18,8 @@ char *page_get(int port, const char *path)
     auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     auto_free char *request =
-        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+        xasprintf("%s %s HTTP/1.1\r\nHost: %s\r\n%s%s\r\n", method, path, host, headers,
+                  strstr(headers, "Upgrade") ? "" : "Connection: close\r\n");
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     auto_str struct str all;
     char chunk[4096];
@@ -26,4 +28,9 @@ char *page_get(int port, const char *path)
     while ((count = recv(fd, chunk, sizeof chunk, 0)) > 0)
         str_add_bytes(&all, chunk, (size_t)count);
     return xstrdup(str_text(&all));
+}
+
+char *page_get(int port, const char *path)
+{
+    return page_ask(port, "GET", path, "x", "");
 }

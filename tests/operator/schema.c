@@ -38,7 +38,8 @@ static bool has_type(const char *type, const struct json *value)
            (strcmp(type, "array") == 0 && json_is_array(value)) ||
            (strcmp(type, "string") == 0 && json_is_string(value)) ||
            (strcmp(type, "boolean") == 0 && json_is_boolean(value)) ||
-           (strcmp(type, "integer") == 0 && json_is_integer(value));
+           (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
+           (strcmp(type, "number") == 0 && json_is_number(value));
 }
 
 static bool matches(const char *pattern, const char *text)

@@ -40,6 +40,7 @@ static void defaults_are_the_training_operators(void **state)
     assert_ok(parse(&c, (char *[]){NULL}, no_env, &err), &err);
     assert_string_equal(c.metrics_bind_address, ":8080");
     assert_string_equal(c.health_probe_bind_address, ":8081");
+    assert_null(c.ui_bind_address); /* UI_BIND_ADDRESS, if that is free */
     assert_false(c.leader_elect);
     assert_null(c.namespace_);
     assert_null(c.gang_scheduler_name);
@@ -47,6 +48,36 @@ static void defaults_are_the_training_operators(void **state)
     assert_int_equal(c.default_backoff_limit, 6);
     assert_int_equal(c.node_lost_s, 300);
     assert_int_equal(c.overdue_s, 60);
+    assert_int_equal(c.avoid_node_s, 3600);
+    assert_false(c.watch_nodes);
+    assert_string_equal(c.signs.taints, NODE_TAINTS);
+    assert_string_equal(c.signs.conditions, NODE_CONDITIONS);
+}
+
+static void signs_of_bad_nodes_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        char *word;
+        const char *problem; /* NULL: none */
+    } rows[] = {
+        {"--bad-node-taints=", NULL},
+        {"--bad-node-taints=a/b=c:NoSchedule,d/*", NULL},
+        {"--bad-node-taints=a:Never", "--bad-node-taints: a:Never: the effect must be"},
+        {"--bad-node-conditions=A,B=False", NULL},
+        {"--bad-node-conditions=A=No", "--bad-node-conditions: A=No: must be"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct operator_config c;
+        struct error err;
+        int result = parse(&c, (char *[]){"--watch-nodes", rows[i].word, NULL}, no_env, &err);
+        if (rows[i].problem) {
+            assert_fails(result, &err, ERR_CONFIG, rows[i].problem);
+            continue;
+        }
+        assert_ok(result, &err);
+        assert_true(c.watch_nodes);
+    }
 }
 
 static void the_environment_says_who_we_are(void **state)
@@ -105,6 +136,10 @@ static void addresses(void **state)
     struct error err;
     int result = parse(&c, (char *[]){"--metrics-bind-address=x", NULL}, no_env, &err);
     assert_fails(result, &err, ERR_CONFIG, "--metrics-bind-address: x: must be");
+    result = parse(&c, (char *[]){"--ui-bind-address=8082", NULL}, no_env, &err);
+    assert_fails(result, &err, ERR_CONFIG, "--ui-bind-address: 8082: must be");
+    assert_ok(parse(&c, (char *[]){"--ui-bind-address=", NULL}, no_env, &err), &err);
+    assert_string_equal(c.ui_bind_address, "0");
 }
 
 int main(void)
@@ -114,6 +149,7 @@ int main(void)
         cmocka_unit_test(the_environment_says_who_we_are),
         cmocka_unit_test(flags_of_the_training_operator_are_taken),
         cmocka_unit_test(addresses),
+        cmocka_unit_test(signs_of_bad_nodes_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

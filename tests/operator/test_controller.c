@@ -4,122 +4,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "operator/controller.h"
-#include "tests/operator/api.h"
+#include "tests/operator/controller_fixture.h"
 
 #include <string.h>
-
-enum { KINDS = 4 }; /* jobs, pods, services, autoscalers: as many streams stay open */
-
-#define LIST_OF(items)                                                                             \
-    API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" items "]}")
-/* Of which we know nothing: another program reads them in the pod, and must find them so. */
-#define NUMBERS "\"numbers\":[9007199254740993,1e3,0.10,18446744073709551616,-0,1E-400]"
-#define JOB                                                                                        \
-    "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"4\"}," \
-    "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{"       \
-    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"," NUMBERS "}]}}}}}}"
-#define MADE                                                                                       \
-    API_TEXT("201 Created", "", "{\"metadata\":{\"uid\":\"new\",\"resourceVersion\":\"6\"}}")
-#define KEPT(request, text)                                                                        \
-    {                                                                                              \
-        .to = request, .bytes = text, .then = FAKE_CLOSE                                           \
-    }
-#define SILENT(request)                                                                            \
-    {                                                                                              \
-        .to = request, .bytes = FAKE_CHUNKED, .then = FAKE_HOLD                                    \
-    }
-
-#define JOBS     "/apis/kubeflow.org/v1/pytorchjobs?"
-#define PODS     "/api/v1/pods?"
-#define MAKE_POD "POST " IN_NS "pods?fieldValidation=Strict "
-#define SERVICES "/api/v1/services?"
-#define SCALERS  "/apis/autoscaling/v2/horizontalpodautoscalers?"
-#define IN_NS    "/api/v1/namespaces/ns/"
-#define STATUS   "PUT /apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/j/status "
-
-#define CLUSTER                                                                                    \
-    KEPT("GET " JOBS "limit", LIST_OF(JOB)), KEPT("GET " PODS "limit", LIST_OF("")),               \
-        KEPT("GET " SERVICES "limit", LIST_OF("")), KEPT("GET " SCALERS "limit", LIST_OF("")),     \
-        SILENT("GET " JOBS "watch"), SILENT("GET " PODS "watch"), SILENT("GET " SERVICES "watch"), \
-        SILENT("GET " SCALERS "watch"), KEPT("POST " IN_NS, MADE)
-
-static int64_t test_now_ms;
-
-static int64_t now_ms(void)
-{
-    return test_now_ms;
-}
-
-static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms};
-
-struct fixture {
-    struct api api;
-    struct controller *controller;
-    bool leading;
-};
-
-static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
-{
-    test_now_ms = API_NOW_MS;
-    *f = (struct fixture){.leading = true};
-    api_open(&f->api, answers, count, NULL);
-    const struct controller_options options = {.default_backoff_limit = 6, .clocks = &test_clocks};
-    f->controller = controller_open(f->api.kube, &options);
-}
-
-static void close_fixture(struct fixture *f)
-{
-    controller_close(f->controller);
-    api_close(&f->api);
-}
-
-static size_t count_requests(struct fixture *f, const char *begin, const char *part)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < fake_server_request_count(f->api.server); i++) {
-        auto_free char *text = fake_server_request(f->api.server, i);
-        count += strncmp(text, begin, strlen(begin)) == 0 && strstr(text, part);
-    }
-    return count;
-}
-
-static size_t asked(struct fixture *f, const char *begin)
-{
-    return count_requests(f, begin, "");
-}
-
-static void turn(struct fixture *f)
-{
-    int64_t due_ms;
-    struct error err;
-    kube_tick(f->api.kube, test_now_ms, &due_ms);
-    controller_run_once(f->controller, f->leading);
-    assert_ok(http_poll(f->api.http, NULL, 0, 20, &err), &err);
-}
-
-/* Turns until each list has its stream, nothing else is in flight, and another turn asks for
- * nothing. */
-static void settle(struct fixture *f)
-{
-    for (;;) {
-        uint64_t sent = kube_requests_sent(f->api.kube);
-        bool is_quiet = controller_is_ready(f->controller) &&
-                        http_in_flight(f->api.http) == KINDS &&
-                        fake_server_request_count(f->api.server) == sent &&
-                        count_requests(f, "GET", "?limit=") == count_requests(f, "GET", "?watch=");
-        turn(f);
-        if (is_quiet && sent == kube_requests_sent(f->api.kube))
-            return;
-    }
-}
-
-static struct metrics_view view_of(const struct fixture *f)
-{
-    struct metrics_view view = {0};
-    controller_view(f->controller, &view);
-    return view;
-}
 
 static void a_job_gets_its_pod_and_service_once(void **state)
 {
@@ -130,7 +17,7 @@ static void a_job_gets_its_pod_and_service_once(void **state)
     assert_false(controller_is_ready(f.controller));
     f.leading = false;
     settle(&f);
-    test_now_ms += 1; /* what follows is newer than the lists */
+    controller_now_ms += 1; /* what follows is newer than the lists */
     f.leading = true;
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 1);
@@ -145,10 +32,10 @@ static void a_job_gets_its_pod_and_service_once(void **state)
     assert_int_equal(view.requests, kube_requests_sent(f.api.kube));
 
     /* what was made is not seen, and the watches are silent: they are not believed */
-    test_now_ms += 4999;
+    controller_now_ms += 4999;
     settle(&f);
     assert_int_equal(asked(&f, "GET " SERVICES "limit"), 1);
-    test_now_ms += 1;
+    controller_now_ms += 1;
     settle(&f);
     assert_int_equal(asked(&f, "GET " SERVICES "limit"), 2);
     assert_int_equal(asked(&f, "GET " PODS "limit"), 2);
@@ -172,7 +59,7 @@ static void who_does_not_lead_writes_nothing(void **state)
     settle(&f);
     assert_int_equal(asked(&f, MAKE_POD), 1);
     f.leading = false;
-    test_now_ms += 60000;
+    controller_now_ms += 60000;
     settle(&f);
     assert_int_equal(asked(&f, MAKE_POD), 1);
     assert_int_equal(view_of(&f).queue_length, 0);
@@ -214,15 +101,59 @@ static void what_fails_is_tried_again_later(void **state)
     assert_int_equal(asked(&f, MAKE_POD), 0); /* nothing is done that is not noted */
     assert_int_equal(view_of(&f).failed_passes, 1);
     assert_int_equal(view_of(&f).queue_length, 0);
-    test_now_ms += 199;
+    controller_now_ms += 199;
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 1);
     assert_int_equal(view_of(&f).queue_length, 0); /* its time is to come */
-    test_now_ms += 1;
+    controller_now_ms += 1;
     assert_int_equal(view_of(&f).queue_length, 1);
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 2);
     assert_int_equal(view_of(&f).failed_passes, 2);
+    close_fixture(&f);
+}
+
+/* The job, running, as the training operator has just written it. */
+#define WRITTEN                                                                                     \
+    "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":" \
+    "\"u\",\"resourceVersion\":\"5\",\"managedFields\":[{\"manager\":\"manager\",\"operation\":"    \
+    "\"Update\",\"subresource\":\"status\",\"time\":\"2026-01-01T00:00:00Z\",\"fieldsV1\":{"        \
+    "\"f:status\":{\"f:conditions\":{},\"f:replicaStatuses\":{\".\":{}}}}}]},\"spec\":{"            \
+    "\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{"                  \
+    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}},\"status\":{\"conditions\":[{"    \
+    "\"type\":\"Created\",\"status\":\"True\"}],\"replicaStatuses\":{\"Worker\":{}}}}}\n"
+
+static void nothing_is_done_beside_another_operator(void **state)
+{
+    (void)state;
+    auto_free char *stream = xasprintf(FAKE_CHUNKED "%zx\r\n%s\r\n", sizeof WRITTEN - 1, WRITTEN);
+    const struct fake_answer answers[] = {
+        {.to = "GET " JOBS "watch", .bytes = stream, .then = FAKE_HOLD},
+        CLUSTER,
+        KEPT(STATUS, MADE),
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    f.leading = false;
+    while (!view_of(&f).standing_aside)
+        turn(&f);
+    settle(&f);
+    assert_int_equal(asked(&f, "P"), 0); /* the leader tells it */
+    f.leading = true;
+    settle(&f);
+    assert_int_equal(asked(&f, "P"), 1);
+    assert_int_equal(count_requests(&f, "POST " IN_NS "events ", "AnotherOperator"), 1);
+    assert_int_equal(count_requests(&f, "POST " IN_NS "events ", "field manager \\\"manager\\\""),
+                     1);
+    controller_now_ms += 59999;
+    settle(&f);
+    assert_int_equal(asked(&f, "P"), 1);
+    assert_int_equal(controller_run_once(f.controller, true), 1); /* it will wake up by itself */
+    controller_now_ms += 1;
+    settle(&f);
+    assert_false(view_of(&f).standing_aside);
+    assert_int_equal(asked(&f, STATUS), 1);
+    assert_int_equal(asked(&f, MAKE_POD), 1);
     close_fixture(&f);
 }
 
@@ -250,7 +181,7 @@ static void a_missing_right_to_list_is_told_on_the_jobs(void **state)
     open_fixture(&f, answers, array_length(answers));
     while (asked(&f, STATUS) == 0 || count_requests(&f, "POST " IN_NS "events ", "") == 0) {
         turn(&f);
-        test_now_ms += 100;
+        controller_now_ms += 100;
     }
     assert_false(controller_is_ready(f.controller));
     assert_true(count_requests(&f, "GET " PODS, "?limit=") >= 6); /* not for a mere moment */
@@ -305,6 +236,54 @@ static void a_new_job_waits_for_no_finished_ones(void **state)
     close_fixture(&f);
 }
 
+#define TOLD(step)                                                                                 \
+    {                                                                                              \
+        .bytes = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"worldSize\":1,\"lastProgressTime" \
+                 "\":\"2026-01-01T00:00:00Z\",\"steps\":9,\"step\":" step "}",                     \
+        .then = FAKE_CLOSE                                                                         \
+    }
+
+/* An interval passes, with a look after each second. */
+static void pass_interval(struct fixture *f)
+{
+    for (int s = 0; s < 15; s++) {
+        controller_now_ms += 1000;
+        settle(f);
+    }
+}
+
+/* What the pod tells is written when it is news; it is asked once an interval, by who leads. */
+static void a_status_shows_how_the_training_goes(void **state)
+{
+    (void)state;
+    static const struct fake_answer told[] = {TOLD("1"), TOLD("1"), TOLD("2")};
+    struct fake_server *agent = fake_server_open(told, array_length(told), NULL);
+    auto_free char *pods = xasprintf(LIST_OF(POD), fake_server_port(agent));
+    const struct fake_answer answers[] = {KEPT("GET " PODS "limit", pods), CLUSTER,
+                                          KEPT(STATUS, MADE)};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    f.leading = false;
+    settle(&f);
+    pass_interval(&f);
+    assert_int_equal(fake_server_request_count(agent), 0);
+    f.leading = true;
+    settle(&f);
+    pass_interval(&f);
+    assert_int_equal(fake_server_request_count(agent), 1);
+    assert_int_equal(count_requests(&f, STATUS, "\"progress\":\"1/9\""), 1);
+    assert_int_equal(count_requests(&f, "POST " IN_NS "events ", "TrainingStarted"), 1);
+    struct metrics_view view = view_of(&f);
+    assert_int_equal(view.asks, 1);
+    assert_int_equal(view.unanswered_asks, 0);
+    f.leading = false;
+    settle(&f);
+    pass_interval(&f);
+    assert_int_equal(fake_server_request_count(agent), 1);
+    close_fixture(&f);
+    fake_server_close(agent);
+}
+
 static void closing_cancels_what_is_under_way(void **state)
 {
     (void)state;
@@ -323,8 +302,10 @@ int main(void)
         cmocka_unit_test(who_does_not_lead_writes_nothing),
         cmocka_unit_test(what_was_counted_is_forgotten_with_the_lease),
         cmocka_unit_test(what_fails_is_tried_again_later),
+        cmocka_unit_test(nothing_is_done_beside_another_operator),
         cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
         cmocka_unit_test(a_new_job_waits_for_no_finished_ones),
+        cmocka_unit_test(a_status_shows_how_the_training_goes),
         cmocka_unit_test(closing_cancels_what_is_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,10 @@ static const struct crd_row rows[] = {
     {"j", BOTH ", nprocPerNode: 4", REFUSED}, /* a number, not text */
     {"j", BOTH ", elasticPolicy: {rdzvConf: [{key: a, value: b}], metrics: [{type: Resource}]}",
      TAKEN},
+    {"j", BOTH ", elasticPolicy: {shrinkAfterSeconds: 0}", TAKEN},
+    {"j", BOTH ", elasticPolicy: {shrinkAfterSeconds: -1}", REFUSED},
+    {"j", BOTH ", elasticPolicy: {shrinkAfterSeconds: 30s}", REFUSED},
+    {"j", BOTH ", elasticPolicy: {shrinkAfterSeconds: 1000001}", REFUSED},
     {"j", BOTH ", elasticPolicy: {rdzvConf: [{key: a}]}", TAKEN},
     {"j", BOTH ", elasticPolicy: {rdzvConf: [{value: a}]}", REFUSED},
     {"j", BOTH ", nprocPerNode: '', runPolicy: {cleanPodPolicy: '', restartScope: ''}", TAKEN},
@@ -253,6 +257,18 @@ static struct job_status full_status(struct arena *arena)
     status.history.known = true;
     status.history.incidents = status.history.incidents_without_cause = 1;
     status.history.incident_ms = 1000;
+    status.training = training_open();
+    for (const struct training_field *field = training_fields; field->name; field++)
+        assert_true(field->kind == TRAINING_REAL
+                        ? training_set_real(&status.training, field, 1234.5)
+                    : field->kind == TRAINING_TIME
+                        ? training_set_time(&status.training, field, INT64_C(1700000000000))
+                        : training_set_count(&status.training, field, 4096));
+    status.goodput = (struct goodput){.known = true, .furthest_step = 4096};
+    for (int k = 0; k < GOODPUT_KINDS; k++)
+        status.goodput.ms[k] = 1500;
+    for (int k = 0; k < TRAINING_SPENT_KINDS; k++)
+        status.training.spent_ms[k] = 1500;
     return status;
 }
 

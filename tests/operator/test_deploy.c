@@ -169,36 +169,58 @@ static void roles_are_bound_to_the_pods(void **state)
     assert_string_equal(text_at(account, "0.metadata.name"), name);
     assert_string_equal(text_at(account, "0.metadata.namespace"),
                         text_at(namespace_, "0.metadata.name"));
-    for (size_t binding = 1; binding <= 3; binding += 2) {
-        const struct json *object = json_at(roles, binding);
-        const struct json *role = json_at(roles, binding - 1);
-        assert_string_equal(text_at(object, "roleRef.name"), text_at(role, "metadata.name"));
-        assert_string_equal(text_at(object, "roleRef.kind"), text_at(role, "kind"));
-        assert_string_equal(text_at(object, "subjects.0.name"), name);
-        assert_string_equal(text_at(object, "subjects.0.namespace"),
+    struct json *nodes = documents("deploy/watch-nodes/role.yaml");
+    const struct {
+        const struct json *role, *binding;
+    } rows[] = {{json_at(roles, 0), json_at(roles, 1)},
+                {json_at(roles, 2), json_at(roles, 3)},
+                {json_at(nodes, 0), json_at(nodes, 1)}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct json *binding = rows[i].binding, *role = rows[i].role;
+        assert_string_equal(text_at(binding, "roleRef.name"), text_at(role, "metadata.name"));
+        assert_string_equal(text_at(binding, "roleRef.kind"), text_at(role, "kind"));
+        assert_string_equal(text_at(binding, "subjects.0.name"), name);
+        assert_string_equal(text_at(binding, "subjects.0.namespace"),
                             text_at(namespace_, "0.metadata.name"));
     }
     json_free(deployment);
     json_free(roles);
+    json_free(nodes);
     json_free(account);
     json_free(namespace_);
 }
 
-/* Who may ask the operator for its metrics may ask the jobs for theirs; jobs reach each other. */
+/* Who may ask the operator for its metrics may ask the jobs for theirs, and so may the operator;
+ * jobs reach each other. */
 static void jobs_are_shut_in(void **state)
 {
     (void)state;
     struct json *jobs = documents("deploy/jobs/network_policy.yaml");
     struct json *policy = documents("deploy/operator/network_policy.yaml");
+    struct json *namespace = documents("deploy/operator/namespace.yaml");
     const struct json *pods = at(jobs, "0.spec.podSelector"), *labels = at(pods, "matchLabels");
     assert_int_equal(json_object_count(labels), 1);
     assert_string_equal(json_as_text(json_get(labels, LABEL_OPERATOR_NAME)), OPERATOR_NAME);
     assert_int_equal(json_array_count(at(jobs, "0.spec.ingress")), 2);
     assert_true(json_is_equal(at(jobs, "0.spec.ingress.0.from.0.podSelector"), pods));
+    struct json *labelled = json_take_at(at(jobs, "0.spec.ingress.1.from"), 3);
+    struct json *named = json_take_at(at(jobs, "0.spec.ingress.1.from"), 2);
     assert_true(
         json_is_equal(at(jobs, "0.spec.ingress.1.from"), at(policy, "0.spec.ingress.0.from")));
-    assert_int_equal(json_as_integer(at(jobs, "0.spec.ingress.1.ports.0.port")),
-                     9401); /* agent/telemetry/telemetry.h */
+    /* the operator, in a namespace of its own alone: pods may wear any label */
+    assert_true(json_is_equal(at(named, "podSelector"), at(policy, "0.spec.podSelector")));
+    assert_true(json_is_equal(at(labelled, "podSelector"), at(policy, "0.spec.podSelector")));
+    const struct json *by_name = at(named, "namespaceSelector.matchLabels");
+    assert_string_equal(json_as_text(json_get(by_name, "kubernetes.io/metadata.name")),
+                        json_as_text(at(namespace, "0.metadata.name")));
+    const struct json *by_label = at(labelled, "namespaceSelector.matchLabels");
+    assert_string_equal(
+        json_as_text(json_get(by_label, "shoal.dev/operator")),
+        json_as_text(json_get(at(namespace, "0.metadata.labels"), "shoal.dev/operator")));
+    json_free(named);
+    json_free(labelled);
+    assert_int_equal(json_as_integer(at(jobs, "0.spec.ingress.1.ports.0.port")), TRAINING_PORT);
+    json_free(namespace);
     json_free(jobs);
     json_free(policy);
 }

@@ -27,7 +27,7 @@ static void expect(const struct metrics *m, const char *line)
                                       .watch_count = 2,
                                       .start_ms = 12034};
     auto_str struct str text;
-    str_init(&text, 1 << 16);
+    str_init(&text, METRICS_MAX_BYTES);
     metrics_print(m, &view, &text);
     exposition_check(str_text(&text));
     if (!strstr(str_text(&text), line))
@@ -42,12 +42,12 @@ static void each_thing_is_counted_once(void **state)
                             restarting = status_of(CONDITION_RESTARTING, 2),
                             failed = status_of(CONDITION_FAILED, 3),
                             succeeded = status_of(CONDITION_SUCCEEDED, 2);
-    metrics_status_written(m, "a", &none, &running);
-    metrics_status_written(m, "a", &running, &running);
-    metrics_status_written(m, "a", &running, &restarting);
-    metrics_status_written(m, "a", &restarting, &failed);
-    metrics_status_written(m, "a", &failed, &failed);
-    metrics_status_written(m, "b", &restarting, &succeeded);
+    metrics_status_written(m, "a/j", &none, &running);
+    metrics_status_written(m, "a/j", &running, &running);
+    metrics_status_written(m, "a/j", &running, &restarting);
+    metrics_status_written(m, "a/j", &restarting, &failed);
+    metrics_status_written(m, "a/j", &failed, &failed);
+    metrics_status_written(m, "b/j", &restarting, &succeeded);
     metrics_job_deleted(m, "b");
     expect(m,
            "training_operator_jobs_created_total{job_namespace=\"a\",framework=\"pytorch\"} 1\n");
@@ -65,9 +65,9 @@ static void namespaces_are_capped_and_the_page_is_whole(void **state)
     struct metrics *m = metrics_open();
     const struct job_status none = {0}, running = status_of(CONDITION_RUNNING, 0);
     for (int i = 0; i < METRICS_MAX_NAMESPACES + 2; i++) {
-        auto_free char *name = xasprintf("%063d", i); /* as long as they may be */
+        auto_free char *key = xasprintf("%063d/j", i); /* as long as they may be */
         for (int k = 0; k < 2; k++)
-            metrics_status_written(m, name, &none, &running);
+            metrics_status_written(m, key, &none, &running);
     }
     auto_str struct str text;
     str_init(&text, METRICS_MAX_BYTES);
@@ -90,11 +90,95 @@ static void the_view_is_printed(void **state)
     expect(m, "shoal_operator_api_requests_failed_total 5\n");
     expect(m, "shoal_operator_api_requests_forbidden_total 6\n");
     expect(m, "shoal_operator_history_not_kept 1\n");
+    expect(m, "shoal_operator_training_not_kept 0\n");
     expect(m, "shoal_operator_watch_failing{kind=\"pods\"} 1\n");
     expect(m, "shoal_operator_watch_failing{kind=\"services\"} 0\n");
     expect(m, "shoal_operator_pods 8\n");
     expect(m, "# TYPE shoal_operator_passes_total counter\nshoal_operator_passes_total 3\n");
     expect(m, "process_start_time_seconds 12.034\n");
+    metrics_close(m);
+}
+
+/* What a status adds to the one before it; a status that goes back takes nothing away. */
+static void time_is_summed_by_kind(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    struct job_status before = {0}, after = {0};
+    after.goodput.known = true;
+    after.goodput.ms[TRAINING_SPENT_STEP] = 12345;
+    after.goodput.ms[GOODPUT_RECOVERY] = 1000;
+    metrics_status_written(m, "ns/j", &before, &after);
+    metrics_status_written(m, "ns/j", &after, &before);
+    metrics_status_written(m, "other/j", &before, &after);
+    expect(m,
+           "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"step\"} 12.345\n"
+           "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"recovery\"} 1.000\n"
+           "shoal_operator_training_seconds_total{job_namespace=\"other\",kind=\"step\"} 12.345\n");
+    metrics_close(m);
+}
+
+/* Whether the page has this text; it is too long for exposition_check(). */
+static bool long_page_has(const struct metrics *m, const char *text)
+{
+    auto_str struct str page;
+    str_init(&page, METRICS_MAX_BYTES);
+    metrics_print(m, &(struct metrics_view){0}, &page);
+    assert_false(page.truncated);
+    return strstr(str_text(&page), text);
+}
+
+/* A job's series go with it; those that are left out are counted, and told of once. */
+static void jobs_have_series_up_to_a_limit(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    struct job_status none = {0}, works = status_of(CONDITION_RUNNING, 0),
+                      ended = status_of(CONDITION_SUCCEEDED, 0);
+    works.goodput.known = ended.goodput.known = true;
+    for (int k = 0; k < GOODPUT_KINDS; k++)
+        works.goodput.ms[k] = 1000 * (k + 1);
+    int told = 0;
+    for (int i = 0; i < METRICS_MAX_JOBS + 2; i++) {
+        auto_free char *key = xasprintf("%063d/%063d", i, i);
+        told += metrics_status_written(m, key, &none, &works);
+        assert_int_equal(told, i >= METRICS_MAX_JOBS);
+    }
+    auto_free char *last =
+        xasprintf("job_name=\"%063d\",kind=\"suspended\"} ", METRICS_MAX_JOBS - 1);
+    auto_free char *beyond = xasprintf("job_name=\"%063d\"", METRICS_MAX_JOBS);
+    assert_true(long_page_has(m, last));
+    assert_false(long_page_has(m, beyond));
+    assert_true(long_page_has(m, "\nshoal_operator_jobs_without_series 2\n"));
+    auto_free char *first = xasprintf("%063d/%063d", 0, 0),
+                   *second = xasprintf("%063d/%063d", 1, 1);
+    metrics_forget_job(m, first);
+    metrics_status_written(m, second, &works, &ended);
+    assert_true(long_page_has(m, "\nshoal_operator_jobs_without_series 0\n"));
+    assert_true(long_page_has(m, beyond));
+    metrics_forget_all_jobs(m);
+    metrics_status_written(m, "ns/last", &none, &works);
+    assert_true(long_page_has(
+        m, "seconds_total{job_namespace=\"ns\",job_name=\"last\",kind=\"suspended\"} "));
+    metrics_close(m);
+}
+
+static void nodes_left_are_counted(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    struct avoided_node nodes[] = {{.name = "bad"}, {.name = "worse"}};
+    struct job_status before = {0}, after = {0};
+    after.history.avoided = nodes;
+    after.history.avoided_count = 1;
+    metrics_status_written(m, "ns/j", &before, &after);
+    before = after;
+    after.history.avoided_count = 2;
+    metrics_status_written(m, "ns/j", &before, &after);
+    before.history.avoided_count = 0;
+    metrics_status_written(m, "ns/k", &before, &after);
+    expect(m, "shoal_operator_nodes_left_total{node=\"bad\"} 2\n"
+              "shoal_operator_nodes_left_total{node=\"worse\"} 2\n");
     metrics_close(m);
 }
 
@@ -104,6 +188,9 @@ int main(void)
         cmocka_unit_test(each_thing_is_counted_once),
         cmocka_unit_test(namespaces_are_capped_and_the_page_is_whole),
         cmocka_unit_test(the_view_is_printed),
+        cmocka_unit_test(time_is_summed_by_kind),
+        cmocka_unit_test(jobs_have_series_up_to_a_limit),
+        cmocka_unit_test(nodes_left_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ static void open_fixture(struct fixture *f)
     f->config = (struct operator_config){
         .metrics_bind_address = f->address,
         .health_probe_bind_address = f->address,
+        .ui_bind_address = "0",
         .own_name = "me",
         .kubeconfig = f->kubeconfig,
         .init_template_file = "/etc/config/initContainer.yaml",

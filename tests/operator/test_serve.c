@@ -76,7 +76,7 @@ static void an_address_that_is_taken_is_named_with_its_flag(void **state)
     static const char *const flags[] = {"--health-probe-bind-address", "--metrics-bind-address"};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct serve *serve = NULL;
-        assert_fails(serve_open(&serve, &rows[i], &err), &err, ERR_CONFIG, flags[i]);
+        assert_fails(serve_open(&serve, &rows[i], &err), &err, ERR_EXISTS, flags[i]);
         serve_close(serve);
     }
 }

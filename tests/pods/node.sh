@@ -56,6 +56,9 @@ why() {
     kubectl -n shoal-system logs -l app.kubernetes.io/component=operator --tail=8 --prefix
 }
 
+# A run that is held stands still after a checkpoint until it is let go: a script might find it ended.
+check "runs can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
+
 # ---- processes of pods, known by their control groups: no other cluster on this machine has the pod's uid
 # processes PROGRAM POD [KUBECTL_FLAGS]: oldest first
 processes() {

@@ -6,39 +6,8 @@
 image_mib() { echo $(($(stat -c %s "build/image/$1.tar") >> 20)); }
 check "the operator's image is small ($(image_mib shoal-operator) MiB)" test "$(image_mib shoal-operator)" -le 25
 
-# ---- jobs, made of the MNIST overlay by jq: no patch of a kustomization works with every kubectl since 1.20
-kubectl kustomize kustomize/overlays/mnist | kubectl create --dry-run=client -o json -f - >"$work/mnist.json" || exit
-# shellcheck disable=SC2016 # the variables are jq's
-words='
-def replicas(f): .spec.pytorchReplicaSpecs |= map_values(f);
-def containers(f): replicas(.template.spec.containers[0] |= f);
-def policy($name): replicas(.restartPolicy = $name);
-def scope($name): .spec.runPolicy.restartScope = $name;
-def workers($n): .spec.pytorchReplicaSpecs.Worker.replicas = $n;
-def held: containers(.env += [{name: "LD_PRELOAD", value: "/workspace/checkpoints/hold.so"}, {name: "HOLD_UNTIL", value: "/workspace/checkpoints/go"}]);
-def alone: containers(.env += [{name: "PET_MAX_RESTARTS", value: "0"}]);
-def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
-'
-# One that is held stands still after its first checkpoint until it is let go: a script might find it ended.
-check "runs can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
-let_go() { touch "$work/$1/go"; }
-# apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with folders of this machine in the place of the claim; the job's own,
-# which its user may write to, has the checkpoints. Of all pods together the node could not keep what the overlay requests;
-# without a limit each would take all cores for its threads, which spin.
-apply() {
-    mkdir -p "$work/$1" && chmod 777 "$work/$1" && cp "$work/hold.so" "$work/$1"
-    jq "${@:3}" --arg name "$1" --arg folder "$work/$1" "$words"'
-        del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
-        replicas(.template.spec.volumes = [{name: "fsx", hostPath: {path: $folder}}, {name: "data", hostPath: {path: "/usr/share/datasets/fashion-mnist"}}]) |
-        containers(.volumeMounts[0] |= (.name = "data" | del(.subPath)) | .volumeMounts[1] |= del(.subPath)) |
-        containers(del(.resources) | .args += ["--train_size=192", "--eval_size=64", "--batch_size=4",
-            "--threads=1", "--epochs=8", "--save_steps=4", "--save-model=/workspace/checkpoints/mnist_cnn.safetensors"]) |
-        '"${2:-.}" "$work/mnist.json" | kubectl apply -f -
-}
-saved() { compgen -G "$work/$1/*/*steps/COMPLETE"; }
-resumed() { logs "$1" 'Resumed at step'; }
-same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; } # JOB OTHER
-count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; } # JOB PODS
+# shellcheck source=tests/pods/jobs.sh
+. tests/pods/jobs.sh
 fate() { kubectl get pytorchjob "$1" -o jsonpath='{.status.conditions[*].message}' | grep -F -- "$2"; }
 
 # ---- a whole life
@@ -46,7 +15,7 @@ check "kubectl apply -k of the MNIST overlay" apply whole
 # three more: one to compare with, what fails again and again, and what goes when it is done
 check "two: apply" apply two 'workers(1)'
 check "limited: apply, with the document's backoffLimit" apply limited \
-    'del(.spec.runPolicy.backoffLimit) | .spec.backoffLimit = 1 | scope("Replica") | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 3")'
+    'del(.spec.runPolicy.backoffLimit) | .spec.backoffLimit = 1 | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 3")'
 check "expires: apply, with a time to live" apply expires \
     '.spec.runPolicy.ttlSecondsAfterFinished = 2 | del(.spec.pytorchReplicaSpecs.Worker) | runs("exit 0")'
 waits() { kubectl get pod whole-worker-0 -o jsonpath='{.spec.initContainers[0].args}{.spec.initContainers[0].command}' | grep whole-master-0; }
@@ -57,6 +26,8 @@ row whole "the job succeeds" ends whole Succeeded
 row whole "the master's log has the tutorial's lines" wait_for 60 logs whole $'^Train Epoch: 6 \tLoss: '
 row whole "kubectl get shows NAME STATE AGE" bash -c "kubectl get pytorchjob whole --no-headers | grep -qE '^whole +Succeeded +[0-9]+'"
 row whole "kubectl describe tells the story" bash -c "kubectl describe pytorchjob whole | grep -q 'Created pod: whole-worker-2'"
+row whole "... with the first step" bash -c "kubectl describe pytorchjob whole | grep -q 'TrainingStarted.* trains on 4 ranks: step '"
+row whole "kubectl get -o wide shows the last step of all, which its pod left behind" bash -c "kubectl get pytorchjob whole -o wide --no-headers | grep -E ' ([1-9][0-9]*)/\\1 '"
 row two "the job succeeds" ends two Succeeded
 
 # ---- kill -9 of the agent, in the master and in a worker, under each policy; two pods a job
@@ -80,15 +51,6 @@ rank-worker Never Job worker-0 rank
 never-master Never Replica master-0 alone
 never-worker Never Replica worker-0 alone
 END
-}
-victim() { # UID WHO: the process; a launcher is the oldest
-    local pid
-    for pid in $(processes_of shoal-agent "$1"); do
-        [ "$2" != rank ] || grep -qsz '^LOCAL_RANK=' "/proc/$pid/environ" || continue
-        echo "$pid"
-        return
-    done
-    return 1
 }
 # strike JOB VICTIM WHO: kills it once there is a checkpoint; beside this shell, which struck() asks about it.
 strike() {
@@ -144,6 +106,19 @@ check "deleted: apply" apply deleted held
     echo $? >"$work/deleted.struck"
     let_go deleted
 } >"$work/deleted.strike" 2>&1 &
+# A pod that is forgotten at once, as one of a lost node: another one comes while its containers may still be ending.
+check "lost: apply" apply lost held
+containers() { # JOB POD: of the others
+    kubectl get pods -l "$(of_job "$1")" -o jsonpath='{range .items[*]}{.metadata.name} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}{"\n"}{end}' |
+        grep -vF "$1-$2 "
+}
+told() { containers "$@" >"$work/told" && awk 'NF < 3 { exit 1 }' "$work/told"; } # a kubelet that is busy tells it later
+{
+    wait_for 400 saved lost && wait_for 60 told lost worker-1 && containers lost worker-1 >"$work/lost.containers" && uids lost >"$work/lost.uids" &&
+        kubectl delete pod lost-worker-1 --grace-period=0 --force
+    echo $? >"$work/lost.struck"
+    let_go lost
+} >"$work/lost.strike" 2>&1 &
 killed >"$work/wave"
 while read -r name policy scope victim who; do
     only=.
@@ -170,7 +145,24 @@ row deleted "the job succeeds all the same" ends deleted Succeeded
 row deleted "it resumed" wait_for 60 resumed deleted
 row deleted "the weights are those of the undisturbed run" same deleted whole
 
+# ---- the one that was lost
+others_stay() { containers lost worker-1 | diff "$work/lost.containers" -; }
+made() { kubectl get events --field-selector involvedObject.name=lost,reason=SuccessfulCreatePod -o json | jq -e "[.items[].count // 1] | add | ., . == $1"; }
+row lost "kubectl delete pod --grace-period=0 --force" struck lost
+row lost "the job succeeds all the same" ends lost Succeeded
+row lost "another pod came" another lost worker-1
+row lost "... the only one that was made again, of four" made 5
+row lost "... the others stay in the containers that they had" others_stay
+row lost "it resumed" wait_for 60 resumed lost
+row lost "the weights are those of the undisturbed run" same lost whole
+
 # ---- a pause, and an API server that goes away meanwhile
+# The kinds of a finished job's time add up to it: within 1 %, and 2 s, as times have whole seconds.
+# shellcheck disable=SC2016 # the variables are jq's
+adds_up() { # JOB
+    kubectl get pytorchjob "$1" -o json | jq -e '((.status.completionTime | fromdate) - (.metadata.creationTimestamp | fromdate)) as $wall |
+        (.status.training.seconds | add) as $sum | "\($sum) s of \($wall) s", .status.training.seconds, ($sum - $wall | fabs) <= $wall / 100 + 2'
+}
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
 check "paused: apply" apply paused held
 row paused "a checkpoint appears" wait_for 400 saved paused
@@ -184,6 +176,12 @@ row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
 row paused "it resumed" wait_for 60 resumed paused
 row paused "the weights are those of the undisturbed run" same paused whole
+row paused "its time adds up, the pause with it" adds_up paused
+suspended() { [ "$(kubectl get pytorchjob paused -o jsonpath='{.status.training.seconds.suspended}')" != "" ]; }
+row paused "... which has a kind of its own" suspended
+row rank-master "the time of a job whose rank was killed adds up, too" adds_up rank-master
+row deleted "... and of one whose pod was deleted" adds_up deleted
+row group-worker "... and of one that all started again" adds_up group-worker
 
 # ---- one of two operators is killed while it makes a job's pods: it may only make two of the four
 holder() { kubectl -n shoal-system get lease shoal-operator -o jsonpath='{.spec.holderIdentity}'; } # POD_NUMBER

@@ -75,6 +75,9 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 enum { cudaHostAllocPortable = 1 };
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
+enum { cudaHostRegisterPortable = 1 };
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *memory);
 
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,

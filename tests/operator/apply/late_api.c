@@ -93,9 +93,13 @@ static struct json *stored(const struct kube *kube, const struct json *put)
     struct json *status = put ? json_clone(put) : json_new_object();
     struct json *history = json_get(status, "history"), *record;
     const char *drops = kube->keeps == LATE_API_KEEPS_A_PART ? "incidents" : kube->drops;
-    if (kube->keeps == LATE_API_KEEPS_NOTHING)
+    const char *of_training = kube->drops_of_training ? kube->drops_of_training : "";
+    json_remove(json_get(status, "training"), of_training);
+    json_remove(status, strcmp(of_training, "training") == 0 ? of_training : "");
+    if (kube->keeps == LATE_API_KEEPS_NOTHING) {
         json_remove(status, "history");
-    else if (drops) {
+        json_remove(status, "training");
+    } else if (drops) {
         json_remove(history, drops);
         json_each_item(record, json_get(history, "replicas")) {
             json_remove(record, drops);

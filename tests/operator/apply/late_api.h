@@ -16,11 +16,12 @@ struct kube {
                         event is its reason in brackets */
     int cancelled, events;
     size_t body_bytes; /* what it says that bodies take */
-    /* Of the history of a status, by its CustomResourceDefinition: this version's, Shoal 0.1's,
-     * somebody else's. */
+    /* Of the history of a status (the last: of its training, too), by its CustomResourceDefinition:
+     * this version's, Shoal 0.1's, somebody else's. */
     enum { LATE_API_KEEPS_ALL, LATE_API_KEEPS_A_PART, LATE_API_KEEPS_NOTHING } keeps;
     const char *drops; /* a field that it does not name, there or in a record; NULL: none */
-    int uids;          /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
+    const char *drops_of_training; /* ... or of status.training: "training" is all of it */
+    int uids; /* answers so far: the n-th has the UID "uidN", and resourceVersion 2 */
 };
 
 extern const struct executor_transport late_api_transport;

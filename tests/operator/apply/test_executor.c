@@ -140,10 +140,63 @@ static void a_group_that_is_taken_is_looked_at_again(void **state)
                  (struct action){.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &spec});
         executor_fixture_start_plan(f, "ns/j", plan);
         late_api_answer(&f->kube, late_api_find(&f->kube, "POST podgroups j"), rows[i].code);
+        if (rows[i].code == ERR_EXISTS) /* nor is it the job's */
+            for (int way = 0; way < 2; way++)
+                late_api_answer(&f->kube, late_api_find(&f->kube, "PATCH j"), ERR_INPUT);
         assert_int_equal(f->failure.code, rows[i].code);
         assert_int_equal(executor_refused(f->executor, "ns/j", "job") != NULL, rows[i].refused);
         int64_t again_ms = rows[i].again_ms ? executor_fixture_now_ms + rows[i].again_ms : 0;
         assert_int_equal(f->requeue_ms, again_ms);
+        executor_fixture_close(f);
+    }
+}
+
+/* What exists is the job's, by its owner, and gets our labels; or it is left alone. */
+static void what_exists_is_adopted(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error_code answers[2]; /* to the requests to adopt it */
+        int requests;
+        enum error_code failure;
+    } rows[] = {
+        {{ERR_NONE}, 1, ERR_NONE},
+        {{ERR_INPUT, ERR_NONE}, 2, ERR_NONE}, /* it has labels */
+        {{ERR_INPUT, ERR_INPUT}, 2, ERR_EXISTS},
+        {{ERR_FORBIDDEN}, 1, ERR_EXISTS},
+        {{ERR_NOT_FOUND}, 1, ERR_EXISTS}, /* it went meanwhile */
+        {{ERR_INPUT, ERR_IO}, 2, ERR_EXISTS},
+    };
+    static const struct pod_group_spec spec = {.queue = "", .priority_class = ""};
+    static const struct autoscaler_spec scaler = {.metrics_hash = ""};
+    const struct action actions[] = {
+        {.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &spec},
+        {.kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &scaler},
+    };
+    static const char *const plurals[] = {"podgroups", "horizontalpodautoscalers"};
+    static const char *const events[] = {"(SuccessfulAdoptPodGroup)",
+                                         "(SuccessfulAdoptAutoscaler)"};
+    for (size_t i = 0; i < array_length(rows) * array_length(actions); i++) {
+        size_t row = i / array_length(actions), what = i % array_length(actions);
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, actions[what]);
+        executor_use_autoscaling(f->executor, "v2");
+        executor_fixture_start_plan(f, "ns/j", plan);
+        auto_free char *post = xasprintf("POST %s j", plurals[what]);
+        late_api_answer(&f->kube, late_api_find(&f->kube, post), ERR_EXISTS);
+        for (int n = 0; n < rows[row].requests; n++) {
+            assert_int_equal(f->overs, 0);
+            late_api_answer(&f->kube, late_api_find(&f->kube, "PATCH j"), rows[row].answers[n]);
+        }
+        assert_null(late_api_find(&f->kube, "PATCH j"));
+        bool adopted = rows[row].failure == ERR_NONE;
+        assert_int_equal(strstr(str_text(&f->kube.said), events[what]) != NULL, adopted);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(executor_refused(f->executor, "ns/j", "job") != NULL,
+                         rows[row].failure != ERR_NONE);
+        if (actions[what].kind == ACTION_CREATE_POD_GROUP)
+            assert_int_equal(f->failure.code, rows[row].failure);
         executor_fixture_close(f);
     }
 }
@@ -294,6 +347,48 @@ static void a_status_whose_answer_was_lost_is_known_when_it_is_seen(void **state
     }
 }
 
+static void write_status(struct executor_fixture *f, const struct job_status *status)
+{
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS, .status = status});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+}
+
+/* Else each pass would tell the same news again, and account for the job's whole life. */
+static void a_training_that_is_not_kept_is_told_rarely(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct job_status status = {.training = training_open(), .goodput.known = true}, seen;
+    status.training.step = 7;
+    status.goodput.ms[TRAINING_SPENT_STEP] = 5000;
+    seen = status;
+    seen.goodput.known = false; /* as the cache has it, with the seconds dropped */
+    static const char *const dropped[] = {NULL, "seconds", "training", "processSeconds", "step"};
+    for (size_t i = 0; i < array_length(dropped); i++) {
+        bool is_pruned = dropped[i];
+        f->kube.keeps = LATE_API_KEEPS_ALL;
+        f->kube.drops_of_training = dropped[i];
+        write_status(f, &status);
+        assert_int_equal(executor_training_is_pruned(f->executor), is_pruned);
+        assert_int_equal(f->accounted_ms, is_pruned ? 0 : 5000);
+        assert_int_equal(executor_may_tell_training(f->executor), !is_pruned);
+        if (is_pruned && strcmp(dropped[i], "step") != 0) {
+            write_status(f, &seen);
+            assert_true(executor_training_is_pruned(f->executor));
+        }
+        executor_fixture_now_ms += 5 * 60 * 1000;
+        assert_true(executor_may_tell_training(f->executor));
+        assert_int_equal(executor_may_tell_training(f->executor), !is_pruned);
+        f->kube.drops_of_training = NULL;
+        write_status(f, &status);
+        assert_false(executor_training_is_pruned(f->executor));
+        assert_true(executor_may_tell_training(f->executor));
+    }
+    executor_fixture_close(f);
+}
+
 /* The CustomResourceDefinition of somebody else, or of an earlier version: what was counted is
  * remembered, whatever of it is seen. */
 static void a_history_that_is_not_kept_is_remembered(void **state)
@@ -337,6 +432,8 @@ static void any_field_that_is_not_kept_is_told(void **state)
                               .attempt = 1,
                               .incident_ms = 1000,
                               .incidents_without_cause = 1,
+                              .hardware_leaves = 1,
+                              .hardware_ms = 1000,
                               .formed = {1, 1}};
     const struct history_field *const tables[] = {history_fields, replica_history_fields};
     auto_arena struct arena *arena = arena_open();
@@ -348,6 +445,7 @@ static void any_field_that_is_not_kept_is_told(void **state)
                                            .left = true};
     history_put(&history, record, arena);
     history_complete(&history, REPLICA_WORKER, 1, arena);
+    history_avoid(&history, "gpu-a", 1000, arena);
     const struct job_status counted = {.history = history};
     int told = 0;
     for (size_t i = 0; i < 2 * array_length(tables); i++) {
@@ -476,6 +574,7 @@ int main(void)
         cmocka_unit_test(what_was_refused_is_forgiven),
         cmocka_unit_test(a_right_that_is_missing_is_remembered_until_it_is_there),
         cmocka_unit_test(a_group_that_is_taken_is_looked_at_again),
+        cmocka_unit_test(what_exists_is_adopted),
         cmocka_unit_test(what_is_in_flight_at_a_failure_is_waited_for),
         cmocka_unit_test(a_deleted_job_is_told),
         cmocka_unit_test(a_plan_that_only_tells_is_over_at_once),
@@ -485,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_news_after_a_success),
         cmocka_unit_test(a_status_whose_answer_was_lost_is_known_when_it_is_seen),
         cmocka_unit_test(of_several_lost_answers_any_may_be_the_one),
+        cmocka_unit_test(a_training_that_is_not_kept_is_told_rarely),
         cmocka_unit_test(a_history_that_is_not_kept_is_remembered),
         cmocka_unit_test(any_field_that_is_not_kept_is_told),
         cmocka_unit_test(who_leads_no_more_remembers_no_history),

@@ -48,6 +48,39 @@ static void the_ends_of_many_pods_leave_room_for_the_jobs(void **state)
     executor_fixture_close(f);
 }
 
+static void tell_each(struct executor_fixture *f, const char *const reasons[], size_t count)
+{
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (size_t i = 0; i < count; i++)
+        plan_add(plan, (struct action){.kind = ACTION_EVENT, .reason = reasons[i], .message = "m"});
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+}
+
+/* A rank that hangs and recovers each time it is asked, all day long. */
+static void the_story_of_a_training_leaves_room_for_the_jobs(void **state)
+{
+    (void)state;
+    static const char *const story[] = {"TrainingStarted", "RankHung", "TrainingRecovered",
+                                        "CheckpointSaved"};
+    static const char *const other[] = {"Why"};
+    struct executor_fixture *f = executor_fixture_open(0);
+    for (int i = 0; i < 20; i++) {
+        tell_each(f, story, array_length(story));
+        executor_fixture_now_ms += EVENT_BUDGET_STORY_MS / 20;
+    }
+    assert_int_equal(f->kube.events, 4); /* each once */
+    for (int i = 0; i < 20; i++) {
+        tell_each(f, story, array_length(story));
+        executor_fixture_now_ms += EVENT_BUDGET_STORY_MS;
+    }
+    int events = f->kube.events;
+    for (int i = 0; i < EVENT_BUDGET_RESERVE; i++)
+        tell_each(f, other, 1);
+    assert_int_equal(f->kube.events, events + EVENT_BUDGET_RESERVE);
+    executor_fixture_close(f);
+}
+
 static void events_in_flight_are_bounded(void **state)
 {
     (void)state;
@@ -139,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_of_a_big_job_are_bounded),
         cmocka_unit_test(the_ends_of_many_pods_leave_room_for_the_jobs),
+        cmocka_unit_test(the_story_of_a_training_leaves_room_for_the_jobs),
         cmocka_unit_test(events_in_flight_are_bounded),
         cmocka_unit_test(a_pod_that_ends_like_the_last_is_told_once_an_hour),
         cmocka_unit_test(that_events_are_refused_is_told_now_and_then),

@@ -173,6 +173,26 @@ static void a_refused_deletion_by_force_is_not_awaited(void **state)
     executor_fixture_close(f);
 }
 
+static void a_job_is_proven_by_a_status_that_was_written(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
+    assert_false(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    executor_fixture_close(f);
+
+    f = executor_fixture_open(0);
+    executor_fixture_start(f, "ns/j");
+    assert_false(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    late_api_answer_all(&f->kube);
+    assert_true(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    assert_false(executor_is_proven(f->executor, "ns/j", "another"));
+    executor_prune_histories(f->executor); /* another operator has led since */
+    assert_false(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +204,7 @@ int main(void)
         cmocka_unit_test(what_is_never_seen_may_be_read_anew),
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
         cmocka_unit_test(a_refused_deletion_by_force_is_not_awaited),
+        cmocka_unit_test(a_job_is_proven_by_a_status_that_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,25 @@ static void a_pod_group_that_was_made_must_be_shown(void **state)
     }
 }
 
+static void an_autoscaler_that_was_made_must_be_shown(void **state)
+{
+    (void)state;
+    static const struct action create = {.kind = ACTION_CREATE_AUTOSCALER, .name = "j"};
+    struct autoscaler autoscaler = {.uid = "a", .name = "j"};
+    bool missing[EXPECTATION_KINDS];
+    for (int known = 0; known < 2; known++) { /* its UID */
+        struct snapshot snapshot = {0};
+        struct expectations *expect = expectations_open();
+        expectations_done(expect, &create, known ? "a" : NULL);
+        assert_false(expectations_is_met(expect, &snapshot, "1"));
+        expectations_missing(expect, &snapshot, "1", missing);
+        assert_true(missing[EXPECTATION_AUTOSCALER] && !missing[EXPECTATION_POD_GROUP]);
+        snapshot.autoscaler = &autoscaler;
+        assert_true(expectations_is_met(expect, &snapshot, "1"));
+        expectations_close(expect);
+    }
+}
+
 static void what_was_seen_once_need_not_be_seen_again(void **state)
 {
     (void)state;
@@ -155,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_view_must_show),
         cmocka_unit_test(a_pod_group_that_was_made_must_be_shown),
+        cmocka_unit_test(an_autoscaler_that_was_made_must_be_shown),
         cmocka_unit_test(what_was_seen_once_need_not_be_seen_again),
         cmocka_unit_test(a_job_that_was_written_is_newer),
     };

@@ -97,25 +97,50 @@ static char *body_of(struct request *request)
     return text;
 }
 
-static void an_autoscaler_of_before_is_adopted(void **state)
+#define OWNED "{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/0/uid\",\"value\":\"job\"},"
+#define LABEL(name, value)                                                                         \
+    "{\"op\":\"add\",\"path\":\"/metadata/labels/training.kubeflow.org~1" name                     \
+    "\",\"value\":\"" value "\"}"
+#define UNLABELLED                                                                                 \
+    "[" OWNED "{\"op\":\"test\",\"path\":\"/metadata/labels\",\"value\":null},"                    \
+    "{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{"                                    \
+    "\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","                           \
+    "\"training.kubeflow.org/job-name\":\"j\"}}]"
+#define LABELLED                                                                                   \
+    "[" OWNED LABEL("operator-name", "pytorchjob-controller") "," LABEL("job-name", "j") "]"
+
+static void what_another_operator_made_is_adopted(void **state)
 {
     (void)state;
+    static const struct {
+        struct action action;
+        enum gang_scheduler gang;
+        const char *path;
+    } adopted[] = {
+        {{.kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler},
+         GANG_NONE,
+         "/apis/autoscaling/v2" NS "/horizontalpodautoscalers/j"},
+        {{.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &pod_group},
+         GANG_VOLCANO,
+         "/apis/scheduling.volcano.sh/v1beta1" NS "/podgroups/j"},
+        {{.kind = ACTION_CREATE_POD_GROUP, .name = "j", .pod_group = &pod_group},
+         GANG_PLUGINS,
+         "/apis/scheduling.x-k8s.io/v1alpha1" NS "/podgroups/j"},
+    };
     struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
-    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
-    const struct request_source source = source_of(cluster, &pod);
-    const struct action action = {
-        .kind = ACTION_CREATE_AUTOSCALER, .name = "j", .autoscaler = &autoscaler};
-    struct request request = request_adopt(&action, &source);
-    assert_string_equal(request.method, "PATCH");
-    assert_string_equal(request.content_type, "application/json-patch+json");
-    assert_string_equal(request.path, "/apis/autoscaling/v2" NS "/horizontalpodautoscalers/j");
-    auto_free char *body = body_of(&request);
-    assert_string_equal(
-        body, "[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/0/uid\",\"value\":\"job\"},"
-              "{\"op\":\"test\",\"path\":\"/metadata/labels\",\"value\":null},"
-              "{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{"
-              "\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","
-              "\"training.kubeflow.org/job-name\":\"j\"}}]");
+    for (size_t i = 0; i < array_length(adopted); i++) {
+        const struct pod_options pod = {.gang = {adopted[i].gang, "scheduler"}};
+        const struct request_source source = source_of(cluster, &pod);
+        for (int labelled = 0; labelled < 2; labelled++) {
+            struct request request = labelled ? request_adopt_labelled(&adopted[i].action, &source)
+                                              : request_adopt(&adopted[i].action, &source);
+            assert_string_equal(request.method, "PATCH");
+            assert_string_equal(request.content_type, "application/json-patch+json");
+            assert_string_equal(request.path, adopted[i].path);
+            auto_free char *body = body_of(&request);
+            assert_string_equal(body, labelled ? LABELLED : UNLABELLED);
+        }
+    }
     cluster_close(cluster);
 }
 
@@ -157,7 +182,8 @@ static void the_status_goes_to_its_subresource(void **state)
     const struct action action = {.kind = ACTION_SET_STATUS, .status = &cluster->status};
     struct request request = request_build(&action, &source);
     assert_string_equal(request.method, "PUT");
-    assert_string_equal(request.path, "/apis/kubeflow.org/v1" NS "/pytorchjobs/j/status");
+    assert_string_equal(request.path, "/apis/kubeflow.org/v1" NS
+                                      "/pytorchjobs/j/status?fieldManager=shoal-operator");
     auto_free char *body = body_of(&request);
     assert_non_null(strstr(body, "\"resourceVersion\":\"77\""));
     json_free(object);
@@ -200,7 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_action_is_one_request),
-        cmocka_unit_test(an_autoscaler_of_before_is_adopted),
+        cmocka_unit_test(what_another_operator_made_is_adopted),
         cmocka_unit_test(the_status_goes_to_its_subresource),
         cmocka_unit_test(workers_wait_if_there_is_a_master),
     };

@@ -171,31 +171,34 @@ static void what_is_so_already_is_no_failure(void **state)
     (void)state;
     static const struct {
         enum action_kind kind;
+        int32_t attempt;
         enum error_code code;
         bool fine;
         const char *said; /* afterwards */
     } rows[] = {
-        {ACTION_CREATE_POD, ERR_EXISTS, true, "(FailedCreatePod) \n"},
-        {ACTION_CREATE_SERVICE, ERR_EXISTS, true, "(FailedCreateService) \n"},
-        {ACTION_DELETE_POD, ERR_NOT_FOUND, true, "\n"},
-        {ACTION_DELETE_POD, ERR_CONFLICT, true, "\n"},
-        {ACTION_DELETE_SERVICE, ERR_NOT_FOUND, true, "\n"},
-        {ACTION_DELETE_JOB, ERR_NOT_FOUND, true, "\n"},
-        {ACTION_DELETE_JOB, ERR_CONFLICT, true, "\n"},
-        {ACTION_CREATE_POD, ERR_NOT_FOUND, false, "(FailedCreatePod) \n"},
-        {ACTION_CREATE_POD, ERR_CONFLICT, false, "(FailedCreatePod) \n"},
-        {ACTION_CREATE_SERVICE, ERR_FORBIDDEN, false, "(FailedCreateService) \n"},
-        {ACTION_DELETE_POD, ERR_EXISTS, false, "(FailedDeletePod) \n"},
-        {ACTION_DELETE_SERVICE, ERR_IO, false, "(FailedDeleteService) \n"},
-        {ACTION_DELETE_JOB, ERR_TIMEOUT, false, "(FailedDeletePod) \n"},
-        {ACTION_SET_STATUS, ERR_CONFLICT, false, "\n"},
-        {ACTION_SET_STATUS, ERR_NOT_FOUND, false, "\n"},
-        {ACTION_SET_STATUS, ERR_EXISTS, false, "\n"},
-        {ACTION_SET_STATUS, ERR_TIMEOUT, false, "\n"},
-        {ACTION_SET_STATUS, ERR_FORBIDDEN, false, "(FailedUpdateStatus) \n"},
-        {ACTION_SET_STATUS, ERR_INPUT, false, "(FailedUpdateStatus) \n"},
-        {ACTION_CREATE_POD_GROUP, ERR_EXISTS, false, "(FailedCreatePodGroup) \n"},
-        {ACTION_CREATE_AUTOSCALER, ERR_EXISTS, true, "(FailedCreateAutoscaler) \n"},
+        {ACTION_CREATE_POD, 0, ERR_EXISTS, true, "(FailedCreatePod) \n"},
+        {ACTION_CREATE_POD, 1, ERR_EXISTS, false, "(FailedCreatePod) \n"},
+        {ACTION_CREATE_SERVICE, 1, ERR_EXISTS, true, "(FailedCreateService) \n"},
+        {ACTION_CREATE_SERVICE, 0, ERR_EXISTS, true, "(FailedCreateService) \n"},
+        {ACTION_DELETE_POD, 0, ERR_NOT_FOUND, true, "\n"},
+        {ACTION_DELETE_POD, 0, ERR_CONFLICT, true, "\n"},
+        {ACTION_DELETE_SERVICE, 0, ERR_NOT_FOUND, true, "\n"},
+        {ACTION_DELETE_JOB, 0, ERR_NOT_FOUND, true, "\n"},
+        {ACTION_DELETE_JOB, 0, ERR_CONFLICT, true, "\n"},
+        {ACTION_CREATE_POD, 0, ERR_NOT_FOUND, false, "(FailedCreatePod) \n"},
+        {ACTION_CREATE_POD, 0, ERR_CONFLICT, false, "(FailedCreatePod) \n"},
+        {ACTION_CREATE_SERVICE, 0, ERR_FORBIDDEN, false, "(FailedCreateService) \n"},
+        {ACTION_DELETE_POD, 0, ERR_EXISTS, false, "(FailedDeletePod) \n"},
+        {ACTION_DELETE_SERVICE, 0, ERR_IO, false, "(FailedDeleteService) \n"},
+        {ACTION_DELETE_JOB, 0, ERR_TIMEOUT, false, "(FailedDeletePod) \n"},
+        {ACTION_SET_STATUS, 0, ERR_CONFLICT, false, "\n"},
+        {ACTION_SET_STATUS, 0, ERR_NOT_FOUND, false, "\n"},
+        {ACTION_SET_STATUS, 0, ERR_EXISTS, false, "\n"},
+        {ACTION_SET_STATUS, 0, ERR_TIMEOUT, false, "\n"},
+        {ACTION_SET_STATUS, 0, ERR_FORBIDDEN, false, "(FailedUpdateStatus) \n"},
+        {ACTION_SET_STATUS, 0, ERR_INPUT, false, "(FailedUpdateStatus) \n"},
+        {ACTION_CREATE_POD_GROUP, 0, ERR_EXISTS, false, "(FailedCreatePodGroup) \n"},
+        {ACTION_CREATE_AUTOSCALER, 0, ERR_EXISTS, true, "(FailedCreateAutoscaler) \n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct driver driver = driver_open();
@@ -203,6 +206,7 @@ static void what_is_so_already_is_no_failure(void **state)
         plan_add(driver.plan,
                  (struct action){.kind = rows[i].kind,
                                  .name = "n",
+                                 .attempt = rows[i].attempt,
                                  .status = rows[i].kind == ACTION_SET_STATUS ? &status : NULL});
         start(&driver);
         str_clear(&driver.said);

@@ -15,6 +15,12 @@ static void on_changed(void *context, const char *key, bool finished)
     str_printf(&f->changed, " %s%s", key + 3, finished ? "~" : "");
 }
 
+static void on_another_wrote(void *context, const char *key, const char *manager)
+{
+    struct fixture *f = context;
+    str_printf(&f->wrote, " %s:%s", key, manager);
+}
+
 static void on_warn(void *context, const char *message)
 {
     struct fixture *f = context;
@@ -26,11 +32,14 @@ int fixture_open(void **state)
     struct fixture *f = xcalloc(1, sizeof *f);
     str_init(&f->changed, 1 << 16);
     str_init(&f->warn, 1 << 16);
-    f->cache = cache_open(&(struct cache_options){.max_objects = FIXTURE_MAX_OBJECTS,
-                                                  .default_backoff_limit = 6,
-                                                  .changed = on_changed,
-                                                  .warn = on_warn,
-                                                  .context = f});
+    str_init(&f->wrote, 1 << 16);
+    f->options = (struct cache_options){.max_objects = FIXTURE_MAX_OBJECTS,
+                                        .default_backoff_limit = 6,
+                                        .changed = on_changed,
+                                        .another_wrote = on_another_wrote,
+                                        .warn = on_warn,
+                                        .context = f};
+    f->cache = cache_open(&f->options);
     *state = f;
     return 0;
 }
@@ -41,6 +50,7 @@ int fixture_close(void **state)
     cache_close(f->cache);
     str_free(&f->changed);
     str_free(&f->warn);
+    str_free(&f->wrote);
     free(f);
     return 0;
 }

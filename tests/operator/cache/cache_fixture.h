@@ -9,9 +9,11 @@
 #define FIXTURE_MAX_OBJECTS 20
 
 struct fixture {
-    struct cache *cache; /* takes so many of each kind */
-    struct str changed;  /* keys without "ns/", each after a space; ended jobs' with "~" */
-    struct str warn;     /* a line each */
+    struct cache *cache;          /* takes so many of each kind */
+    struct cache_options options; /* that it was opened with */
+    struct str changed;           /* keys without "ns/", each after a space; ended jobs' with "~" */
+    struct str warn;              /* a line each */
+    struct str wrote;             /* " KEY:MANAGER" of each write of another operator */
 };
 
 /* For cmocka_unit_test_setup_teardown: *state is a struct fixture. */

@@ -207,6 +207,37 @@ static void a_spoilt_pod_keeps_its_place(void **state)
     assert_told(f->warn, ""); /* told once a version */
 }
 
+/* A job whose status has so many active workers, written so; managed: the object of an event. */
+static struct json *written_job(int version, int active, const char *run_policy, bool managed)
+{
+    static const char fields[] =
+        "managedFields: [{manager: shoal-operator, subresource: status, time: "
+        "'2026-01-01T00:00:01Z', fieldsV1: {'f:status': {'f:conditions': {}}}}, {manager: manager, "
+        "subresource: status, time: '2026-01-01T00:00:02Z', fieldsV1: {'f:status': "
+        "{'f:replicaStatuses': {'.': {}}}}}]";
+    return object_from(
+        "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns, uid: "
+        "o, resourceVersion: '%d', %s}, spec: {runPolicy: {%s}, pytorchReplicaSpecs: {Worker: "
+        "{replicas: 2, template: {spec: {containers: [{name: pytorch, image: i}]}}}}}, status: "
+        "{conditions: [], replicaStatuses: {Worker: {active: %d}}}}",
+        version, managed ? fields : "managedFields: null", run_policy, active);
+}
+
+static void what_another_operator_writes_is_told(void **state)
+{
+    struct fixture *f = *state;
+    feed_put(f, CACHE_JOBS, written_job(1, 1, "", false)); /* of a list */
+    assert_told(f->wrote, "");
+    feed_put(f, CACHE_JOBS, written_job(2, 1, "backoffLimit: 3", true)); /* a person's edit */
+    assert_told(f->wrote, "");
+    feed_put(f, CACHE_JOBS, written_job(3, 2, "", true));
+    assert_told(f->wrote, " ns/j:manager");
+    feed_put(f, CACHE_JOBS, written_job(3, 2, "", true)); /* the same version again */
+    assert_told(f->wrote, "");
+    feed_put(f, CACHE_JOBS, written_job(4, 1, "managedBy: kueue.x-k8s.io/multikueue", true));
+    assert_told(f->wrote, ""); /* it is meant to */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +249,7 @@ int main(void)
         test(the_unreadable_is_told_and_disturbs_nobody),
         test(a_known_one_that_became_unreadable_is_forgotten),
         test(a_spoilt_pod_keeps_its_place),
+        test(what_another_operator_writes_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,25 @@ static struct json *make_pod(int job, int pod, int version)
         job, pod, pod, version, job, pod, job, job, job, pod);
 }
 
+/* With what makes a Node large, of which nothing is kept: each image of some 20 that it has. */
+static struct json *make_node(int index)
+{
+    return object_from(
+        "metadata: {name: ip-10-0-0-%d.eu-central-1.compute.internal, uid: " UID
+        ", resourceVersion: '%d', labels: {kubernetes.io/hostname: node-%d, "
+        "node.kubernetes.io/instance-type: p5.48xlarge}, " MANAGED "}\n"
+        "spec: {podCIDR: 10.0.0.0/24, providerID: 'aws:///eu-central-1a/i-0123456789', taints: [{key: "
+        "nvidia.com/gpu, value: present, effect: NoSchedule}]}\n"
+        "status: {capacity: {cpu: '192', memory: 2Ti, pods: '110', nvidia.com/gpu: '8', "
+        "vpc.amazonaws.com/efa: '32'}, conditions: [{type: Ready, status: 'True', reason: "
+        "KubeletReady, message: kubelet is posting ready status}, {type: DiskPressure, status: "
+        "'False'}, {type: GpuMemWatch, status: 'False', message: No Health Failures}], images: "
+        "[{names: [registry.example.com/team/trainer@sha256:0123456789abcdef, "
+        "registry.example.com/team/trainer:1.2.3], sizeBytes: 9876543210}], nodeInfo: "
+        "{kernelVersion: 6.1.0, osImage: Debian GNU/Linux 12}}\n",
+        index, index, index, index);
+}
+
 static struct json *make_service(int job, int index)
 {
     return object_from(
@@ -252,12 +271,34 @@ static void large_jobs_at_rest_cost_little(void **state)
     cache_close(cache);
 }
 
+/* 5,000 nodes, watched for their taints and conditions. */
+static void five_thousand_nodes_cost_little(void **state)
+{
+    (void)state;
+    enum { NODES = 5000, NODES_MAX_BYTES = 2 << 20 };
+    struct cache *cache = cache_open(&(struct cache_options){
+        .signs = {NODE_TAINTS, NODE_CONDITIONS}, .changed = ignore_news, .warn = ignore});
+    size_t before = bytes_in_use;
+    for (int i = 0; i < NODES; i++)
+        feed(cache, CACHE_NODES, make_node(i));
+    assert_int_equal(cache_count(cache, CACHE_NODES), NODES);
+    size_t bytes = bytes_in_use - before;
+    assert_true(!COUNTS || bytes > NODES * sizeof(void *));
+    assert_true(bytes < NODES_MAX_BYTES);
+    print_message("# %d nodes: %zu KiB\n", NODES, bytes >> 10);
+    for (int i = 0; i < NODES; i += 100)
+        feed(cache, CACHE_NODES, make_node(i));
+    assert_int_equal(bytes_in_use, before + bytes);
+    cache_close(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_jobs_fit),
         cmocka_unit_test(news_cost_nothing),
         cmocka_unit_test(large_jobs_at_rest_cost_little),
+        cmocka_unit_test(five_thousand_nodes_cost_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,11 @@
  * knows no paths, so all kinds are given the same answers. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/cache/informers.h"
 #include "tests/operator/api.h"
+#include "tests/operator/cache/objects.h"
 
 #include <string.h>
 
@@ -40,14 +42,20 @@ static void on_warn(void *context, const char *message)
     fail_msg("trouble: %s", message);
 }
 
-static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
+static void open_with(struct fixture *f, const struct fake_answer *answers, size_t count,
+                      struct informers_options options)
 {
     test_now_ms = API_NOW_MS;
     api_open(&f->api, answers, count, NULL);
     const struct cache_options cache = {.changed = on_changed, .warn = on_warn};
     f->cache = cache_open(&cache);
-    const struct informers_options options = {.clocks = &test_clocks};
+    options.clocks = &test_clocks;
     f->informers = informers_open(f->api.kube, f->cache, &options);
+}
+
+static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
+{
+    open_with(f, answers, count, (struct informers_options){.namespace_ = NULL});
 }
 
 static void close_fixture(struct fixture *f)
@@ -170,6 +178,55 @@ static void a_right_that_is_given_late_counts(void **state)
     close_fixture(&f);
 }
 
+static size_t count_texts(const char *text, const char *part)
+{
+    size_t count = 0;
+    while ((text = strstr(text, part))) {
+        text += strlen(part);
+        count++;
+    }
+    return count;
+}
+
+/* Nodes are asked for on request, of the whole cluster; without the right all else goes on, which
+ * is said once. What is known of them from before is forgotten. */
+static void nodes_are_not_needed(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        {.to = "GET /api/v1/nodes",
+         .bytes = API_TEXT("403 Forbidden", "",
+                           "{\"reason\":\"Forbidden\",\"message\":\"may not list nodes\"}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /",
+         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+         .then = FAKE_CLOSE},
+    };
+    struct fixture f;
+    bool failing;
+    char said[4096];
+    open_with(&f, answers, array_length(answers),
+              (struct informers_options){.namespace_ = "ns", .watch_nodes = true});
+    struct json *node = object_from("metadata: {name: a}");
+    cache_put(f.cache, CACHE_NODES, node);
+    json_free(node);
+    support_stderr_begin();
+    for (int n = 0; n < 10; n++) {
+        step(&f);
+        kube_tick(f.api.kube, test_now_ms, &(int64_t){0});
+    }
+    support_stderr_end(said, sizeof said);
+    assert_true(was_asked(&f, "/namespaces/ns/pods"));
+    assert_true(informers_have_synced(f.informers));
+    assert_null(informers_forbidden(f.informers));
+    assert_string_equal(informers_watched(f.informers, CACHE_NODES, &failing), "nodes");
+    assert_true(failing);
+    assert_int_equal(count_texts(said, "cannot watch nodes"), 1);
+    assert_int_equal(count_texts(said, "deploy/watch-nodes"), 1);
+    assert_int_equal(cache_count(f.cache, CACHE_NODES), 0);
+    close_fixture(&f);
+}
+
 static size_t count_asked(struct fixture *f, const char *part)
 {
     size_t count = 0;
@@ -210,6 +267,7 @@ int main(void)
         cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
         cmocka_unit_test(a_right_that_is_given_late_counts),
         cmocka_unit_test(what_fails_is_known_by_kind),
+        cmocka_unit_test(nodes_are_not_needed),
         cmocka_unit_test(a_silent_watch_is_listed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

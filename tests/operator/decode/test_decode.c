@@ -331,6 +331,8 @@ static const struct row noted[] = {
     /* W07 */
     {HEAD "  elasticPolicy: {nProcPerNode: 2}\n" SPECS "{" WORKER "}",
      AT("5") "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead"},
+    {HEAD "  elasticPolicy: {maxReplicas: 2, shrinkAfterSeconds: 9}\n" SPECS "{" WORKER "}",
+     AT("5") "spec.elasticPolicy.shrinkAfterSeconds has no effect without a minReplicas that is less than maxReplicas"},
 };
 
 static void what_is_not_acted_on_is_noted(void **state)

@@ -359,6 +359,42 @@ static void sidecars_end_with_what_they_serve(void **state)
     }
 }
 
+/* An end with 144 is hardware's only where the agent's message says so: other images may use it. */
+static void an_agent_s_word_on_hardware_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *container, *message;
+        int code;
+        bool in_place, says_so;
+    } ends[] = {
+        {"pytorch", "bad hardware: GPU 3 reports Xid 79", 144, false, true},
+        {"pytorch", "bad hardware: GPU 3 reports Xid 79", 144, true, true},
+        {"pytorch", "bad hardware: GPU 3 reports Xid 79", 138, false, false},
+        {"pytorch", "it is bad hardware: so it seems", 144, false, false},
+        {"pytorch", "", 144, false, false},
+        {"side", "bad hardware: GPU 3 reports Xid 79", 144, false, false},
+    };
+    for (size_t i = 0; i < array_length(ends); i++) {
+        struct reading reading;
+        auto_free char *text = xasprintf(
+            "{metadata: {" KNOWN ", annotations: {shoal.dev/avoided-nodes: 'a,b'}}, spec: "
+            "{nodeName: gpu-7}, status: {phase: %s, containerStatuses: [{name: %s, %s: "
+            "{terminated: {exitCode: %d, message: '%s'}}}]}}",
+            ends[i].in_place ? "Running" : "Failed", ends[i].container,
+            ends[i].in_place ? "restartCount: 1, lastState" : "state", ends[i].code,
+            ends[i].message);
+        open_reading(&reading, text);
+        struct pod pod =
+            decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
+        assert_string_equal(pod.end.hardware ? pod.end.hardware : "",
+                            ends[i].says_so ? ends[i].message : "");
+        assert_string_equal(pod.node, "gpu-7");
+        assert_string_equal(pod.avoids, "a,b");
+        close_reading(&reading);
+    }
+}
+
 /* In whole characters. */
 static void a_long_message_is_cut(void **state)
 {
@@ -386,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_failure_in_place_counts_when_it_happens),
         cmocka_unit_test(of_a_spoilt_pod_only_its_being_there_is_known),
         cmocka_unit_test(sidecars_end_with_what_they_serve),
+        cmocka_unit_test(an_agent_s_word_on_hardware_is_read),
         cmocka_unit_test(a_long_message_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,10 @@ static void set_value(const struct history_field *field, void *owner, struct are
     case HISTORY_RECORDS:
         history_put(owner, replica, arena);
         break;
+    case HISTORY_NODES:
+        history_avoid(owner, "gpu-b.example", 7000, arena);
+        history_avoid(owner, "gpu-a", 5000, arena);
+        break;
     }
 }
 
@@ -217,6 +221,24 @@ static void the_texts_of_a_copy_are_its_own(void **state)
     assert_ptr_not_equal(copy.replicas[0].uid, history.replicas[0].uid);
 }
 
+/* However many nodes a job leaves, its status stays small. */
+static void avoided_nodes_have_an_end(void **state)
+{
+    struct arena *arena = ((struct crd_fixture *)*state)->arena;
+    struct history history = {.known = true};
+    for (int i = 0; i <= HISTORY_NODES_MAX; i++)
+        history_avoid(&history, arena_printf(arena, "n%d", (i + 5) % 7 * 100 + i), 1000 + i, arena);
+    assert_int_equal(history.avoided_count, HISTORY_NODES_MAX);
+    assert_null(history_avoided(&history, "n500")); /* the oldest */
+    assert_int_equal(history_avoided(&history, "n601")->since_ms, 1001);
+    for (size_t i = 1; i < history.avoided_count; i++)
+        assert_true(strcmp(history.avoided[i - 1].name, history.avoided[i].name) < 0);
+    history_stop_avoiding(&history, 1000 + HISTORY_NODES_MAX - 2);
+    assert_string_equal(history_avoided_names(&history, arena), "n563,n664");
+    history_stop_avoiding(&history, 1000 + HISTORY_NODES_MAX);
+    assert_null(history_avoided_names(&history, arena));
+}
+
 #define HISTORY "status.history"
 
 static void each_row_is_a_property_of_the_definition(void **state)
@@ -244,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_entry_that_was_dropped_is_told, crd_fixture_open,
                                         crd_fixture_close),
         cmocka_unit_test_setup_teardown(the_texts_of_a_copy_are_its_own, crd_fixture_open,
+                                        crd_fixture_close),
+        cmocka_unit_test_setup_teardown(avoided_nodes_have_an_end, crd_fixture_open,
                                         crd_fixture_close),
         cmocka_unit_test_setup_teardown(each_row_is_a_property_of_the_definition, crd_fixture_open,
                                         crd_fixture_close),

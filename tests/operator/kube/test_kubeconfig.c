@@ -133,10 +133,13 @@ static void a_pod_uses_its_service_account(void **state)
     assert_string_equal(kubeconfig_token(config), "first");
     assert_string_equal(kubeconfig_tls(config).ca, authority.certificate);
     assert_null(kubeconfig_tls(config).certificate);
+    assert_string_equal(kubeconfig_namespace(config), "default"); /* it is not said */
     kubeconfig_close(config);
 
+    put(directory, "namespace", "mine\n");
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     assert_ok(open_anywhere(directory, &config, &err), &err);
+    assert_string_equal(kubeconfig_namespace(config), "mine");
     assert_string_equal(kubeconfig_server(config), "https://[fd00::1]:443");
     kubeconfig_close(config);
 }

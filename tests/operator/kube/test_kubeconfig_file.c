@@ -58,6 +58,7 @@ static void current_context_is_the_login(void **state)
     assert_null(l.token.path);
     assert_null(l.token.text);
     assert_null(l.exec);
+    assert_null(l.namespace_);
 }
 
 static void another_context_by_name(void **state)
@@ -74,6 +75,7 @@ static void another_context_by_name(void **state)
     assert_string_equal(l.token.path, "/home/me/../token");
     assert_null(l.token.text);
     assert_null(l.certificate.path);
+    assert_string_equal(l.namespace_, "team");
     assert_ok(login(whole, "bare", arena, &l, &err), &err);
     assert_null(l.token.path);
 }

@@ -111,6 +111,54 @@ static void the_template_itself_is_left_alone(void **state)
     decode_close(manifest);
 }
 
+#define NOT_A_NOR_B                                                                                \
+    "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"a\"]},"                       \
+    "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"b\"]}"
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+
+/* Whatever else the template asks of nodes; a term that matches none goes on matching none. */
+static void avoided_nodes_are_out_of_reach(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *affinity;
+    } rows[] = {
+        {"", "{\"nodeAffinity\":{\"" REQUIRED
+             "\":{\"nodeSelectorTerms\":[{\"matchFields\":[" NOT_A_NOR_B "]}]}}}"},
+        {"affinity: {podAffinity: {x: z}, nodeAffinity: {" REQUIRED
+         ": {nodeSelectorTerms: [{}, {matchExpressions: [{key: gpu, operator: Exists}]}, "
+         "{matchFields: [{key: metadata.name, operator: In, values: [c]}]}]}}}, ",
+         "{\"podAffinity\":{\"x\":\"z\"},\"nodeAffinity\":{\"" REQUIRED
+         "\":{\"nodeSelectorTerms\":[{},"
+         "{\"matchExpressions\":[{\"key\":\"gpu\",\"operator\":\"Exists\"}],\"matchFields\":[" NOT_A_NOR_B
+         "]},{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"c\"]}"
+         "," NOT_A_NOR_B "]}]}}}"},
+        {"nodeName: a, ", NULL},
+    };
+    struct avoided_node nodes[] = {{"a", 1}, {"b", 1}};
+    struct history history = {.avoided = nodes, .avoided_count = 2};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_free char *text =
+            xasprintf("pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {%scontainers: "
+                      "[{name: pytorch, image: i}]}}}}",
+                      rows[i].spec);
+        struct manifest *manifest = decode_text(text);
+        const struct pod_spec *pod = pod_build(manifest->jobs[0], &history, REPLICA_WORKER, 0,
+                                               &(struct pod_options){0}, manifest->arena);
+        struct json *made = manifest_pod(manifest->jobs[0], pod, NULL);
+        const struct json *affinity = json_get(json_get(made, "spec"), "affinity");
+        assert_int_equal(affinity != NULL, rows[i].affinity != NULL);
+        if (affinity)
+            assert_json(json_clone(affinity), rows[i].affinity);
+        assert_string_equal(
+            json_as_text(json_get(json_get(json_get(made, "metadata"), "annotations"),
+                                  "shoal.dev/avoided-nodes")),
+            "a,b");
+        json_free(made);
+        decode_close(manifest);
+    }
+}
+
 /* What a sidecar asks for is added to what the containers ask for. */
 static void sidecars_are_not_sized(void **state)
 {
@@ -334,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_the_whole_template_and_ours_behind_it),
         cmocka_unit_test(the_template_itself_is_left_alone),
+        cmocka_unit_test(avoided_nodes_are_out_of_reach),
         cmocka_unit_test(sidecars_are_not_sized),
         cmocka_unit_test(gangs_have_their_scheduler),
         cmocka_unit_test(services_are_headless),

@@ -64,30 +64,38 @@ static const struct env_row env_rows[] = {
     {"D01 elastic", "elasticPolicy: {minReplicas: 1, maxReplicas: 2}, " SPECS("", "2"),
      REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=1:2" TAIL},
+     "PET_RDZV_BACKEND=c10d PET_NNODES=1:2 SHOAL_NNODES=2" TAIL},
     {"D02 only max", "elasticPolicy: {maxReplicas: 1}, " SPECS("", "2"), REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=1:1" TAIL},
+     "PET_RDZV_BACKEND=c10d PET_NNODES=1:1 SHOAL_NNODES=2" TAIL},
     {"D03 only min", "elasticPolicy: {minReplicas: 1}, " SPECS("", "2"), REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=1:1" TAIL},
+     "PET_RDZV_BACKEND=c10d PET_NNODES=1:1 SHOAL_NNODES=2" TAIL},
     {"D04 neither", "elasticPolicy: {}, " SPECS("", "2"), REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=2:2" TAIL},
+     "PET_RDZV_BACKEND=c10d PET_NNODES=2:2 SHOAL_NNODES=2" TAIL},
     {"an empty list is none", "elasticPolicy: {rdzvConf: []}, " SPECS("", "2"), REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=j-worker-0:23456 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=2:2" TAIL},
+     "PET_RDZV_BACKEND=c10d PET_NNODES=2:2 SHOAL_NNODES=2" TAIL},
     {"D06 the elastic number once", "elasticPolicy: {nProcPerNode: 3}, " SPECS("", "2"),
      REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:2 "
-     "PET_NPROC_PER_NODE=3" TAIL},
+     "PET_NPROC_PER_NODE=3 SHOAL_NNODES=2" TAIL},
+    {"the master counts, the patience is told",
+     "elasticPolicy: {minReplicas: 1, maxReplicas: 4, shrinkAfterSeconds: 90}, " SPECS(MASTER ", ",
+                                                                                       "2"),
+     REPLICA_WORKER, 1,
+     "PYTHONUNBUFFERED=1 MASTER_PORT=23456 PET_MASTER_PORT=23456 MASTER_ADDR=j-master-0 "
+     "PET_MASTER_ADDR=j-master-0 WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto "
+     "PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=1:4 SHOAL_NNODES=3 "
+     "SHOAL_SHRINK_AFTER=90" TAIL},
     {"D07 everything",
      "elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvHost: localhost, rdzvPort: 1234, rdzvId: r, "
      "rdzvConf: [{key: a, value: b}, {key: c, value: d}], maxRestarts: 3, standalone: true}, " SPECS(
          "", "2"),
      REPLICA_WORKER, 0,
      "PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_RDZV_ENDPOINT=localhost:1234 "
-     "PET_RDZV_BACKEND=c10d PET_NNODES=1:3 PET_MAX_RESTARTS=3 PET_RDZV_ID=r PET_RDZV_CONF=a=b,c=d "
+     "PET_RDZV_BACKEND=c10d PET_NNODES=1:3 PET_MAX_RESTARTS=3 SHOAL_NNODES=2 PET_RDZV_ID=r PET_RDZV_CONF=a=b,c=d "
      "PET_STANDALONE=1" TAIL},
     {"X07 the user's variables come first",
      "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: "
@@ -145,13 +153,17 @@ static void labels_lie_over_the_templates(void **state)
     (void)state;
     struct manifest *manifest = decode_spec_text(
         "pytorchReplicaSpecs: {" MASTER ", Worker: {template: {metadata: {labels: {app: x, "
-        "training.kubeflow.org/job-name: z}, annotations: {note: z}}, spec: {containers: [{name: "
+        "training.kubeflow.org/job-name: z}, annotations: {note: z, shoal.dev/avoided-nodes: x, "
+        "shoal.dev/init-containers: c}}, spec: {containers: [{name: "
         "pytorch, image: i}]}}}}");
     struct pod_spec *worker = build(manifest, REPLICA_WORKER, 0);
     assert_string_equal(worker->name, "j-worker-0");
     assert_string_equal(worker->owner_uid, "u");
     assert_string_equal(find(&worker->labels, "app"), "x"); /* C15 */
     assert_string_equal(find(&worker->annotations, "note"), "z");
+    /* of a running pod, from which the template was copied */
+    assert_string_equal(find(&worker->annotations, "shoal.dev/avoided-nodes"), "(none)");
+    assert_string_equal(find(&worker->annotations, "shoal.dev/init-containers"), "(none)");
     assert_string_equal(find(&worker->labels, "training.kubeflow.org/job-name"), "j");
     assert_string_equal(find(&worker->labels, "training.kubeflow.org/operator-name"),
                         "pytorchjob-controller");

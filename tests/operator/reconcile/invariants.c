@@ -15,6 +15,8 @@
 void simulation_fail(struct simulation *s, const char *format, ...)
 {
     va_list args;
+    if (s->tell_again)
+        s->tell_again(s);
     va_start(args, format);
     fprintf(stderr, "%s\nseed %" PRIu64 " (SIMULATION_SEED=%" PRIu64 " runs it alone): ",
             str_text(&s->history), s->seed, s->seed);
@@ -37,14 +39,14 @@ static const struct job_status *planned_status(const struct simulation *s)
 static bool has_place(const struct simulation *s, const struct pod *pod,
                       const struct job_status *status)
 {
-    const struct job *job = s->truth->job;
+    const struct job *job = s->seen.job;
     return pod->index < job->replicas[pod->type].replicas.value &&
            (job->run_policy.restart_scope != SCOPE_JOB || pod->attempt >= status->history.attempt);
 }
 
 static bool wants_work(const struct simulation *s, const struct job_status *status)
 {
-    return !s->truth->job->run_policy.suspend && !condition_finished(status) &&
+    return !s->seen.job->run_policy.suspend && !condition_finished(status) &&
            !condition_is_true(status, CONDITION_SUSPENDED);
 }
 
@@ -62,7 +64,7 @@ static bool is_closed(const struct simulation *s, const struct history *history,
     bool done = false;
     for (int32_t i = 0; i < history->completed_count[REPLICA_WORKER]; i++)
         done |= history->completed[REPLICA_WORKER][i];
-    return done && type == REPLICA_WORKER && s->truth->job->elastic.present;
+    return done && type == REPLICA_WORKER && s->seen.job->elastic.present;
 }
 
 static bool is_overdue(const struct cluster *cluster, const struct pod *pod)
@@ -85,7 +87,7 @@ bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod)
 static void check_creation(struct simulation *s, const struct action *action,
                            const struct job_status *status)
 {
-    const struct job *job = s->truth->job;
+    const struct job *job = s->seen.job;
     check(s, !cluster_pod(&s->seen, action->name), "%s is made though it is there", action->name);
     check(s, action->index < job->replicas[action->type].replicas.value,
           "%s is made beyond the number of replicas", action->name);
@@ -98,6 +100,21 @@ static void check_creation(struct simulation *s, const struct action *action,
     check(s, status->start_ms, "%s is made before the job has started", action->name);
 }
 
+static const char *avoided_text(const struct simulation *s, const struct history *history)
+{
+    const char *names = history_avoided_names(history, s->truth->arena);
+    return names ? names : "";
+}
+
+/* Whether a pod is on a node that is avoided since; or waits for one and was made to avoid others,
+ * so that it may come to a bad one, or never to one that is good again. */
+static bool must_move(const struct history *history, const struct pod *pod, const char *avoided)
+{
+    if (pod->node)
+        return simulation_came_untold(pod) && history_avoided(history, pod->node);
+    return pod->phase == POD_PENDING && strcmp(pod->avoids ? pod->avoids : "", avoided) != 0;
+}
+
 static void check_deletion(struct simulation *s, const struct action *action,
                            const struct job_status *status)
 {
@@ -107,7 +124,9 @@ static void check_deletion(struct simulation *s, const struct action *action,
         check(s, simulation_is_lost(&s->seen, pod), "%s is deleted by force though it is not lost",
               action->name);
     else if (wants_work(s, status))
-        check(s, pod->phase == POD_FAILED || !has_place(s, pod, status),
+        check(s,
+              pod->phase == POD_FAILED || !has_place(s, pod, status) ||
+                  must_move(&status->history, pod, avoided_text(s, &status->history)),
               "%s is deleted though it is well", action->name);
 }
 
@@ -117,11 +136,28 @@ static void check_failure(struct simulation *s, const struct job_status *status)
     const struct condition *last = condition_last(status);
     if (condition_finished(&s->seen.status) || !last || last->type != CONDITION_FAILED)
         return;
-    bool failed = s->truth->job->invalid || strstr(last->message, "backoff limit") ||
+    bool failed = s->seen.job->invalid || strstr(last->message, "backoff limit") ||
                   strstr(last->message, "deadline");
     for (size_t i = 0; i < s->seen.pod_count; i++)
         failed |= s->seen.pods[i].phase == POD_FAILED && !s->seen.pods[i].disrupted;
     check(s, failed, "the job fails without cause");
+}
+
+/* A job succeeds by its master, else by all workers; an elastic one by any. */
+static void check_success(struct simulation *s, const struct job_status *status)
+{
+    const struct job *job = s->seen.job;
+    const struct condition *last = condition_last(status);
+    if (condition_finished(&s->seen.status) || !last || last->type != CONDITION_SUCCEEDED)
+        return;
+    enum replica_type type =
+        job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
+    int64_t wanted = job->replicas[type].replicas.value, done = 0;
+    for (int32_t i = 0; i < status->history.completed_count[type]; i++)
+        done += status->history.completed[type][i];
+    bool any = type == REPLICA_WORKER && job->elastic.present;
+    check(s, done >= wanted || (any && done > 0) || job->invalid,
+          "the job succeeds by %d of its replicas", (int)done);
 }
 
 void simulation_check_plan(struct simulation *s)
@@ -129,6 +165,7 @@ void simulation_check_plan(struct simulation *s)
     const struct plan *plan = s->seen.plan;
     const struct job_status *status = planned_status(s);
     check_failure(s, status);
+    check_success(s, status);
     check(s,
           condition_is_true(status, CONDITION_SUSPENDED) || s->seen.pod_count == 0 ||
               !condition_is_true(&s->seen.status, CONDITION_SUSPENDED),
@@ -174,6 +211,7 @@ void simulation_check_world(struct simulation *s)
     check(s, status->conditions[0].type == CONDITION_CREATED, "the first condition is not Created");
     check(s, status->history.failures == s->oracle.failures,
           "%d failures are counted, there were %d", status->history.failures, s->oracle.failures);
+    simulation_check_nodes(s);
     check(s, !s->was_finished || finished, "a finished job came back");
     check(s,
           status->history.restarts <= status->history.failures &&
@@ -279,6 +317,16 @@ void simulation_check_overdue(struct simulation *s)
               "nobody is told that %s does not end", truth->pods[i].name);
 }
 
+static void check_places(struct simulation *s)
+{
+    const struct cluster *truth = s->truth;
+    const struct history *history = &truth->status.history;
+    const char *avoided = avoided_text(s, history);
+    for (size_t i = 0; i < truth->pod_count; i++)
+        check(s, truth->pods[i].deleted_ms || !must_move(history, &truth->pods[i], avoided),
+              "%s stays on a node that is avoided, or waits for one", truth->pods[i].name);
+}
+
 void simulation_check_rest(struct simulation *s)
 {
     const struct cluster *truth = s->truth;
@@ -290,6 +338,7 @@ void simulation_check_rest(struct simulation *s)
         check(s, !simulation_is_lost(truth, &truth->pods[i]), "%s is lost and stays",
               truth->pods[i].name);
     if (!finished && wants_work(s, &truth->status)) {
+        check_places(s);
         check_work(s);
         return;
     }

@@ -20,7 +20,7 @@ static bool has_succeeded(const struct pod *pod)
     return pod->phase == POD_SUCCEEDED && ended_by_itself(pod);
 }
 
-static int32_t failures_of(const struct pod *pod)
+int32_t simulation_failures_of(const struct pod *pod)
 {
     bool failed = pod->phase == POD_FAILED && !pod->disrupted && ended_by_itself(pod);
     return pod->restart_count + failed;
@@ -36,6 +36,11 @@ static size_t entry(struct simulation *s, const char *uid)
     assert_true(oracle->count < SIMULATION_MAX_UIDS);
     oracle->uids[oracle->count] = uid;
     return oracle->count++;
+}
+
+int32_t *simulation_counted(struct simulation *s, const struct pod *pod)
+{
+    return &s->oracle.counted[entry(s, pod->uid)];
 }
 
 /* ---- incidents ---- */
@@ -143,17 +148,22 @@ static bool is_spoilt(const struct simulation *s, const struct job_status *befor
     return !s->was_finished && s->truth->job->invalid && !asleep;
 }
 
-/* A pod of the attempt, in a place that the job has and that is not done with. */
+bool simulation_has_open_place(const struct simulation *s, const struct pod *pod)
+{
+    return pod->index < wanted(s, pod->type) && !s->oracle.completed[pod->type][pod->index];
+}
+
+/* A pod of the attempt, in such a place. */
 static bool takes_part(const struct simulation *s, const struct pod *pod,
                        const struct job_status *before)
 {
-    return pod->index < wanted(s, pod->type) && !s->oracle.completed[pod->type][pod->index] &&
+    return simulation_has_open_place(s, pod) &&
            (!is_grouped(s) || pod->attempt >= before->history.attempt);
 }
 
 /* Something that ends an attempt: a pod that failed, goes, or is given up; or one that was there
  * with all others and is there no more. */
-static bool is_broken(const struct simulation *s, const struct job_status *before)
+static bool is_broken(struct simulation *s, const struct job_status *before)
 {
     for (int type = 0; type < REPLICA_TYPES; type++) {
         for (int32_t i = 0; i < wanted(s, type); i++) {
@@ -164,7 +174,7 @@ static bool is_broken(const struct simulation *s, const struct job_status *befor
                     continue;
                 there = true;
                 if (pod->phase == POD_FAILED || pod->deleted_ms || pod->restart_count ||
-                    simulation_is_lost(&s->seen, pod))
+                    simulation_is_lost(&s->seen, pod) || simulation_leaves_node(s, pod))
                     return true;
             }
             if (!there && i < before->history.formed[type])
@@ -189,22 +199,24 @@ static void forget_completed(struct simulation *s, int type, int32_t from)
         s->oracle.completed[type][i] = false;
 }
 
-static bool lost_peer(const struct pod *pod)
+bool simulation_lost_peer(const struct pod *pod)
 {
-    return pod->end.container && strcmp(pod->end.container, "pytorch") == 0 && pod->end.code == 138;
+    return pod->end.container && strcmp(pod->end.container, "pytorch") == 0 &&
+           (pod->end.code == 138 || pod->end.code == 143);
 }
 
 /* One that goes without having ended by itself. */
 static void look_at_leaving(struct simulation *s, const struct pod *pod,
                             const struct job_status *before)
 {
-    bool goes = pod->deleted_ms || pod->disrupted || simulation_is_lost(&s->seen, pod);
+    bool goes = pod->deleted_ms || pod->disrupted || simulation_is_lost(&s->seen, pod) ||
+                simulation_leaves_node(s, pod);
     bool *left = &s->oracle.left[entry(s, pod->uid)];
     bool ended = ended_by_itself(pod) && !pod->disrupted &&
                  (pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED);
-    if (!goes || !takes_part(s, pod, before) || ended ||
-        s->oracle.counted[entry(s, pod->uid)] > pod->restart_count || *left ||
-        pod->phase == POD_PENDING || has_succeeded(pod) ||
+    ended |= *simulation_counted(s, pod) > pod->restart_count;
+    if (!goes || !takes_part(s, pod, before) || (ended && !simulation_blames_node(s, pod)) ||
+        *left || pod->phase == POD_PENDING || has_succeeded(pod) ||
         s->oracle.completed[pod->type][pod->index])
         return;
     *left = true;
@@ -217,14 +229,14 @@ static void look_at_leaving(struct simulation *s, const struct pod *pod,
 /* Failures that were not counted yet. */
 static int32_t look_at_ends(struct simulation *s, const struct pod *pod)
 {
-    int32_t *known = &s->oracle.counted[entry(s, pod->uid)], ends = failures_of(pod) - *known;
+    int32_t *known = simulation_counted(s, pod), ends = simulation_failures_of(pod) - *known;
     bool fatal = pod->phase == POD_FAILED && !pod->disrupted && ended_by_itself(pod);
     if (ends <= 0)
         return 0;
     *known += ends;
-    if (!fatal && pod->end.code == 0)
-        return 0; /* a success that is repeated */
-    return count_ends(s, pod, ends, lost_peer(pod));
+    if ((!fatal && pod->end.code == 0) || simulation_blames_node(s, pod))
+        return 0; /* a success that is repeated, or the node's end */
+    return count_ends(s, pod, ends, simulation_lost_peer(pod));
 }
 
 enum round { LEAVING, CAUSES, CONSEQUENCES, ROUNDS };
@@ -236,7 +248,7 @@ static int32_t look_at(struct simulation *s, const struct pod *pod, enum round r
         look_at_leaving(s, pod, before);
     else if (takes_part(s, pod, before) && has_succeeded(pod))
         *ret_done = true;
-    else if (takes_part(s, pod, before) && lost_peer(pod) == (round == CONSEQUENCES))
+    else if (takes_part(s, pod, before) && simulation_lost_peer(pod) == (round == CONSEQUENCES))
         return look_at_ends(s, pod);
     return 0;
 }
@@ -284,6 +296,7 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
     for (int type = 0; type < REPLICA_TYPES; type++)
         forget_completed(s, type, wanted(s, type));
     bool resumed = holds(before, CONDITION_SUSPENDED) && !holds(after, CONDITION_SUSPENDED);
+    simulation_judge_nodes(s);
     bool broken = is_broken(s, before);
     int32_t fresh = look_at_pods(s, before);
     s->oracle.failures += is_grouped(s) && fresh > 1 ? 1 : fresh;

@@ -69,6 +69,7 @@ struct simulation *simulation_open(uint64_t seed)
     str_init(&s->history, HISTORY_MAX_BYTES);
     s->truth = draw_job(s);
     struct reconcile_options *options = &s->truth->options;
+    simulation_draw_nodes(s);
     options->autoscaling = chance(s, 80);
     options->node_lost_ms = chance(s, 80) ? PATIENCE_MS : 0;
     options->overdue_ms = chance(s, 80) ? PATIENCE_MS : 0;
@@ -97,7 +98,7 @@ static void end_pod(struct simulation *s, struct pod *pod, int exit_code)
     pod->exit_code = exit_code;
     pod->exited_ms = s->truth->now_ms;
     if (exit_code)
-        pod->end = (struct pod_end){.container = "pytorch", .code = exit_code};
+        pod->end = simulation_pod_end(s, "pytorch", exit_code);
 }
 
 /* Someone deletes it. */
@@ -109,24 +110,25 @@ static void delete_pod(struct simulation *s, struct pod *pod)
 
 static void run_on(struct simulation *s, struct pod *pod)
 {
-    static const int exit_codes[] = {0, 0, 1, 127, 128, 137, 138};
-    if (pod->phase == POD_PENDING) {
+    if (!pod->node) {
+        if (!s->is_crowded || chance(s, 20))
+            simulation_schedule_pod(s, pod);
+    } else if (pod->phase == POD_PENDING) {
         pod->waiting_reason = chance(s, 30) ? "ImagePullBackOff" : NULL;
         if (!pod->waiting_reason)
             pod->phase = POD_RUNNING;
     } else if (chance(s, 40) && restart_in_place(s->truth->job, pod->type)) {
         pod->restart_count++;
-        pod->end = (struct pod_end){
-            .container = chance(s, 80) ? "pytorch" : "side",
-            .code = exit_codes[below(s, (int)array_length(exit_codes))],
-        };
+        pod->end =
+            simulation_pod_end(s, chance(s, 80) ? "pytorch" : "side", simulation_exit_code(s));
         pod->waiting_reason = chance(s, 30) ? "CrashLoopBackOff" : NULL;
     } else if (chance(s, 40)) {
-        end_pod(s, pod, exit_codes[below(s, (int)array_length(exit_codes))]);
+        end_pod(s, pod, simulation_exit_code(s));
     } else if (chance(s, 10)) {
         pod->phase = POD_FAILED;
         pod->disrupted = true;
-        pod->created_ms = chance(s, 50) ? s->truth->now_ms : 0;
+        if (chance(s, 50))
+            pod->created_ms = s->truth->now_ms;
     } else if (chance(s, 10)) {
         pod->node_lost_ms = s->truth->now_ms;
     } else if (chance(s, 5)) {
@@ -163,58 +165,11 @@ static void move_pod(struct simulation *s, struct pod *pod)
 static void move_clock(struct simulation *s)
 {
     int64_t *now_ms = &s->truth->now_ms;
-    *now_ms += 1000 * below(s, 3);
+    *now_ms += s->pace_ms * below(s, 3);
     if (chance(s, 2))
         *now_ms += 1000 * 3600;
     if (chance(s, 2))
         *now_ms = *now_ms > 601000 ? *now_ms - 600000 : 1000;
-}
-
-/* What of a job that runs may be changed at any time: templates count for pods that are made later,
- * policies from now on. A limit is only raised: one below what has failed already ends the job. */
-static void edit_spec(struct simulation *s, struct replica_spec *replica)
-{
-    struct job *job = s->truth->job;
-    switch (below(s, 6)) {
-    case 0:
-        replica->restart_policy = RESTART_ALWAYS + below(s, 4);
-        break;
-    case 1:
-        replica->template_.grace_period_s.value = 1 + below(s, 60);
-        break;
-    case 2:
-        job->run_policy.clean_pod_policy = CLEAN_NONE + below(s, 3);
-        break;
-    case 3:
-        job->run_policy.backoff_limit.value +=
-            job->run_policy.backoff_limit.value >= 0 && !s->was_finished;
-        break;
-    case 4:
-        job->elastic.min_replicas.value = 1 + below(s, 3);
-        job->elastic.max_replicas.value = job->elastic.min_replicas.value + below(s, 3);
-        break;
-    default:
-        job->run_policy.scheduling.min_available =
-            (struct optional){.set = chance(s, 50), .value = 1 + below(s, 4)};
-    }
-    str_printf(&s->history, "edit: policy %d, grace %d s, clean %d, limit %d, %d to %d, gang %d\n",
-               replica->restart_policy, (int)replica->template_.grace_period_s.value,
-               job->run_policy.clean_pod_policy, (int)job->run_policy.backoff_limit.value,
-               (int)job->elastic.min_replicas.value, (int)job->elastic.max_replicas.value,
-               (int)job->run_policy.scheduling.min_available.value);
-}
-
-static void move_user(struct simulation *s)
-{
-    struct job *job = s->truth->job;
-    if (chance(s, 3))
-        job->run_policy.suspend = !job->run_policy.suspend;
-    if (chance(s, 3) && job->replicas[REPLICA_WORKER].present)
-        job->replicas[REPLICA_WORKER].replicas.value = 1 + below(s, 5);
-    if (chance(s, 2))
-        job->invalid = job->invalid ? NULL : "spec.x: wrong";
-    if (chance(s, 6))
-        edit_spec(s, &job->replicas[chance(s, 50) ? REPLICA_MASTER : REPLICA_WORKER]);
 }
 
 static void print_truth(struct simulation *s)
@@ -226,7 +181,12 @@ static void print_truth(struct simulation *s)
                truth->job->invalid ? " spoilt" : "");
     for (size_t i = 0; i < truth->pod_count; i++) {
         const struct pod *pod = &truth->pods[i];
-        str_printf(&s->history, " %s %s %s", pod->name, pod->uid, object_phase(pod->phase));
+        str_printf(&s->history, " %s %s %s on %s", pod->name, pod->uid, object_phase(pod->phase),
+                   pod->node ? pod->node : "none");
+        if (pod->avoids)
+            str_printf(&s->history, " avoids=%s", pod->avoids);
+        if (pod->end.hardware)
+            str_add(&s->history, " bad");
         if (pod->restart_count)
             str_printf(&s->history, " restarts=%d after %s %d", pod->restart_count,
                        pod->end.container, pod->end.code);
@@ -250,7 +210,8 @@ void simulation_move(struct simulation *s)
         move_pod(s, &truth->pods[below(s, (int)truth->pod_count)]);
     if (truth->pod_group.name && chance(s, 20))
         truth->pod_group.phase = phases[below(s, (int)array_length(phases))];
-    move_user(s);
+    simulation_move_people(s);
+    simulation_move_signs(s);
     print_truth(s);
 }
 
@@ -260,6 +221,8 @@ void simulation_end_deleted(struct simulation *s, bool all)
         if (s->truth->pods[i].deleted_ms && !s->truth->pods[i].node_lost_ms &&
             (all || !hangs(&s->truth->pods[i])))
             cluster_remove_pod(s->truth, &s->truth->pods[i]);
+    if (all)
+        simulation_remove_foreign(s);
     print_truth(s);
 }
 
@@ -270,6 +233,7 @@ static void restart_operator(struct simulation *s)
 {
     struct json *json = manifest_status(s->truth->job, &s->truth->status);
     s->seen.status = decode_status(json, s->truth->arena);
+    s->truth->refused = s->seen.refused = NULL;
     json_free(json);
     simulation_check(s, job_status_equal(&s->seen.status, &s->truth->status),
                      "the status was not kept");
@@ -299,8 +263,11 @@ static void glance_at_pods(struct simulation *s)
         else
             cluster_remove_pod(seen, &seen->pods[i]);
     }
+    /* What the operator has made itself it waits for (expectations.h). Of a group it must: pods
+     * that it does not see would meet those of the next attempt. */
+    bool waits = s->truth->job->run_policy.restart_scope == SCOPE_JOB;
     for (size_t i = 0; i < s->truth->pod_count; i++)
-        if (!cluster_pod(seen, s->truth->pods[i].name) && chance(s, 50))
+        if (!cluster_pod(seen, s->truth->pods[i].name) && (waits || chance(s, 50)))
             seen->pods[seen->pod_count++] = s->truth->pods[i];
 }
 
@@ -315,6 +282,10 @@ void simulation_glance(struct simulation *s)
         s->seen.pod_group = s->truth->pod_group;
     if (chance(s, 50))
         s->seen.autoscaler = s->truth->autoscaler;
+    if (chance(s, 50)) {
+        memcpy(s->seen.bad_nodes, s->truth->bad_nodes, sizeof s->seen.bad_nodes);
+        s->seen.bad_node_count = s->truth->bad_node_count;
+    }
     if (chance(s, 50)) {
         s->seen.status = s->truth->status;
         s->stale_status = false;
@@ -341,18 +312,62 @@ static bool is_refused(struct simulation *s, const struct action *action)
     return false;
 }
 
+static bool creates(const struct action *action)
+{
+    return action->kind == ACTION_CREATE_SERVICE || action->kind == ACTION_CREATE_POD;
+}
+
+/* How many actions are carried out: the operator dies behind them, or a quota or a webhook refuses
+ * the next one, which is remembered as the executor does. */
+static size_t draw_end(struct simulation *s, bool troubles)
+{
+    const struct plan *plan = s->seen.plan;
+    size_t end = plan->count;
+    if (troubles && chance(s, 25))
+        end = (size_t)below(s, (int)end + 1);
+    bool refuses = troubles && chance(s, 10);
+    for (size_t i = 0; i < end && refuses; i++) {
+        if (!creates(&plan->actions[i]) || chance(s, 50))
+            continue;
+        s->truth->refused = "exceeded quota";
+        str_printf(&s->history, "- %s is refused\n", plan->actions[i].name);
+        return i;
+    }
+    if (end && end == plan->count &&
+        !(s->stale_status && plan->actions[0].kind == ACTION_SET_STATUS))
+        s->truth->refused = NULL;
+    return end;
+}
+
+static void carry_out(struct simulation *s, const struct action *action)
+{
+    const struct action *first = s->seen.plan->actions;
+    bool sets_status = first->kind == ACTION_SET_STATUS;
+    if (is_refused(s, action))
+        return;
+    cluster_carry_out(s->truth, action);
+    if (action->kind == ACTION_CREATE_POD)
+        simulation_made_pod(s, action,
+                            sets_status ? &first->status->history : &s->seen.status.history);
+}
+
 void simulation_pass(struct simulation *s, bool troubles)
 {
     s->seen.now_ms = s->truth->now_ms;
+    s->seen.refused = s->truth->refused;
     cluster_plan(&s->seen);
     plan_print(s->seen.plan, &s->history);
     simulation_check_plan(s);
     bool sets_status = s->seen.plan->count && s->seen.plan->actions[0].kind == ACTION_SET_STATUS;
-    size_t carried_out = s->seen.plan->count;
-    if (troubles && chance(s, 25))
-        carried_out = (size_t)below(s, (int)carried_out + 1);
-    if (sets_status && s->stale_status)
+    bool was_refused = s->truth->refused != NULL;
+    size_t carried_out = draw_end(s, troubles);
+    /* An operator waits until it sees the attempt that it began itself, as for its pods. */
+    if (s->stale_status &&
+        (sets_status || s->seen.status.history.attempt < s->truth->status.history.attempt))
         carried_out = 0;
+    if (s->seen.plan->count == 0)
+        s->truth->refused = NULL; /* nothing is to be made any more */
+    s->again = was_refused && !s->truth->refused;
     str_printf(&s->history, "- carried out: %zu\n", carried_out);
     if (sets_status && carried_out > 0) {
         simulation_judge(s, &s->seen.status, s->seen.plan->actions[0].status);
@@ -360,6 +375,5 @@ void simulation_pass(struct simulation *s, bool troubles)
     }
     s->truth->plan = s->seen.plan;
     for (size_t i = 0; i < carried_out; i++)
-        if (!is_refused(s, &s->truth->plan->actions[i]))
-            cluster_carry_out(s->truth, &s->truth->plan->actions[i]);
+        carry_out(s, &s->truth->plan->actions[i]);
 }

@@ -1,6 +1,7 @@
 /* A cluster in which anything happens: pods start, end, are restarted, evicted and deleted, nodes
- * die, clocks jump, users edit; and an operator that sees it late and in part, loses races and dies
- * between any two actions. Everything follows from a seed, and all of it is written down. */
+ * die or have bad hardware, clocks jump, users edit; and an operator that sees it late and in part,
+ * loses races and dies between any two actions. Everything follows from a seed, and all of it is
+ * written down. */
 #ifndef SHOAL_TESTS_OPERATOR_RECONCILE_SIMULATION_H
 #define SHOAL_TESTS_OPERATOR_RECONCILE_SIMULATION_H
 
@@ -9,6 +10,9 @@
 
 #define SIMULATION_MAX_UIDS     1024
 #define SIMULATION_MAX_REPLICAS 8
+#define SIMULATION_NODES        4
+
+extern const char *const simulation_nodes[SIMULATION_NODES];
 
 /* Something that made replicas leave, and which of them left for it. */
 struct oracle_incident {
@@ -28,17 +32,32 @@ struct oracle {
     size_t count;
     int32_t failures;
     bool completed[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
+    int64_t avoided_ms[SIMULATION_NODES]; /* since when; 0: it is not */
+    int32_t hardware_leaves;
+    int64_t hardware_ms; /* of the last leave that was counted */
 };
 
 struct simulation {
     uint64_t random;
     uint64_t seed;
     struct cluster *truth;
-    struct cluster seen; /* what the operator's caches hold: of each object some earlier state */
+    /* What the operator's caches hold: of each object some earlier state. Its job is the one that
+     * was seen last. */
+    struct cluster seen;
     struct oracle oracle;
     bool stale_status; /* the status seen is not the one that is stored */
     bool was_finished;
+    bool is_pinned;     /* each pod can run on one node only */
+    bool is_crowded;    /* pods wait long for a node */
+    bool is_marked;     /* others mark nodes as bad */
+    bool is_cursed;     /* bad hardware comes with the job, to each node */
+    int64_t pace_ms;    /* between two things that happen, at most twice this */
+    int64_t skew_ms;    /* the clock that dates pods goes ahead of the operator's by this */
+    bool again;         /* what was refused is no more: another pass is to tell */
     struct str history; /* what has happened, for people */
+    /* For who tries too many histories to write each one down: */
+    bool is_told;                             /* this one is */
+    void (*tell_again)(struct simulation *s); /* called before a failure is told; NULL: not */
 };
 
 struct simulation *simulation_open(uint64_t seed); /* a job drawn from the seed */
@@ -49,6 +68,24 @@ bool simulation_chance(struct simulation *s, int percent);
 
 /* One thing or two happen. */
 void simulation_move(struct simulation *s);
+/* The part of people in it; and what they have made under the job's names goes. */
+void simulation_move_people(struct simulation *s);
+void simulation_remove_foreign(struct simulation *s);
+/* How long nodes are avoided, and how pods come to them. */
+void simulation_draw_nodes(struct simulation *s);
+void simulation_move_signs(struct simulation *s);
+/* With which code a container ends; and how: with EXIT_HARDWARE its agent may tell why. */
+int simulation_exit_code(struct simulation *s);
+struct pod_end simulation_pod_end(struct simulation *s, const char *container, int code);
+/* What waits for a node and may go to one comes there. */
+void simulation_schedule(struct simulation *s);
+void simulation_schedule_pod(struct simulation *s, struct pod *pod);
+/* A pod was made by this action of a plan that leads to `history`: it is dated, and says which
+ * nodes it avoids. */
+void simulation_made_pod(struct simulation *s, const struct action *action,
+                         const struct history *history);
+/* Whether it is on a node that it was not made to avoid, and has work there. */
+bool simulation_came_untold(const struct pod *pod);
 /* What is being deleted goes, if its node is there to end it; without `all` not what
  * hangs there. */
 void simulation_end_deleted(struct simulation *s, bool all);
@@ -66,12 +103,24 @@ void simulation_pass(struct simulation *s, bool troubles);
 /* A pass was stored over the status `before`. Judges what it counted, completed and began anew. */
 void simulation_judge(struct simulation *s, const struct job_status *before,
                       const struct job_status *after);
+/* The part of nodes in it: those whose hardware is bad now, and those that are good again. */
+void simulation_judge_nodes(struct simulation *s);
+/* Of a pod, by the oracle's tables: it goes because of its node; and its end comes from there. */
+bool simulation_leaves_node(struct simulation *s, const struct pod *pod);
+bool simulation_blames_node(struct simulation *s, const struct pod *pod);
+/* How often it has failed by itself; whether its last end tells of a lost peer. */
+int32_t simulation_failures_of(const struct pod *pod);
+bool simulation_lost_peer(const struct pod *pod);
+/* Whether it has a place in the job that is not done with; what was counted of it. */
+bool simulation_has_open_place(const struct simulation *s, const struct pod *pod);
+int32_t *simulation_counted(struct simulation *s, const struct pod *pod);
 /* Whether nobody is left to end the pod, by the operator's options. */
 bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod);
 
 /* Ends the test if something is not as it must be, with the seed and all that has happened. */
 void simulation_check_plan(struct simulation *s);
 void simulation_check_world(struct simulation *s);
+void simulation_check_nodes(struct simulation *s);   /* the nodes that it avoids, of the world */
 void simulation_check_rest(struct simulation *s);    /* nothing is left to do */
 void simulation_check_overdue(struct simulation *s); /* nothing can be done about what hangs */
 void simulation_fail(struct simulation *s, const char *format, ...)

@@ -85,6 +85,9 @@ static const struct story cleaning[] = {
      "delete pod j-worker-1 u6\n"
      "delete service j-worker-0 u2\n"
      "delete service j-worker-1 u3\n"},
+    {"what has ended stays, whatever a late watch shows: Running", 1, 1, "OnFailure",
+     "cleanPodPolicy: Running", "settle; run *; exit master-0 0; settle; run master-0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=1/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
     {"C02 All keeps nothing", 1, 1, "OnFailure", "cleanPodPolicy: All",
      "settle; run *; exit master-0 0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"

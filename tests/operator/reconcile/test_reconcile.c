@@ -160,8 +160,9 @@ static const struct story suspension[] = {
      "create pod j-master-0 attempt 0\n"},
     {"a job that was spoilt can be suspended all the same", 1, 0, "OnFailure", "",
      "settle; run *; settle; spoil; suspend; pass",
-     "status Created=T Running=F Suspended=T(PyTorchJobSuspended: PyTorchJob j is suspended.) Master=1/0/0 start=1000\n"
+     "status Created=T Running=F Suspended=T Waiting=T(PyTorchJobFailedValidation: spec.x: wrong) Master=1/0/0 start=1000\n"
      "event Normal PyTorchJobSuspended: PyTorchJob j is suspended.\n"
+     "event Warning PyTorchJobFailedValidation: spec.x: wrong\n"
      "delete pod j-master-0 u2\n"
      "delete service j-master-0 u1\n"},
     {"P08 what was finished before runs again: its peers need it", 0, 2, "OnFailure", "",
@@ -251,6 +252,19 @@ static const struct story owners[] = {
      "settle; suspend; settle; spoil; resume; wait 2000; pass",
      "status Created=T Suspended=T Waiting=T(PyTorchJobFailedValidation: spec.x: wrong) Master=0/0/0 start=1000\n"
      "event Warning PyTorchJobFailedValidation: spec.x: wrong\n"},
+    {"a sleeping job tells it, too", 1, 1, "OnFailure", "", "suspend; settle; spoil; pass",
+     "status Created=T Suspended=T Waiting=T(PyTorchJobFailedValidation: spec.x: wrong) Master=0/0/0 Worker=0/0/0\n"
+     "event Warning PyTorchJobFailedValidation: spec.x: wrong\n"},
+    {"one that has run as well", 1, 0, "OnFailure", "",
+     "settle; run *; settle; suspend; settle; spoil; pass",
+     "status Created=T Running=F Suspended=T Waiting=T(PyTorchJobFailedValidation: spec.x: wrong) Master=0/0/0 start=1000\n"
+     "event Warning PyTorchJobFailedValidation: spec.x: wrong\n"},
+    {"and starts once it is mended", 1, 0, "OnFailure", "",
+     "suspend; settle; spoil; settle; resume; settle; mend; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 start=1000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"},
     {"a finished job does not mind", 1, 1, "OnFailure", "",
      "settle; run *; exit master-0 0; settle; spoil; pass", ""},
     {"a second pod in a place goes, the one with the right name stays", 1, 1, "OnFailure", "",

@@ -410,9 +410,21 @@ static void who_waits_for_the_master_has_not_failed(void **state)
     cluster_tell(waits, array_length(waits));
 }
 
+/* Of a pod that is asked to stop all ranks save and stop, with 143. */
+static const struct story stops[] = {
+    {"a pod is deleted, and its peers stop with it", 1, 3, "OnFailure", "backoffLimit: 0",
+     IN_PLACE "delete worker-1; pass; restart master-0 143; settle; restart worker-0 143;"
+              "restart worker-2 143; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=2/0/0 start=1000 incidents=1 master-0:u5:1+0 worker-0:u6:1+0 worker-1:u7:0+0 worker-2:u8:1+0\n"},
+    {"what stops by itself has failed, once", 1, 1, "OnFailure", "",
+     IN_PLACE "restart worker-0 143; settle; restart master-0 143; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0 Worker=1/0/0 start=1000 failures=1 master-0:u3:1+0 worker-0:u4:1+0\n"},
+};
+
 static void one_incident_is_one_count(void **state)
 {
     (void)state;
+    cluster_tell(stops, array_length(stops));
     cluster_tell(incidents, array_length(incidents));
 }
 

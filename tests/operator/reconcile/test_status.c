@@ -115,6 +115,29 @@ static void the_last_of_two_equal_conditions_counts(void **state)
     json_free(json);
 }
 
+/* Whoever acts on a job that may be of the past first writes its status, which is then refused. */
+static void an_unproven_job_is_written_before_anything_is_made_for_it(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 1, "OnFailure", "", "");
+    cluster_do(cluster, "settle; run *; settle");
+    for (int unproven = 0; unproven < 2; unproven++) {
+        cluster->unproven = unproven;
+        cluster_plan(cluster);
+        assert_false(plan_acts(cluster->plan));
+        assert_int_equal(cluster->plan->count, 0);
+    }
+    cluster->service_count--;
+    cluster_plan(cluster);
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_SET_STATUS);
+    assert_true(job_status_equal(cluster->plan->actions[0].status, &cluster->status));
+    assert_int_equal(cluster->plan->actions[1].kind, ACTION_CREATE_SERVICE);
+    cluster->unproven = false;
+    cluster_plan(cluster);
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_CREATE_SERVICE);
+    cluster_close(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +145,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(spoilt_statuses_are_survived),
         cmocka_unit_test(the_last_of_two_equal_conditions_counts),
+        cmocka_unit_test(an_unproven_job_is_written_before_anything_is_made_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/* Who takes part in an elastic run: launchers of nodes come, leave and are lost, and from MIN to
+ * MAX of them train together in rounds. Decides when a round begins and with whom, and when one
+ * must end because its size changes; torchrun's rendezvous of --nnodes MIN:MAX does the same.
+ * Node 0 is where they meet, and takes part in each round. Pure: time is an argument. */
+#ifndef SHOAL_AGENT_COMM_ROSTER_H
+#define SHOAL_AGENT_COMM_ROSTER_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ROSTER_NAME_BYTES = 128 };
+
+struct roster_options {
+    int min, max;        /* nodes of a round */
+    int expected;        /* nodes that the first round waits for */
+    int64_t patience_ms; /* how long a round waits for more than min */
+};
+
+enum roster_loss {
+    ROSTER_LEFT, /* it was asked to end: nobody waits for it */
+    ROSTER_LOST, /* it may come back: the next round waits for it, with patience */
+    ROSTER_DONE, /* its ranks came to the end of the run, and the others' will */
+};
+
+enum roster_verdict {
+    ROSTER_WAIT,
+    ROSTER_START,   /* a round begins, with the nodes of roster_rank() >= 0 */
+    ROSTER_REGROUP, /* the ranks of the round that runs are to end at a step's end: nodes join */
+};
+
+struct roster;
+
+struct roster *roster_open(const struct roster_options *options);
+void roster_close(struct roster *roster); /* NULL-safe */
+
+/* The node waits for the next round: it is new, or its ranks have ended. known: nodes of the round
+ * that it was in, 0 if in none, for a roster that has seen no round. name: of its pod, for
+ * people. */
+void roster_join(struct roster *roster, int node, int known, const char *name, int64_t now_ms);
+/* The node's launcher is gone. Whether the ranks of a round that runs are to end because of it. */
+bool roster_leave(struct roster *roster, int node, enum roster_loss how, int64_t now_ms);
+
+/* What is to be done now. *ret_until_ms: when to ask again if nothing happens; INT64_MAX: never. */
+enum roster_verdict roster_decide(struct roster *roster, int64_t now_ms, int64_t *ret_until_ms);
+
+/* Of the last round: its nodes, and a node's number among them, in order; -1: it takes no part. */
+int roster_nodes(const struct roster *roster);
+int roster_rank(const struct roster *roster, int node);
+/* Whether nodes were lost, left or joined between that round and the one before. */
+bool roster_has_changed(const struct roster *roster);
+/* Whether the node takes part in a round that runs. */
+bool roster_is_running(const struct roster *roster, int node);
+/* "2 nodes instead of 3: node 2 (mnist-worker-1) was lost"; "" if all is as it was. */
+void roster_describe(const struct roster *roster, struct str *out);
+/* "1 of 2 nodes are here; missing: node 1" */
+void roster_describe_wait(const struct roster *roster, struct str *out);
+#endif

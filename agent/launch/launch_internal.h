@@ -1,0 +1,68 @@
+/* A launcher's rounds, as the parts of agent/launch/launch.c share them. Private to these. */
+#ifndef SHOAL_AGENT_LAUNCH_LAUNCH_INTERNAL_H
+#define SHOAL_AGENT_LAUNCH_LAUNCH_INTERNAL_H
+
+#include "agent/comm/meeting.h"
+#include "agent/launch/launch.h"
+#include "agent/launch/launch_rank.h"
+
+#include <poll.h>
+
+/* An elastic run's; all zero in any other. */
+struct launch_nodes {
+    struct meeting *meeting; /* NULL: the number of nodes is fixed */
+    struct meeting_event event;
+    bool has_told; /* the launcher waits for a round, and has said for whom */
+    char name[TOPOLOGY_HOST_BYTES];
+};
+
+struct round {
+    const struct launch_options *options; /* a copy, whose topology is `place` */
+    struct topology place;                /* of an elastic run: this round's */
+    struct launch_nodes nodes;
+    struct launch_identity identity;
+    int attempt; /* rounds before this one */
+    int spent;   /* restarts of max_restarts; fewer than attempts where nodes came and went */
+    int port;    /* MASTER_PORT */
+    struct local_rank *ranks;      /* [local_size] */
+    int *memory;                   /* [local_size], which outlive the ranks; 0: none */
+    struct launch_stream *streams; /* [2 local_size] */
+    struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats'; then
+                           the meeting's */
+    int count, alive;
+    int exit_code;          /* of the root cause; 0: no rank has failed yet */
+    struct rank_exit cause; /* if exit_code is not 0 */
+    int64_t cause_ms;       /* when it failed; wall clock */
+    int64_t deadline_ms;    /* when the ranks that are left are killed; 0: no rank has failed yet */
+    bool is_killed;         /* and they were */
+    int stop_signal;        /* what asked for the end; 0: nothing did */
+    bool fails_asked;       /* the first rank failed after that */
+};
+
+/* ---- launch.c ---- */
+
+void launch_signal_all(const struct round *round, int number);
+/* Waits for the next event, at most until `until_ms`. */
+void launch_wait_event(struct round *round, int signals, int64_t until_ms);
+/* A signal has asked for the end. What failed before and would have started again is not why the
+ * launcher ends: its exit code says that it was asked to. */
+void launch_end_as_asked(struct round *round);
+
+/* ---- launch_words.c: what a round's end says on stderr ---- */
+
+/* Which rank failed, where, when and why. */
+void launch_print_failure(const struct round *round);
+/* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */
+void launch_print_end(const struct round *round, bool restarts);
+
+/* ---- launch_nodes.c: an elastic run, whose launchers meet before each round ---- */
+
+/* For a topology that is not elastic it does nothing, as the others. */
+int launch_nodes_open(struct round *round, struct error *err);
+void launch_nodes_close(struct round *round);
+/* Waits until a round begins, and finds this node's place in it: true. False: none follows, and
+ * round->exit_code is the launcher's. */
+bool launch_nodes_gather(struct round *round, int signals);
+/* What the meeting has to say while ranks run or are waited for. */
+void launch_nodes_handle(struct round *round);
+#endif

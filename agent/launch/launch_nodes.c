@@ -1,0 +1,188 @@
+#include "agent/launch/launch_internal.h"
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/listen.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void choose_name(char *out, size_t out_bytes)
+{
+    const char *pod = getenv("POD_NAME"), *host = getenv("HOSTNAME");
+    snprintf(out, out_bytes, "%s", pod && pod[0] ? pod : host ? host : "");
+    if (!out[0])
+        gethostname(out, out_bytes - 1);
+}
+
+/* A rank without a slot would have nothing to do. */
+static int find_most(const struct round *round, int *ret_most, struct error *err)
+{
+    const struct topology *t = &round->place;
+    int64_t slots = round->options->reduction_slots, most = slots / t->local_size;
+    *ret_most = t->max_nodes;
+    if (slots == 0 && t->node_rank == 0)
+        log_warning("an elastic run without parallel.reduction_slots: a step has as many samples "
+                    "as there are ranks; %d slots keep its samples, and the bits of the weights",
+                    t->nodes * t->local_size);
+    if (slots == 0 || most >= t->max_nodes)
+        return 0;
+    *ret_most = (int)most;
+    if (most >= t->min_nodes)
+        return 0;
+    error_set(err, ERR_CONFIG,
+              "parallel.reduction_slots: %lld slots for at least %d nodes of %d ranks: give at "
+              "least %d",
+              (long long)slots, t->min_nodes, t->local_size, t->min_nodes * t->local_size);
+    return round->options->slots_are_saved ? error_wrap(err, "the checkpoint") : -1;
+}
+
+int launch_nodes_open(struct round *round, struct error *err)
+{
+    int most;
+    const struct topology *t = &round->place;
+    struct launch_nodes *nodes = &round->nodes;
+    if (!topology_is_elastic(t))
+        return 0;
+    if (find_most(round, &most, err))
+        return -1;
+    choose_name(nodes->name, sizeof nodes->name);
+    const struct meeting_options options = {
+        .host = t->host,
+        .port = t->port,
+        .node = t->node_rank,
+        .local_size = t->local_size,
+        .roster = {.min = t->min_nodes,
+                   .max = most,
+                   .expected = t->nodes,
+                   .patience_ms = (int64_t)(round->options->shrink_after_s * 1000)},
+        .name = nodes->name,
+        .job_id = t->job_id,
+        .secret = t->secret,
+        .patience_ms = (int64_t)(round->options->join_timeout_s * 1000),
+        .free_port = listen_free_port,
+    };
+    return meeting_open(&options, &nodes->meeting, err);
+}
+
+void launch_nodes_close(struct round *round)
+{
+    enum meeting_end why = round->stop_signal      ? MEETING_ASKED_TO_END
+                           : round->exit_code == 0 ? MEETING_ALL_DONE
+                                                   : MEETING_MAY_RETURN;
+    meeting_close(round->nodes.meeting, why);
+    round->nodes.meeting = NULL;
+}
+
+/* ---- what the meeting says ---- */
+
+/* At a step's end the ranks save and end by themselves; of a broken round they may not be able
+ * to. */
+static void end_ranks(struct round *round, bool is_broken)
+{
+    fprintf(stderr, "shoal-agent: %s: all local ranks end%s, to start again\n",
+            round->nodes.event.news, is_broken ? "" : " with a step");
+    launch_signal_all(round, SIGTERM);
+    if (is_broken && round->deadline_ms == 0)
+        round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
+}
+
+void launch_nodes_handle(struct round *round)
+{
+    struct launch_nodes *nodes = &round->nodes;
+    if (!nodes->meeting)
+        return;
+    meeting_handle(nodes->meeting, &nodes->event);
+    enum meeting_what what = nodes->event.what;
+    if ((what == MEETING_ROUND_ENDS || what == MEETING_ROUND_BROKEN) && round->alive > 0)
+        end_ranks(round, what == MEETING_ROUND_BROKEN);
+}
+
+/* ---- before a round ---- */
+
+static void take_place(struct round *round)
+{
+    const struct meeting_event *event = &round->nodes.event;
+    struct topology *t = &round->place;
+    t->node_rank = event->rank;
+    t->nodes = event->nodes;
+    t->rank = t->node_rank * t->local_size;
+    t->world_size = t->nodes * t->local_size;
+    t->port = event->port;
+}
+
+/* Of a round after the first. False: no restart is left for it. */
+static bool spend_restart(struct round *round)
+{
+    const struct meeting_event *event = &round->nodes.event;
+    const struct launch_options *options = round->options;
+    auto_str struct str loss;
+    str_init(&loss, 4096);
+    if (event->has_changed) {
+        fprintf(stderr, "shoal-agent: goes on with %s%s%d ranks\n",
+                event->news[0] ? event->news : "the same nodes", event->news[0] ? "; " : ", ",
+                round->place.world_size);
+        return true;
+    }
+    if (round->spent == options->max_restarts) {
+        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
+                options->max_restarts, round->exit_code);
+        return false;
+    }
+    round->spent++;
+    if (rank_exit_severity(&round->cause) == CONSEQUENCE)
+        rank_exit_describe_loss(&round->cause, &loss);
+    fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
+            str_text(&loss), loss.length ? ": " : "", round->spent, options->max_restarts);
+    return true;
+}
+
+/* Says so once, as soon as that is not for a moment only. */
+static void tell_wait(struct round *round, int64_t since_ms)
+{
+    enum { MOMENT_MS = 2000 };
+    const char *text = meeting_waits_for(round->nodes.meeting);
+    if (round->nodes.has_told || !text[0] || clock_monotonic_ms() - since_ms < MOMENT_MS)
+        return;
+    round->nodes.has_told = true;
+    fprintf(stderr, "shoal-agent: waits for the other nodes: %s\n", text);
+}
+
+static bool is_over(const struct round *round)
+{
+    enum meeting_what what = round->nodes.event.what;
+    return round->stop_signal || what == MEETING_ROUND_BEGINS || what == MEETING_RUN_DONE ||
+           what == MEETING_FAILED;
+}
+
+bool launch_nodes_gather(struct round *round, int signals)
+{
+    struct launch_nodes *nodes = &round->nodes;
+    int64_t since_ms = clock_monotonic_ms();
+    if (!nodes->meeting)
+        return true;
+    nodes->event.what = MEETING_NOTHING;
+    nodes->has_told = false;
+    meeting_ready(nodes->meeting);
+    while (!is_over(round)) {
+        launch_wait_event(round, signals, INT64_MAX);
+        tell_wait(round, since_ms);
+    }
+    if (round->stop_signal) {
+        launch_end_as_asked(round);
+    } else if (nodes->event.what == MEETING_RUN_DONE) {
+        fprintf(stderr, "shoal-agent: the run has come to its end without this node\n");
+        round->exit_code = EXIT_DONE;
+    } else if (nodes->event.what == MEETING_FAILED) {
+        fprintf(stderr, "shoal-agent: %s\n", nodes->event.err.msg);
+        round->exit_code = nodes->event.err.code == ERR_CONFIG ? EXIT_CONFIG : EXIT_RETRYABLE;
+    } else {
+        take_place(round);
+        return round->attempt == 0 || spend_restart(round);
+    }
+    return false;
+}

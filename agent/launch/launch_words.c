@@ -1,0 +1,53 @@
+#include "agent/launch/launch_internal.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The host, which in a pod has the pod's name; and what the pod's variables say beyond that. */
+static void name_place(struct str *out)
+{
+    char host[256] = "";
+    const char *pod = getenv("POD_NAME"), *node = getenv("NODE_NAME");
+    gethostname(host, sizeof host - 1);
+    str_add(out, host);
+    if (pod && pod[0] && strcmp(pod, host) != 0)
+        str_printf(out, " (pod %s)", pod);
+    if (node && node[0] && strcmp(node, host) != 0)
+        str_printf(out, " (node %s)", node);
+}
+
+void launch_print_failure(const struct round *round)
+{
+    char when[40];
+    auto_str struct str place, line;
+    str_init(&place, 1024);
+    str_init(&line, 4096);
+    name_place(&place);
+    clock_format_rfc3339(round->cause_ms, when, sizeof when);
+    rank_exit_describe(&round->cause, str_text(&place), when, &line);
+    fprintf(stderr, "shoal-agent: %s\n", str_text(&line));
+}
+
+void launch_print_end(const struct round *round, bool restarts)
+{
+    const struct launch_options *options = round->options;
+    enum exit_severity severity = rank_exit_severity(&round->cause);
+    if (round->exit_code == 0 || round->fails_asked)
+        return;
+    auto_str struct str loss;
+    str_init(&loss, 4096);
+    if (severity == CONSEQUENCE && restarts)
+        rank_exit_describe_loss(&round->cause, &loss);
+    else if (options->is_verbose || severity == UNREPORTED)
+        launch_print_failure(round);
+    if (restarts)
+        fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
+                str_text(&loss), loss.length ? ": " : "", round->spent + 1, options->max_restarts);
+    else if (options->max_restarts > 0 && round->spent == options->max_restarts)
+        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
+                options->max_restarts, round->exit_code);
+}

@@ -1,0 +1,38 @@
+/* The run as the live page shows it, the members of docs/page.md that an agent knows. Pure. */
+#ifndef SHOAL_AGENT_TELEMETRY_PAGE_JSON_H
+#define SHOAL_AGENT_TELEMETRY_PAGE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/telemetry/run_state.h"
+#include "base/series.h"
+#include "base/str.h"
+#include "base/timeline.h"
+
+/* How a run went so far. All zero: it has just begun. */
+struct page_past {
+    struct series series;
+    struct timeline timeline;
+};
+void page_past_free(struct page_past *past);
+/* Takes the step that has just ended. */
+void page_past_step(struct page_past *past, const struct run_state *state);
+/* Takes what its time went to since the last look. */
+void page_past_look(struct page_past *past, const struct time_account *account);
+
+struct page_view {
+    const struct run_state *state;
+    const struct page_past *past;
+    const char *ranks; /* an array as JSON, an object for each; "": not known */
+    int hung_rank;     /* who holds up the others; -1: nobody */
+    int64_t version;   /* of the last message */
+};
+
+/* What is served at PAGE_JOBS_PATH and below. False: there is no such job. */
+bool page_json_answer(const struct page_view *view, const char *path, struct str *out);
+/* What is served at TRAINING_DETAIL_PATH. */
+void page_json_detail(const struct page_view *view, struct str *out);
+/* The message of view->version for PAGE_LIVE_PATH. */
+void page_json_message(const struct page_view *view, struct str *out);
+#endif

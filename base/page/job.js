@@ -1,0 +1,185 @@
+// One job: how it goes, what its time went to, its pods and what was said of it.
+import {bytes, clock, duration, element, escaped, isNumber, kinds, leftOf, loss, percent, seconds, short, stepsOf} from './text.js';
+import {lineChart, timelineBar} from './chart.js';
+import {progressOf} from './table.js';
+
+const ASK_MS = 1000, AGE_MS = 5000;
+
+function panel(title, isWide, ...content) {
+    return element('section', {class: isWide ? 'panel all' : 'panel'}, element('h2', null, title), ...content);
+}
+
+// heads: [title, isNumber]; rows: lists of texts or nodes
+function tableOf(label, heads, rows, classOf) {
+    return element('table', {'aria-label': label},
+        element('thead', null, element('tr', null, heads.map(([title, number]) => element('th', {scope: 'col', class: number ? 'number' : null}, title)))),
+        element('tbody', null, rows.map((row, i) => element('tr', {class: classOf ? classOf(i) : null},
+            row.map((cell, c) => element('td', {class: heads[c][1] ? 'number' : heads[c][0] === 'Message' ? 'message' : heads[c][0] === 'Part' ? 'part' : null}, cell ?? ''))))));
+}
+
+function share(part) {
+    const bar = element('span', {class: 'bar', 'aria-hidden': 'true'}, element('span'));
+    bar.firstChild.style.width = `${100 * part}%`;
+    return bar;
+}
+
+const time = text => text ? element('time', {datetime: text}, clock(seconds(text))) : '';
+
+function factsOf(job) {
+    const t = job.training || {}, now = Date.now() / 1000;
+    const replicas = Object.entries(job.replicas || {}).map(([type, count]) =>
+        `${type} ${count.active}/${count.replicas}${count.failed ? `, ${count.failed} failed` : ''}${count.succeeded ? `, ${count.succeeded} done` : ''}`);
+    const rows = [
+        ['Step', stepsOf(t)], ['Epoch', isNumber(t.epoch) ? String(Number(t.epoch.toFixed(2))) : ''], ['Loss', loss(t.loss)], ['Evaluation loss', loss(t.evalLoss)],
+        ['Tokens per second', short(t.tokensPerSecond)], ['Samples per second', short(t.samplesPerSecond)], ['MFU', percent(t.mfu)],
+        ['Time left', job.completionTime ? '' : leftOf(t)], ['Goodput', percent(t.goodput)], ['Ranks', isNumber(t.worldSize) ? String(t.worldSize) : ''],
+        ['Replicas', replicas.join('; ')], ['GPUs', job.gpus ? String(job.gpus) : ''], ['Restarts', String((job.restarts || 0) || t.restarts || 0)],
+        ['Last checkpoint', isNumber(t.lastCheckpointStep) ? `step ${t.lastCheckpointStep}, ${duration(now - seconds(t.lastCheckpointTime))} ago` : ''],
+        ['Last progress', t.lastProgressTime ? `${duration(now - seconds(t.lastProgressTime))} ago` : ''],
+        ['Age', duration(now - seconds(job.creationTimestamp))],
+    ];
+    return element('dl', {class: 'facts'}, rows.filter(row => row[1]).map(([name, value]) =>
+        element('div', null, element('dt', null, name), element('dd', null, value))));
+}
+
+function timePanel(job) {
+    const spent = Object.entries((job.training || {}).seconds || {}).filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]);
+    if (!spent.length && !job.timeline) return null;
+    const all = spent.reduce((sum, [, s]) => sum + s, 0);
+    return panel('Where the time went', true, job.timeline ? timelineBar(job.timeline) : null,
+        tableOf('Time by kind', [['Kind'], ['Time', true], ['Share', true]], spent.map(([kind, s]) =>
+            [element('span', null, element('span', {class: `key k-${kind}`, 'aria-hidden': 'true'}), kinds[kind] || kind), duration(s), percent(s / all)])));
+}
+
+function chartPanels(job) {
+    const s = job.series;
+    if (!s) return [];
+    const charts = [panel('Loss', false, lineChart('Loss', s.time, s.loss, s.step, loss))];
+    const unit = s.unit === 'samplesPerSecond' ? 'Samples per second' : 'Tokens per second';
+    if (s.rate.some(isNumber)) charts.push(panel(unit, false, lineChart(unit, s.time, s.rate, s.step, short)));
+    // Of a job that never was of another size the number stands above.
+    if (s.worldSize && new Set(s.worldSize.filter(isNumber)).size > 1) charts.push(panel('Number of ranks', false, lineChart('Ranks', s.time, s.worldSize, s.step, short)));
+    return charts;
+}
+
+function rankPanel(job) {
+    if (!job.ranks || !job.ranks.length) return null;
+    const ratios = job.ranks.map(rank => rank.compute_ratio || 0), slowest = ratios.indexOf(Math.max(...ratios));
+    const isSlow = i => job.ranks[i].state !== 'running' || (i === slowest && ratios[i] > 1);
+    return panel('Ranks', true, tableOf('Ranks', [['Rank', true], ['Where'], ['State'], ['Does'], ['Step', true], ['Of the median\'s time', true]],
+        job.ranks.map((rank, i) => [String(rank.rank), rank.pod || rank.host, i === slowest && ratios[i] > 1 && rank.state === 'running' ? 'running, the slowest' : rank.state,
+            [rank.phase, rank.op, rank.unit].filter(Boolean).join(' '), String(rank.step), ratios[i] ? percent(ratios[i]) : '']), i => isSlow(i) ? 'slow' : null),
+    job.ranksHidden ? element('p', {class: 'muted'}, `${short(job.ranksHidden)} more are not shown.`) : null);
+}
+
+function phasePanel(job) {
+    const phases = Object.entries(job.phases || {}).filter(([, s]) => s > 0);
+    if (!phases.length) return null;
+    const all = phases.reduce((sum, [, s]) => sum + s, 0);
+    return panel('Phases of a step', false, tableOf('Phases', [['Phase'], ['Share', true], ['Part']], phases.map(([name, s]) => [name, percent(s / all), share(s / all)])));
+}
+
+function memoryPanel(job) {
+    const kindsOf = Object.entries(job.memory || {}).filter(([, use]) => use.peak > 0);
+    if (!kindsOf.length) return null;
+    const most = Math.max(...kindsOf.map(([, use]) => use.peak));
+    return panel('Memory of rank 0', false, tableOf('Memory', [['Kind'], ['Now', true], ['Peak', true], ['Part']],
+        kindsOf.map(([name, use]) => [name, bytes(use.current), bytes(use.peak), share(use.peak / most)])));
+}
+
+function podPanel(job) {
+    if (!job.pods || !job.pods.length) return null;
+    const hung = (job.training || {}).hungNode;
+    return panel('Pods', true, tableOf('Pods', [['Pod'], ['Phase'], ['Node'], ['Restarts', true], ['Message']],
+        job.pods.map(pod => [pod.name, pod.phase, pod.node, pod.restarts ? String(pod.restarts) : '',
+            pod.waiting ? [pod.waiting.reason, pod.waiting.message].filter(Boolean).join(': ') : ''])),
+    isNumber(hung) ? element('p', {class: 'note bad'}, `Rank ${job.training.hungRank} of node rank ${hung} makes no progress.`) : null,
+    job.podsHidden ? element('p', {class: 'muted'}, `${job.podsHidden} more are not shown.`) : null);
+}
+
+function storyPanels(job) {
+    const panels = [];
+    if (job.events && job.events.length)
+        panels.push(panel('Events', true, tableOf('Events', [['When'], ['Reason'], ['Message']], job.events.map(event => [time(event.time), event.reason, event.message]))));
+    if (job.conditions && job.conditions.length)
+        panels.push(panel('Conditions', true, tableOf('Conditions', [['Condition'], ['Since'], ['Reason'], ['Message']],
+            job.conditions.map(c => [`${c.type}${c.status === 'True' ? '' : ` (${c.status})`}`, time(c.lastTransitionTime), c.reason, c.message]))));
+    return panels;
+}
+
+export class JobView {
+    constructor(main, key, get) {
+        this.key = key;
+        this.get = get;
+        this.main = main;
+        this.content = element('div', null, element('p', {class: 'muted'}, 'Asking ...'));
+        this.back = element('p', null, element('a', {href: '#/'}, 'All jobs'));
+        main.replaceChildren(this.back, this.content);
+        this.timer = 0;
+        this.isOver = false;
+        // What was some time ago gets older without news, and above all then; of ranks and memory there is none.
+        this.ages = setInterval(() => {
+            if (!this.job) return;
+            this.age();
+            if (!this.job.completionTime) this.ask();
+        }, AGE_MS);
+    }
+
+    close() {
+        clearTimeout(this.timer);
+        clearInterval(this.ages);
+        this.isOver = true;
+    }
+
+    // Its row has changed: ask for the rest, at most once a second.
+    show(jobs, server) {
+        this.back.hidden = server.server === 'agent';
+        if (this.timer) {
+            this.stale = true;
+            return;
+        }
+        this.ask();
+        this.timer = setTimeout(() => {
+            this.timer = 0;
+            if (this.stale) this.show(jobs, server);
+        }, ASK_MS);
+        this.stale = false;
+    }
+
+    async ask() {
+        let job;
+        try {
+            job = await this.get(`api/v1/jobs/${escaped(this.key)}`);
+        } catch (error) {
+            return; // the list says that there is no connection
+        }
+        if (!this.isOver) this.draw(job);
+    }
+
+    age() {
+        const facts = factsOf(this.job);
+        this.facts.replaceWith(facts);
+        this.facts = facts;
+    }
+
+    draw(job) {
+        this.job = job;
+        if (!job) {
+            this.content.replaceChildren(element('h1', null, this.key), element('p', {class: 'note'}, 'There is no such job.'));
+            return;
+        }
+        const focused = this.content.contains(document.activeElement) && document.activeElement.closest('section')?.firstChild.textContent;
+        const note = job.waiting ? [job.waiting.reason, job.waiting.message].filter(Boolean).join(': ') : job.message;
+        this.facts = factsOf(job);
+        const isBad = job.state === 'Failed' || job.waiting;
+        this.content.replaceChildren(
+            element('h1', null, job.name, ' ', element('span', {class: 'muted'}, job.namespace)),
+            element('p', null, element('span', {class: `state ${job.state}`}, job.state)),
+            ...[note ? element('p', {class: isBad ? 'note bad' : 'muted'}, note) : '',
+                job.training && stepsOf(job.training) ? progressOf(job.training) : ''],
+            this.facts,
+            element('div', {class: 'panels'}, [timePanel(job), ...chartPanels(job), rankPanel(job), phasePanel(job), memoryPanel(job), podPanel(job), ...storyPanels(job)]));
+        this.content.querySelector(':scope > .bar')?.classList.add('wide');
+        if (focused) [...this.content.querySelectorAll('section')].find(one => one.firstChild.textContent === focused)?.querySelector('svg[tabindex]')?.focus();
+    }
+}

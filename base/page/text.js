@@ -1,0 +1,77 @@
+// Elements, and numbers and times as people read them. Texts of others become text and nothing else.
+
+const svgNames = 'http://www.w3.org/2000/svg';
+
+// attributes: what is a function listens ("onclick"), what is null or false is left out.
+export function element(tag, attributes, ...children) {
+    return fill(document.createElement(tag), attributes, children);
+}
+
+export function drawing(tag, attributes, ...children) {
+    return fill(document.createElementNS(svgNames, tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes || {})) {
+        if (typeof value === 'function') node.addEventListener(name.slice(2), value);
+        else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : value);
+    }
+    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
+    return node;
+}
+
+// A job's key, "namespace/name", in an address: an agent's job has any name that --rdzv_id gives it.
+export const escaped = key => key.split('/').map(encodeURIComponent).join('/');
+
+export const isNumber = value => typeof value === 'number' && Number.isFinite(value);
+
+// 1234567 -> "1.23M"
+export function short(value) {
+    if (!isNumber(value)) return '';
+    const units = ['', 'k', 'M', 'G', 'T', 'P'];
+    let unit = 0, rest = Math.abs(value);
+    for (; rest >= 999.5 && unit < units.length - 1; unit++) rest /= 1000;
+    return (value < 0 ? '-' : '') + (unit || !Number.isInteger(value) ? Number(rest.toPrecision(3)) : rest) + units[unit];
+}
+
+export function bytes(value) {
+    if (!isNumber(value)) return '';
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+    let unit = 0;
+    for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
+    return `${Number(value.toPrecision(3))} ${units[unit]}`;
+}
+
+export const loss = value => isNumber(value) ? String(Number(value.toPrecision(4))) : '';
+export const percent = value => isNumber(value) ? `${(100 * value).toFixed(1)} %` : '';
+
+// The two largest units: "1h20m"
+export function duration(seconds) {
+    if (!isNumber(seconds)) return '';
+    let rest = Math.max(0, Math.round(seconds));
+    const parts = [];
+    for (const [name, size] of [['d', 86400], ['h', 3600], ['m', 60], ['s', 1]]) {
+        const count = Math.floor(rest / size);
+        rest -= count * size;
+        if (count || parts.length || name === 's') parts.push(count + name);
+    }
+    return parts.slice(0, 2).filter((part, i) => i === 0 || !part.startsWith('0')).join('');
+}
+
+// Of a job's training: "1200/5000", and the time that the steps left will take.
+export const stepsOf = training => !isNumber(training.step) ? '' : training.steps ? `${training.step}/${training.steps}` : String(training.step);
+export const leftOf = training => duration(training.secondsLeft);
+
+export const seconds = time => time ? Date.parse(time) / 1000 : NaN;
+
+export function clock(unixSeconds) {
+    const time = new Date(1000 * unixSeconds);
+    return isNumber(unixSeconds) ? time.toLocaleString([], {month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit'}) : '';
+}
+
+export const kinds = {
+    step: 'steps', dataLoading: 'data loading', evaluation: 'evaluation', checkpointSave: 'checkpoint save',
+    checkpointRestore: 'checkpoint restore', initialization: 'initialization', peerWait: 'waiting for peers',
+    lostWork: 'lost work done again', recovery: 'recovery', pending: 'pending', containerStart: 'image and container start',
+    suspended: 'suspended', other: 'other',
+};

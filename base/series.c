@@ -1,0 +1,90 @@
+#include "base/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/page.h"
+
+enum { FIRST_POINTS = 8, DIGITS = 5 };
+
+void series_free(struct series *s)
+{
+    free(s->points);
+    *s = (struct series){.count = 0};
+}
+
+static void halve(struct series *s)
+{
+    for (int i = 0; i < s->count / 2; i++) /* the newest stays */
+        s->points[i] = s->points[2 * i + 1];
+    s->count /= 2;
+    s->stride *= 2;
+}
+
+static void append(struct series *s, const struct series_point *sample)
+{
+    if (s->count == PAGE_POINTS_MAX)
+        halve(s);
+    if (s->count == s->size) {
+        int doubled = s->size ? 2 * s->size : FIRST_POINTS;
+        s->size = doubled < PAGE_POINTS_MAX ? doubled : PAGE_POINTS_MAX;
+        s->points = xrealloc(s->points, (size_t)s->size * sizeof *s->points);
+    }
+    s->points[s->count++] = *sample;
+    s->held = 1;
+}
+
+void series_add(struct series *s, const struct series_point *sample)
+{
+    if (!s->stride)
+        s->stride = 1;
+    if (s->count == 0 || s->held >= s->stride) {
+        if (s->count == 0 || s->points[s->count - 1].step != sample->step)
+            append(s, sample);
+    } else if (s->points[s->count - 1].step != sample->step) {
+        s->points[s->count - 1] = *sample;
+        s->held++;
+    }
+}
+
+static struct json *number(float value)
+{
+    return isfinite(value) ? json_new_real((double)value, DIGITS) : json_new_null();
+}
+
+struct json *series_losses(const struct series *s, int most)
+{
+    int count = s->count < most ? s->count : most;
+    bool is_known = false;
+    struct json *list = json_new_array();
+    for (int i = 0; i < count; i++) {
+        int at = count > 1 ? (int)((int64_t)i * (s->count - 1) / (count - 1)) : 0;
+        is_known = is_known || isfinite(s->points[at].loss);
+        json_append(list, number(s->points[at].loss));
+    }
+    if (is_known)
+        return list;
+    json_free(list);
+    return NULL;
+}
+
+struct json *series_json(const struct series *s, const char *unit)
+{
+    if (s->count == 0)
+        return NULL;
+    struct json *time = json_new_array(), *step = json_new_array(), *loss = json_new_array(),
+                *rate = json_new_array(), *world_size = json_new_array();
+    for (int i = 0; i < s->count; i++) {
+        const struct series_point *p = &s->points[i];
+        json_append(time, json_new_integer(p->time_s));
+        json_append(step, json_new_integer(p->step));
+        json_append(loss, number(p->loss));
+        json_append(rate, number(p->rate));
+        json_append(world_size,
+                    p->world_size > 0 ? json_new_integer(p->world_size) : json_new_null());
+    }
+    return json_object_of("unit", json_new_text(unit), "time", time, "step", step, "loss", loss,
+                          "rate", rate, "worldSize", world_size, NULL);
+}

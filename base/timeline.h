@@ -1,0 +1,44 @@
+/* What a job's time went to, piece after piece, in a bounded number of pieces: of more, the
+ * shortest goes to a neighbour. An account of time tells how much of each kind there was, not when:
+ * what lies between two looks comes in the order of a job's life. Pure. */
+#ifndef SHOAL_BASE_TIMELINE_H
+#define SHOAL_BASE_TIMELINE_H
+
+#include <stdint.h>
+
+#include "base/page.h"
+
+struct json;
+
+enum { TIMELINE_KINDS_MAX = 16 };
+
+/* The kinds that an account of time has. */
+struct timeline_kinds {
+    int count;
+    const int *order; /* [count]: all of them, as a job and then a process goes through them */
+    const char *(*name)(int kind);
+};
+
+struct timeline_piece {
+    int64_t until_ms; /* since the beginning */
+    int kind;
+};
+
+/* All zero: empty. */
+struct timeline {
+    struct timeline_piece *pieces; /* owned; NULL: none yet */
+    int count;
+    int64_t seen_ms[TIMELINE_KINDS_MAX]; /* of each kind */
+};
+
+void timeline_free(struct timeline *timeline); /* also empties */
+
+/* The account as it is now: ms[kinds->count]. */
+void timeline_told(struct timeline *timeline, const struct timeline_kinds *kinds,
+                   const int64_t *ms);
+
+/* [{"kind":...,"from":...,"to":...}], in seconds since 1970, from its beginning on; NULL without a
+ * piece. */
+struct json *timeline_json(const struct timeline *timeline, const struct timeline_kinds *kinds,
+                           int64_t begin_ms);
+#endif

@@ -1,0 +1,6 @@
+/* `shoal get`: one job of a cluster as a story. */
+#ifndef SHOAL_CLI_GET_H
+#define SHOAL_CLI_GET_H
+
+int get_command(int argc, char *const *argv);
+#endif

@@ -1,0 +1,51 @@
+#include "cli/goodput_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHORT_MS = 10 * 1000 /* where whole seconds would say little */ };
+
+struct spent {
+    int kind;
+    int64_t ms;
+};
+
+static int compare_spent(const void *a, const void *b)
+{
+    const struct spent *x = a, *y = b;
+    if (x->ms != y->ms)
+        return x->ms < y->ms ? 1 : -1;
+    return x->kind - y->kind;
+}
+
+static void time_text(int64_t ms, char out[TRAINING_TEXT_BYTES])
+{
+    if (ms < SHORT_MS)
+        snprintf(out, TRAINING_TEXT_BYTES, "%.1fs", (double)ms / 1000);
+    else
+        training_duration_text(ms / 1000, out);
+}
+
+void goodput_table(const struct goodput *g, struct str *out)
+{
+    struct spent spent[GOODPUT_KINDS];
+    int64_t sum_ms = goodput_sum_ms(g);
+    double ratio = goodput_ratio(g);
+    char text[TRAINING_TEXT_BYTES];
+    if (!g->known || sum_ms <= 0)
+        return;
+    for (int kind = 0; kind < GOODPUT_KINDS; kind++)
+        spent[kind] = (struct spent){kind, g->ms[kind]};
+    qsort(spent, GOODPUT_KINDS, sizeof *spent, compare_spent);
+    time_text(sum_ms, text);
+    str_printf(out, "Where %s went:", text);
+    if (!isnan(ratio))
+        str_printf(out, " goodput %.1f%%", ratio * 100);
+    str_add(out, "\n");
+    for (int i = 0; i < GOODPUT_KINDS && spent[i].ms > 0; i++) {
+        time_text(spent[i].ms, text);
+        str_printf(out, "  %-17s %8s %5.1f%%\n", goodput_kind_name(spent[i].kind), text,
+                   100 * (double)spent[i].ms / (double)sum_ms);
+    }
+}

@@ -1,0 +1,85 @@
+#include "operator/decode/decode_training.h"
+
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/json.h"
+
+#include <math.h>
+
+static void read_field(const struct json *value, const struct training_field *field,
+                       struct training *training)
+{
+    int64_t wall_ms;
+    switch (field->kind) {
+    case TRAINING_COUNT:
+        if (json_is_integer(value))
+            training_set_count(training, field, json_as_integer(value));
+        break;
+    case TRAINING_REAL:
+        if (json_is_number(value))
+            training_set_real(training, field, json_as_number(value));
+        break;
+    case TRAINING_TIME:
+        if (json_is_string(value) && clock_parse_rfc3339(json_as_text(value), &wall_ms))
+            training_set_time(training, field, wall_ms);
+        break;
+    }
+}
+
+static void read_spent(const struct json *object, struct training *training)
+{
+    for (int k = 0; k < TRAINING_SPENT_KINDS; k++) {
+        const struct json *value = json_get(object, training_spent_name(k));
+        if (json_is_number(value))
+            training_set_spent(training, k, json_as_number(value));
+    }
+}
+
+static struct training read_training(const struct json *value, bool is_status)
+{
+    if (!json_is_object(value))
+        return (struct training){.known = false};
+    struct training training = training_open();
+    for (const struct training_field *field = training_fields; field->name; field++)
+        read_field(json_get(value, field->name), field, &training);
+    read_spent(json_get(value, is_status ? GOODPUT_OF_PROCESS : TRAINING_SECONDS), &training);
+    return training;
+}
+
+struct training decode_training(const struct json *value)
+{
+    return read_training(value, true);
+}
+
+struct goodput decode_goodput(const struct json *value)
+{
+    struct goodput goodput = {.known = false};
+    const struct json *seconds = json_get(value, TRAINING_SECONDS),
+                      *step = json_get(value, GOODPUT_FURTHEST_STEP);
+    if (!json_is_object(seconds))
+        return goodput;
+    goodput.known = true;
+    for (int k = 0; k < GOODPUT_KINDS; k++) {
+        double s = json_as_number(json_get(seconds, goodput_kind_name(k)));
+        goodput.ms[k] = s >= 0 && s <= TRAINING_SPENT_MAX_S ? llround(s * 1000) : 0;
+    }
+    if (json_is_integer(step) && json_as_integer(step) > 0)
+        goodput.furthest_step = json_as_integer(step);
+    return goodput;
+}
+
+int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
+                         struct error *err)
+{
+    if (bytes > TRAINING_MAX_BYTES)
+        return error_set(err, ERR_INPUT, "more than %d bytes", TRAINING_MAX_BYTES);
+    struct json *value = json_parse(text, bytes, JSON_STRICT, err);
+    if (!value)
+        return -1;
+    *ret_training = read_training(value, false);
+    json_free(value);
+    if (!ret_training->known || ret_training->world_size < 1 || !ret_training->progress_ms)
+        return error_set(err, ERR_INPUT, "no %s or no %s", TRAINING_WORLD_SIZE,
+                         TRAINING_LAST_PROGRESS);
+    return 0;
+}

@@ -1,0 +1,272 @@
+#include "operator/progress/asker.h"
+
+#include "base/contract.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "operator/cache/queue.h"
+#include "operator/decode/decode_training.h"
+#include "operator/progress/ask_times.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Timeouts in a row until it is told that something may forbid the asks: one is a busy node. */
+enum { TIMEOUTS_TOLD = 2 };
+
+struct asked {
+    struct table_entry entry;
+    struct asker *asker;
+    char *key, *uid, *pod, *url;
+    int32_t restart_count;
+    struct ask_times times;
+    int timeouts;                        /* in a row */
+    struct http_request *request;        /* NULL: none is in flight */
+    struct http_request *detail_request; /* likewise */
+    bool has_no_detail;                  /* an agent of before, or another program */
+    struct training heard;
+};
+
+struct asker {
+    struct asker_options options;
+    struct table jobs;
+    struct queue *queue; /* of keys, by when they are due; one in flight has its worker */
+    size_t in_flight;
+    uint64_t asks, unanswered;
+    bool told_of_timeouts;
+};
+
+/* ---- whom ---- */
+
+static void free_asked(struct asked *a)
+{
+    free(a->key);
+    free(a->uid);
+    free(a->pod);
+    free(a->url);
+    free(a);
+}
+
+static void forget(void *context, struct table_entry *entry)
+{
+    struct asker *asker = context;
+    struct asked *a = (struct asked *)entry;
+    table_remove(&asker->jobs, entry);
+    if (a->request) {
+        http_cancel(asker->options.http, a->request);
+        asker->in_flight--;
+        queue_done(asker->queue, a->key);
+    }
+    if (a->detail_request) {
+        http_cancel(asker->options.http, a->detail_request);
+        asker->in_flight--;
+    }
+    queue_forget(asker->queue, a->key);
+    free_asked(a);
+}
+
+/* Without a path. */
+static char *url_of(const struct ask_target *target)
+{
+    bool is_ipv6 = strchr(target->address, ':') != NULL;
+    return xasprintf("http://%s%s%s:%" PRId32, is_ipv6 ? "[" : "", target->address,
+                     is_ipv6 ? "]" : "", target->port);
+}
+
+static bool is_same(const struct asked *a, const struct ask_target *target)
+{
+    auto_free char *url = url_of(target);
+    return strcmp(a->uid, target->uid) == 0 && a->restart_count == target->restart_count &&
+           strcmp(a->url, url) == 0;
+}
+
+static void add(struct asker *asker, const char *key, const struct ask_target *target)
+{
+    struct asked *a = xcalloc(1, sizeof *a);
+    a->asker = asker;
+    a->key = xstrdup(key);
+    a->uid = xstrdup(target->uid);
+    a->pod = xstrdup(target->pod);
+    a->url = url_of(target);
+    a->restart_count = target->restart_count;
+    a->entry.key = a->key;
+    table_add(&asker->jobs, &a->entry);
+    int64_t now_ms = asker->options.clocks->steady_ms();
+    queue_add(asker->queue, key, QUEUE_URGENT,
+              ask_times_first(now_ms, asker->options.interval_ms, table_hash(key)));
+}
+
+void asker_follow(struct asker *asker, const char *key, const struct snapshot *snapshot)
+{
+    struct asked *a = asker ? (struct asked *)table_find(&asker->jobs, key) : NULL;
+    struct ask_target target;
+    bool found = asker && snapshot && ask_target_find(snapshot, &target);
+    if (a && found && is_same(a, &target))
+        return;
+    if (a)
+        forget(asker, &a->entry);
+    if (found)
+        add(asker, key, &target);
+}
+
+void asker_forget_all(struct asker *asker)
+{
+    if (asker)
+        table_each(&asker->jobs, forget, asker);
+}
+
+const struct training *asker_heard(const struct asker *asker, const char *key)
+{
+    const struct asked *a = asker ? (const struct asked *)table_find(&asker->jobs, key) : NULL;
+    return a && a->heard.known ? &a->heard : NULL;
+}
+
+/* ---- what is answered ---- */
+
+static void tell_of_timeouts(struct asked *a)
+{
+    struct asker *asker = a->asker;
+    if (asker->told_of_timeouts)
+        return;
+    asker->told_of_timeouts = true;
+    log_warning("%s: pod %s does not answer at %s" TRAINING_PATH
+                " within %d ms, so status.training is not known; "
+                "does a NetworkPolicy forbid it? deploy/jobs/network_policy.yaml lets the operator "
+                "in (this is logged once)",
+                a->key, a->pod, a->url, asker->options.timeout_ms);
+}
+
+/* A proxy in the pod answers with 5xx for an agent that does not listen yet. */
+static enum ask_outcome outcome_of(const struct http_answer *answer, struct training *told)
+{
+    struct error err;
+    if (answer->err.code == ERR_IO || answer->err.code == ERR_TIMEOUT || answer->status >= 500)
+        return ASK_SILENT;
+    if (answer->err.code || answer->status != 200 ||
+        decode_training_told(answer->body, answer->body_bytes, told, &err) < 0)
+        return ASK_STRANGER;
+    return ASK_HEARD;
+}
+
+static void on_done(void *context, const struct http_answer *answer)
+{
+    struct asked *a = context;
+    struct asker *asker = a->asker;
+    const struct asker_options *options = &asker->options;
+    struct training told;
+    enum ask_outcome outcome = outcome_of(answer, &told);
+    a->request = NULL;
+    asker->in_flight--;
+    asker->unanswered += outcome != ASK_HEARD;
+    a->timeouts = answer->err.code == ERR_TIMEOUT ? a->timeouts + 1 : 0;
+    if (a->timeouts == TIMEOUTS_TOLD)
+        tell_of_timeouts(a);
+    int64_t next_ms =
+        ask_times_next(&a->times, outcome, options->clocks->steady_ms(), options->interval_ms);
+    if (next_ms != ASK_NEVER)
+        queue_add(asker->queue, a->key, QUEUE_URGENT, next_ms);
+    queue_done(asker->queue, a->key);
+    bool is_news = outcome == ASK_HEARD && !training_equal(&a->heard, &told);
+    if (outcome == ASK_HEARD)
+        a->heard = told;
+    if (is_news)
+        options->news(options->context, a->key); /* the last: it may forget the job */
+}
+
+static struct http_request *get(struct asked *a, const char *path, size_t max_bytes,
+                                void (*done)(void *context, const struct http_answer *answer))
+{
+    struct asker *asker = a->asker;
+    auto_free char *url = xasprintf("%s%s", a->url, path);
+    const struct http_call call = {
+        .method = "GET",
+        .url = url,
+        .user_agent = "shoal-operator/" SHOAL_VERSION,
+        .direct = true,
+        .max_body_bytes = max_bytes,
+        .timeout_ms = asker->options.timeout_ms,
+        .done = done,
+        .context = a,
+    };
+    asker->in_flight++;
+    asker->asks++;
+    return http_send(asker->options.http, &call);
+}
+
+static void ask(struct asker *asker, const char *key)
+{
+    struct asked *a = (struct asked *)table_find(&asker->jobs, key);
+    a->request = get(a, TRAINING_PATH, TRAINING_MAX_BYTES, on_done);
+}
+
+static void on_detail(void *context, const struct http_answer *answer)
+{
+    struct asked *a = context;
+    const struct asker_options *options = &a->asker->options;
+    bool is_heard = answer->err.code == ERR_NONE && answer->status == 200;
+    a->detail_request = NULL;
+    a->asker->in_flight--;
+    a->asker->unanswered += !is_heard;
+    /* who is silent for a moment is asked again, who answers otherwise is not */
+    a->has_no_detail =
+        answer->err.code == ERR_LIMIT ||
+        (answer->err.code == ERR_NONE && answer->status >= 300 && answer->status < 500);
+    if (is_heard)
+        options->detail(options->context, a->key, answer->body, answer->body_bytes);
+}
+
+void asker_ask_detail(struct asker *asker, const char *key)
+{
+    struct asked *a = asker ? (struct asked *)table_find(&asker->jobs, key) : NULL;
+    if (!a || !a->heard.known || a->has_no_detail || a->detail_request ||
+        asker->in_flight == ASKER_IN_FLIGHT_MAX)
+        return;
+    a->detail_request = get(a, TRAINING_DETAIL_PATH, TRAINING_DETAIL_MAX_BYTES, on_detail);
+}
+
+int64_t asker_tick(struct asker *asker)
+{
+    if (!asker)
+        return INT64_MAX;
+    int64_t now_ms = asker->options.clocks->steady_ms();
+    const char *key;
+    while (asker->in_flight < ASKER_IN_FLIGHT_MAX &&
+           (key = queue_pop(asker->queue, QUEUE_URGENT, now_ms)))
+        ask(asker, key);
+    if (asker->in_flight == ASKER_IN_FLIGHT_MAX) /* the end of one comes first */
+        return INT64_MAX;
+    return clock_until_ms(queue_due(asker->queue, QUEUE_URGENT), now_ms);
+}
+
+uint64_t asker_asks(const struct asker *asker)
+{
+    return asker ? asker->asks : 0;
+}
+
+uint64_t asker_unanswered(const struct asker *asker)
+{
+    return asker ? asker->unanswered : 0;
+}
+
+/* ---- life cycle ---- */
+
+struct asker *asker_open(const struct asker_options *options)
+{
+    if (!options->http || options->interval_ms <= 0)
+        return NULL;
+    struct asker *asker = xcalloc(1, sizeof *asker);
+    asker->options = *options;
+    asker->queue = queue_open(options->interval_ms, options->interval_ms);
+    return asker;
+}
+
+void asker_close(struct asker *asker)
+{
+    if (!asker)
+        return;
+    asker_forget_all(asker);
+    table_free(&asker->jobs);
+    queue_close(asker->queue);
+    free(asker);
+}

@@ -1,0 +1,168 @@
+#include "operator/reconcile/policy_training.h"
+
+#include "operator/job/condition.h"
+#include "operator/job/names.h"
+#include "operator/reconcile/context.h"
+#include "operator/reconcile/policy_avoid_node.h"
+
+#include <inttypes.h>
+
+/* Events of checkpoints: one an hour at most. The hours are the clock's, so that another operator
+ * goes on with them. */
+#define CHECKPOINT_EVENT_MS (60 * 60 * 1000)
+
+static const char *progress_text(struct reconcile_context *ctx, const struct training *training)
+{
+    char text[TRAINING_TEXT_BYTES];
+    training_progress_text(training, text);
+    return context_text(ctx, "step %s", *text ? text : "0");
+}
+
+static const char *ranks_text(struct reconcile_context *ctx, const struct training *training)
+{
+    return context_text(ctx, "%" PRId64 " rank%s", training->world_size,
+                        training->world_size == 1 ? "" : "s");
+}
+
+static void tell_first_step(struct reconcile_context *ctx, const struct training *before,
+                            const struct training *after)
+{
+    if ((before->known && before->step > 0) || after->step <= 0)
+        return;
+    context_event(ctx, EVENT_NORMAL, REASON_TRAINING_STARTED,
+                  context_text(ctx, "PyTorchJob %s trains on %s: %s.", ctx->job->name,
+                               ranks_text(ctx, after), progress_text(ctx, after)));
+}
+
+static void tell_checkpoint(struct reconcile_context *ctx, const struct training *before,
+                            const struct training *after)
+{
+    int64_t told_ms = before->known ? before->checkpoint_ms : 0;
+    if (after->checkpoint_step < 0 ||
+        after->checkpoint_ms / CHECKPOINT_EVENT_MS <= told_ms / CHECKPOINT_EVENT_MS)
+        return;
+    context_event(
+        ctx, EVENT_NORMAL, REASON_CHECKPOINT_SAVED,
+        context_text(ctx, "A checkpoint is kept of step %" PRId64 " (told once an hour at most).",
+                     after->checkpoint_step));
+}
+
+/* Ranks that started again, of this pod or another, or in another number. */
+static void tell_recovery(struct reconcile_context *ctx, const struct training *before,
+                          const struct training *after)
+{
+    if (!before->known || before->world_size < 1)
+        return;
+    bool again = after->restarts > before->restarts;
+    if (!again && after->world_size == before->world_size)
+        return;
+    const char *was = after->world_size == before->world_size
+                          ? ""
+                          : context_text(ctx, " instead of %" PRId64, before->world_size);
+    context_event(ctx, EVENT_NORMAL, REASON_TRAINING_RECOVERED,
+                  context_text(ctx, "PyTorchJob %s trains again, on %s%s: %s, restart %" PRId64 ".",
+                               ctx->job->name, ranks_text(ctx, after), was,
+                               progress_text(ctx, after),
+                               after->restarts > 0 ? after->restarts : 0));
+}
+
+/* Where a master is, its pod is node 0 and the workers follow; others take numbers as they come,
+ * and those of an elastic run are of its last round. */
+static const char *pod_text(struct reconcile_context *ctx, int64_t node)
+{
+    if (!ctx->job->replicas[REPLICA_MASTER].present || ctx->job->elastic.present || node < 0 ||
+        node > INT32_MAX)
+        return "";
+    const char *name = node == 0
+                           ? names_child(ctx->arena, ctx->job, REPLICA_MASTER, 0)
+                           : names_child(ctx->arena, ctx->job, REPLICA_WORKER, (int32_t)node - 1);
+    return context_text(ctx, " in pod %s", name);
+}
+
+static void tell_hang(struct reconcile_context *ctx, const struct training *before,
+                      const struct training *after)
+{
+    int64_t told = before->known ? before->hung_rank : -1;
+    if (after->hung_rank < 0 || after->hung_rank == told)
+        return;
+    context_event(
+        ctx, EVENT_WARNING, REASON_RANK_HUNG,
+        context_text(ctx,
+                     "Rank %" PRId64 "%s hangs at %s, and others wait for it. The log of rank 0 "
+                     "has its phase and collective, its own log its call stacks.",
+                     after->hung_rank, pod_text(ctx, after->hung_node), progress_text(ctx, after)));
+}
+
+/* ---- goodput ---- */
+
+/* As far as it is seen; NULL: it is not. */
+static const struct pod *pod_of_rank_0(const struct reconcile_context *ctx)
+{
+    enum replica_type first =
+        ctx->job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
+    const struct child *child = view_find(&ctx->view.pods, first, 0);
+    return child ? child->pod : NULL;
+}
+
+static struct goodput_start start_of(const struct reconcile_context *ctx)
+{
+    const struct pod *pod = pod_of_rank_0(ctx);
+    bool was_suspended = condition_find(&ctx->status, CONDITION_SUSPENDED) != NULL;
+    struct goodput_start start = {.suspended_until_ms = was_suspended ? ctx->status.start_ms : 0};
+    if (pod) {
+        start.scheduled_ms = pod->scheduled_ms;
+        start.started_ms = pod->started_ms;
+    }
+    return start;
+}
+
+static void rest(struct reconcile_context *ctx, int kind)
+{
+    goodput_rest(&ctx->status.goodput, kind, ctx->job->created_ms, ctx->snapshot->now_ms);
+}
+
+/* ---- what happens ---- */
+
+static void take_over(struct reconcile_context *ctx, const struct training *told)
+{
+    struct training *training = &ctx->status.training;
+    const struct training before = *training;
+    const struct goodput_start start = start_of(ctx);
+    int64_t furthest_step = ctx->status.goodput.furthest_step;
+    goodput_told(&ctx->status.goodput, &before, told, &start, ctx->job->created_ms,
+                 ctx->snapshot->now_ms);
+    if (ctx->status.goodput.furthest_step > furthest_step)
+        policy_forgive_hardware(&ctx->status.history);
+    training_merge(training, told);
+    tell_first_step(ctx, &before, training);
+    tell_checkpoint(ctx, &before, training);
+    tell_recovery(ctx, &before, training);
+    tell_hang(ctx, &before, training);
+}
+
+void policy_training_follow(struct reconcile_context *ctx)
+{
+    const struct pod *pod = pod_of_rank_0(ctx);
+    if (ctx->snapshot->training)
+        take_over(ctx, ctx->snapshot->training);
+    /* Nobody could tell that it goes another way now, for hours if no node takes the pod. */
+    if (!pod || pod->phase != POD_RUNNING || pod->node_lost_ms)
+        training_rest(&ctx->status.training);
+}
+
+void policy_training_suspend(struct reconcile_context *ctx)
+{
+    training_rest(&ctx->status.training);
+}
+
+void policy_training_resume(struct reconcile_context *ctx)
+{
+    rest(ctx, GOODPUT_SUSPENDED);
+    training_forget_process(&ctx->status.training);
+}
+
+void policy_training_finish(struct reconcile_context *ctx)
+{
+    rest(ctx, TRAINING_SPENT_OTHER);
+    training_rest(&ctx->status.training);
+}

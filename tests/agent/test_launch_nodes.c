@@ -1,0 +1,158 @@
+/* The launcher of an elastic run's node 0, in a process of its own; this one is node 1's. It starts
+ * this very program for each rank: `test_launch_nodes rank FILE`. Ranks leave words in the file. */
+#include "tests/agent/launched.h"
+#include "tests/support.h"
+
+#include "agent/comm/meeting.h"
+#include "base/clock.h"
+#include "base/contract.h"
+#include "base/listen.h"
+#include "base/mem.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a rank ---- */
+
+/* The first round ends as it is asked, the second fails, the third is good. */
+static int rank_main(const char *file)
+{
+    int attempt = launched_number("SHOAL_RESTART_COUNT");
+    alarm(SUPPORT_PATIENCE_S);
+    signal(SIGTERM, launched_on_signal);
+    char word[32];
+    snprintf(word, sizeof word, "%d/%d ", attempt, launched_number("TORCHELASTIC_RESTART_COUNT"));
+    launched_leave_word(file, word);
+    if (attempt == 0)
+        launched_pause_until_signal();
+    return attempt == 0 ? EXIT_TERMINATED : attempt == 1 ? 5 : 0;
+}
+
+/* ---- the test ---- */
+
+static int free_port(void)
+{
+    int port;
+    struct error err;
+    assert_ok(listen_free_port(&port, &err), &err);
+    return port;
+}
+
+/* nodes: how many the first round waits for. */
+static pid_t launch_apart(const char *file, int port, int nodes, struct launch_output_spec output)
+{
+    struct topology t = {.world_size = nodes,
+                         .local_size = 1,
+                         .nodes = nodes,
+                         .min_nodes = 1,
+                         .max_nodes = 2,
+                         .host = "127.0.0.1",
+                         .port = port};
+    char *argv[] = {(char *)"test_launch_nodes", (char *)"rank", (char *)file, NULL};
+    const struct launch_options options = {.topology = &t,
+                                           .argv = argv,
+                                           .max_restarts = 1,
+                                           .shrink_after_s = SUPPORT_PATIENCE_S,
+                                           .join_timeout_s = SUPPORT_PATIENCE_S,
+                                           .output = output};
+    struct error err;
+    int exit_code = -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(launch_local_ranks(&options, &exit_code, &err) ? 99 : exit_code);
+    return pid;
+}
+
+static struct meeting *open_node(int port)
+{
+    const struct meeting_options options = {.host = "127.0.0.1",
+                                            .port = port,
+                                            .node = 1,
+                                            .local_size = 1,
+                                            .name = "",
+                                            .job_id = "",
+                                            .secret = "",
+                                            .patience_ms = SUPPORT_PATIENCE_MS};
+    struct meeting *meeting;
+    struct error err;
+    assert_ok(meeting_open(&options, &meeting, &err), &err);
+    return meeting;
+}
+
+static struct meeting_event next(struct meeting *meeting)
+{
+    struct meeting_event event;
+    do {
+        struct pollfd polls[1];
+        int64_t until_ms;
+        poll(polls, meeting_polls(meeting, polls, &until_ms), 10);
+        meeting_handle(meeting, &event);
+    } while (event.what == MEETING_NOTHING);
+    return event;
+}
+
+static int exit_code_of(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void ranks_that_cannot_start_are_no_end_of_the_run(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    int port = free_port();
+    fclose(fopen(place.file, "w"));
+    pid_t pid = launch_apart(place.file, port, 2,
+                             (struct launch_output_spec){.log_dir = place.file, .redirects = "3"});
+    struct meeting *node = open_node(port);
+    meeting_ready(node);
+    assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+    assert_int_equal(next(node).what, MEETING_ROUND_BROKEN);
+    assert_int_equal(exit_code_of(pid), 99);
+    meeting_close(node, MEETING_MAY_RETURN);
+    launched_place_close(&place);
+}
+
+/* What torchrun's workers compare with max_restarts counts failures only. */
+static void nodes_that_come_spend_no_restart(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    int port = free_port();
+    pid_t pid = launch_apart(place.file, port, 1, (struct launch_output_spec){0});
+    support_wait_until(launched_size(place.file) == strlen("0/0 "));
+    struct meeting *node = open_node(port);
+    meeting_ready(node);
+    struct meeting_event event = next(node);
+    assert_int_equal(event.what, MEETING_ROUND_BEGINS);
+    assert_int_equal(event.nodes, 2);
+    support_wait_until(launched_size(place.file) == strlen("0/0 1/0 "));
+    meeting_ready(node);
+    assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+    assert_int_equal(exit_code_of(pid), 0);
+    char text[100] = "";
+    auto_fclose FILE *file = fopen(place.file, "r");
+    assert_int_equal(fread(text, 1, sizeof text - 1, file), strlen("0/0 1/0 2/1 "));
+    assert_string_equal(text, "0/0 1/0 2/1 ");
+    meeting_close(node, MEETING_ALL_DONE);
+    launched_place_close(&place);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "rank") == 0)
+        return rank_main(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_that_cannot_start_are_no_end_of_the_run),
+        cmocka_unit_test(nodes_that_come_spend_no_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

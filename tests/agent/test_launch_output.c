@@ -1,0 +1,264 @@
+/* What ranks say, to people and to their launcher, which starts this very program for each rank:
+ * `test_launch_output rank HOW FILE`. */
+#include "tests/agent/launched.h"
+#include "tests/support.h"
+
+#include "agent/launch/last_words.h"
+#include "base/contract.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a rank ---- */
+
+/* All ranks say why they end; only the first ends by itself. */
+static int follow_peer(const char *how, const char *file, int rank)
+{
+    bool has_met = strcmp(how, "peer missing") != 0, diverged = strcmp(how, "peer diverged") == 0;
+    struct error err;
+    int pipe = launched_number("SHOAL_LAST_WORDS_FD");
+    last_words_inherit();
+    /* what the rank starts gets neither */
+    if ((fcntl(pipe, F_GETFD) & FD_CLOEXEC) == 0 || getenv("SHOAL_LAST_WORDS_FD"))
+        return 9;
+    launched_leave_word(file, ".");
+    launched_wait_for_words(file,
+                            LAUNCHED_RANKS * (1 + launched_number("TORCHELASTIC_RESTART_COUNT")));
+    error_set(&err,
+              diverged  ? ERR_DIVERGED
+              : has_met ? ERR_PEER
+                        : ERR_TIMEOUT,
+              "rank 1 is lost (connection closed)");
+    last_words_send(&err, has_met);
+    error_set(&err, ERR_IO, "not the cause");
+    last_words_send(&err, true);
+    if (rank == 6)
+        return diverged ? EXIT_FAILED : EXIT_RETRYABLE;
+    launched_pause_until_signal();
+    return EXIT_TERMINATED;
+}
+
+static int rank_main(const char *how, const char *file)
+{
+    int rank = launched_number("RANK");
+    alarm(SUPPORT_PATIENCE_S);
+    signal(SIGTERM, launched_on_signal);
+    if (strcmp(how, "speak") == 0) {
+        printf("out of %d\nand no end", rank);
+        fprintf(stderr, "err of %d\n", rank);
+        return 0;
+    }
+    if (strncmp(how, "peer", 4) == 0)
+        return follow_peer(how, file, rank);
+    if (rank != 6)
+        return launched_pause_until_signal() == SIGTERM ? 8 : 9;
+    if (strcmp(how, "killed") == 0)
+        raise(SIGKILL);
+    return strcmp(how, "wrong") == 0 ? EXIT_CONFIG : 5;
+}
+
+/* ---- the tests ---- */
+
+/* What ranks say decides whether they start again. */
+static void test_what_would_repeat_is_not_tried_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int max_restarts, expected, rounds;
+    } rows[] = {{"peer missing", 5, EXIT_RETRYABLE, 1}, /* nobody came: nor would they again */
+                {"peer diverged", 5, EXIT_FAILED, 1},   /* as it would again */
+                {"peer lost", 1, EXIT_RETRYABLE, 2}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct launched_place place = launched_place_open();
+        assert_int_equal(launched_run("test_launch_output", rows[i].how, place.file,
+                                      rows[i].max_restarts, (struct launch_output_spec){0}),
+                         rows[i].expected);
+        assert_int_equal(launched_size(place.file), rows[i].rounds * LAUNCHED_RANKS);
+        launched_place_close(&place);
+    }
+}
+
+static void assert_text(const char *path, const char *expected)
+{
+    char text[1000] = "";
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    assert_string_equal(text, expected);
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lines of several ranks come in any order. */
+static void assert_lines(const char *path, const char *expected)
+{
+    char text[1000] = "", sorted[1000] = "";
+    char *lines[16];
+    size_t count = 0;
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line && count < 16;
+         line = strtok_r(NULL, "\n", &rest))
+        lines[count++] = line;
+    qsort(lines, count, sizeof lines[0], compare_pointers);
+    for (size_t i = 0; i < count; i++)
+        strcat(strcat(sorted, lines[i]), "\n");
+    assert_string_equal(sorted, expected);
+}
+
+/* Launches in a process of its own, whose output goes to `out` and `err` in the directory. */
+static int launch_speakers(const struct launched_place *place, const char *how, int max_restarts,
+                           struct launch_output_spec output)
+{
+    auto_free char *out = xasprintf("%s/out", place->directory);
+    auto_free char *err = xasprintf("%s/err", place->directory);
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 1);
+        dup2(open(err, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 2);
+        _exit(launched_run("test_launch_output", how, place->file, max_restarts, output));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_output_goes_where_it_is_sent(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    auto_free char *out = xasprintf("%s/out", place.directory);
+    auto_free char *err = xasprintf("%s/err", place.directory);
+    auto_free char *first = xasprintf("%s/logs/blue/attempt_0/0/stdout.log", place.directory);
+    auto_free char *second = xasprintf("%s/logs/blue/attempt_0/1/stderr.log", place.directory);
+    auto_free char *third = xasprintf("%s/logs/blue/attempt_0/2/stdout.log", place.directory);
+    auto_free char *logs = xasprintf("%s/logs", place.directory);
+    assert_int_equal(
+        launch_speakers(&place, "speak", 0,
+                        (struct launch_output_spec){
+                            .log_dir = logs, .run = "blue", .redirects = "3", .tee = "1:3"}),
+        0);
+    assert_text(first, "out of 6\nand no end");
+    assert_text(second, "err of 7\n");
+    assert_text(third, "out of 8\nand no end");
+    assert_lines(out, "[default1]:and no end\n[default1]:out of 7\n");
+    assert_lines(err, "[default1]:err of 7\n");
+    launched_place_close(&place);
+}
+
+static void test_output_can_be_told_without_files(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    auto_free char *err = xasprintf("%s/err", place.directory);
+    assert_int_equal(launch_speakers(&place, "speak", 0, (struct launch_output_spec){.tee = "2"}),
+                     0);
+    assert_lines(err, "[default0]:err of 6\n[default1]:err of 7\n[default2]:err of 8\n");
+    launched_place_close(&place);
+}
+
+static void test_a_death_by_a_signal_is_told(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    auto_free char *path = xasprintf("%s/err", place.directory);
+    char text[1000] = "";
+    assert_int_equal(launch_speakers(&place, "killed", 0, (struct launch_output_spec){0}),
+                     128 + SIGKILL);
+    auto_fclose FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    assert_non_null(strstr(text, "shoal-agent: rank 6 (local rank 0, pid "));
+    assert_non_null(strstr(text, ": signal 9\n"));
+    launched_place_close(&place);
+}
+
+/* Each line once, and of those that follow another's failure only what it was. */
+static void test_the_cause_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int max_restarts;
+        const char *expected; /* in which ... stands for anything */
+    } rows[] = {
+        {"peer lost", 1,
+         "shoal-agent: a peer was lost (rank 1 is lost (connection closed)): all local ranks start "
+         "again, 1 of 1 times\n"
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 138: rank 1 is lost (connection "
+         "closed)\n"
+         "shoal-agent: no restart is left of 1: ends with exit code 138\n"},
+        {"peer missing", 1,
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 138: rank 1 is lost (connection "
+         "closed)\n"},
+        {"fail", 1,
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 5\n"
+         "shoal-agent: all local ranks start again, 1 of 1 times\n"
+         "shoal-agent: rank 6 (local rank 0, pid ...: exit code 5\n"
+         "shoal-agent: no restart is left of 1: ends with exit code 5\n"},
+        {"wrong", 1, "shoal-agent: rank 6 (local rank 0, pid ...: exit code 2\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct launched_place place = launched_place_open();
+        auto_free char *path = xasprintf("%s/err", place.directory);
+        char text[2000] = "";
+        launch_speakers(&place, rows[i].how, rows[i].max_restarts, (struct launch_output_spec){0});
+        auto_fclose FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        auto_free char *pattern = xstrdup(rows[i].expected);
+        for (char *at = pattern; (at = strstr(at, "..."));)
+            memcpy(at, "*", 1), memmove(at + 1, at + 3, strlen(at + 3) + 1);
+        if (fnmatch(pattern, text, 0))
+            fail_msg("not as expected:\n%s", text);
+        launched_place_close(&place);
+    }
+}
+
+static void test_wrong_outputs_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct launch_output_spec spec;
+        const char *message;
+    } rows[] = {
+        {{.tee = "4"}, "runtime.tee: '4' is not 0, 1, 2, 3 or LOCAL_RANK:WHICH,..."},
+        {{.tee = "0:3,x:1"}, "runtime.tee: '0:3,x:1'"},
+        {{.tee = "0:"}, "runtime.tee: '0:'"},
+        {{.redirects = "33", .log_dir = "d"}, "runtime.redirects: '33'"},
+        {{.redirects = "3"}, "runtime.redirects needs runtime.log_dir"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct error error;
+        assert_fails(launch_output_check(&rows[i].spec, &error), &error, ERR_CONFIG,
+                     rows[i].message);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "rank") == 0)
+        return rank_main(argv[2], argv[3]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_would_repeat_is_not_tried_again),
+        cmocka_unit_test(test_output_goes_where_it_is_sent),
+        cmocka_unit_test(test_output_can_be_told_without_files),
+        cmocka_unit_test(test_a_death_by_a_signal_is_told),
+        cmocka_unit_test(test_the_cause_is_told),
+        cmocka_unit_test(test_wrong_outputs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

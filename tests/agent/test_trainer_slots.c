@@ -1,0 +1,197 @@
+/* Runs with reduction slots end with the weights and the optimizer state, bit by bit, of the run
+ * that never changed its number of ranks. */
+#include "tests/agent/checkpoints.h"
+#include "tests/agent/runs.h"
+#include "tests/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define T5                                                                                         \
+    "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "               \
+    "--max_source_length=24 --max_target_length=12 --num_key_value_heads=0 "
+
+enum { MOST_PARTS = 6, STEPS_A_PART = 2 };
+
+static const struct change {
+    const char *name; /* of the model's checkpoints */
+    void (*train)(struct run *run, struct arena *arena, const char *data, int size,
+                  const char *flags);
+    const char *rows; /* as in struct runs_case */
+    const char *flags;
+    int slots;
+    bool on_gpus;          /* too */
+    int ranks[MOST_PARTS]; /* of each part of the run, which goes on where the last ended; 0: end */
+} changes[] = {
+    {"mnist_cnn", runs_do, NULL, "--dropout=0.25", 4, .ranks = {4, 3, 2, 1, 4}},
+    {"mnist_cnn", runs_do, NULL, "--sharding_strategy=NO_SHARD --grad_clip=0.5", 8,
+     .ranks = {8, 5, 8}},
+    {"mnist_cnn", runs_do, NULL, "--sharding_strategy=SHARD_GRAD_OP", 8, .ranks = {8, 5, 8}},
+    {"llama", runs_do_language, NULL, "", 4, .ranks = {4, 3, 2, 1, 4}},
+    {"llama",
+     runs_do_language,
+     NULL,
+     "--mixed_precision=bf16 --reduce_dtype=bf16",
+     4,
+     true,
+     {4, 3, 1}},
+    {"llama", runs_do_language, NULL, "--mixed_precision=bf16-true", 8, .ranks = {8, 5, 8}},
+    {"llama", runs_do_language, NULL,
+     "--sharding_strategy=HYBRID_SHARD --shard_group_size=2 --gradient_accumulation_steps=2 "
+     "--accumulation_sync=every",
+     4, .ranks = {4, 2, 4}},
+    {"llama", runs_do_language, NULL, "--sharding_strategy=HYBRID_SHARD_ZERO2 --shard_group_size=2",
+     6, .ranks = {6, 4, 2}},
+    {"llama", runs_do_language, NULL, "--gradient_accumulation_steps=3", 3, .ranks = {3, 2, 1}},
+    {"t5", runs_do_language, "rows", T5 "--dropout=0.1", 3, .ranks = {3, 2, 1, 3}},
+};
+
+static bool is_cpu(void)
+{
+    return strcmp(support_device(), "cpu") == 0;
+}
+
+static void do_part(const struct change *c, struct run *run, struct arena *arena, const char *data,
+                    const char *dir, int ranks, int last_step, const char *more)
+{
+    const char *rows = c->rows ? arena_printf(arena, "--dataset=%s/%s", data, c->rows) : "";
+    c->train(run, arena, data, ranks,
+             arena_printf(arena,
+                          "--batch_size=%d --device=%s%s %s %s --parallel.reduction_slots=%d "
+                          "--epochs=20 --decay_steps=12 --max_steps=%d --checkpoint_dir=%s "
+                          "--resume_from_checkpoint=latest %s",
+                          c->slots < 8 ? 2 : 1, support_device(),
+                          is_cpu() || ranks == 1 ? "" : ":0", c->flags, rows, c->slots, last_step,
+                          dir, more));
+    assert_int_equal(run->seen[0].last_step, last_step);
+}
+
+/* What was reported, too, to the last bit. Of images each rank reports its own loss. */
+static void assert_same_step(const struct change *c, const struct seen *calm,
+                             const struct seen *changed, int s)
+{
+    if (memcmp(&calm->norm[s], &changed->norm[s], sizeof calm->norm[s]))
+        fail_msg("%s %s, step %d: norm %a, not %a", c->name, c->flags, s + 1, changed->norm[s],
+                 calm->norm[s]);
+    if (c->train == runs_do_language && calm->loss[s] != changed->loss[s])
+        fail_msg("%s %s, step %d: loss %a, not %a", c->name, c->flags, s + 1, changed->loss[s],
+                 calm->loss[s]);
+}
+
+/* On the emulated GPU only some: it is slow. */
+static void changes_leave_the_bits(void **state)
+{
+    const char *data = *state;
+    for (size_t i = 0; i < array_length(changes); i += RUNS_EACH) {
+        const struct change *c = &changes[i];
+        if (!is_cpu() && !c->on_gpus)
+            continue;
+        auto_arena struct arena *arena = arena_open();
+        const char *calm_dir = arena_printf(arena, "%s/calm%zu", data, i);
+        const char *dir = arena_printf(arena, "%s/changed%zu", data, i);
+        struct run *calm = arena_new(arena, struct run), *parts[MOST_PARTS] = {0};
+        int step = 0;
+        for (int part = 0; part < MOST_PARTS && c->ranks[part] > 0; part++) {
+            struct run *run = arena_new(arena, struct run);
+            do_part(c, run, arena, data, dir, c->ranks[part], step + STEPS_A_PART, "");
+            assert_int_equal(run->seen[0].resumed_step, step);
+            assert_string_equal(run->seen[0].differs, "");
+            step += STEPS_A_PART;
+            parts[part] = run;
+        }
+        do_part(c, calm, arena, data, calm_dir, c->slots, step, "");
+        checkpoints_assert_same(arena_printf(arena, "%s/%s-%dsteps", calm_dir, c->name, step),
+                                arena_printf(arena, "%s/%s-%dsteps", dir, c->name, step));
+        for (int s = 0; s < step; s++)
+            assert_same_step(c, &calm->seen[0], &parts[s / STEPS_A_PART]->seen[0], s);
+    }
+}
+
+static int make_data(void **state)
+{
+    void *images, *rows;
+    if (runs_make_tokens(state) || runs_make_images(&images) || runs_make_rows(&rows))
+        return -1;
+    const char *to = *state;
+    for (int i = 0; i < 2; i++) {
+        auto_free char *command = xasprintf("cp -r %s/. %s", i ? (char *)rows : (char *)images, to);
+        assert_int_equal(system(command), 0);
+        void *from = i ? rows : images;
+        runs_remove(&from);
+    }
+    return 0;
+}
+
+/* Without the key, too: another number of ranks computes on the slots of the checkpoint. */
+static void the_checkpoint_names_the_slots(void **state)
+{
+    enum { SLOTS = 3, SAVED_STEP = 2, LAST_STEP = 4 };
+    auto_arena struct arena *arena = arena_open();
+    const char *flags = "--batch_size=2 --device=cpu --epochs=20 --decay_steps=12";
+    const char *dir = arena_printf(arena, "%s/named", (char *)*state);
+    struct run *first = arena_new(arena, struct run), *runs[2];
+    runs_do_language(first, arena, *state, SLOTS,
+                     arena_printf(arena,
+                                  "%s --parallel.reduction_slots=%d --max_steps=%d "
+                                  "--checkpoint_dir=%s",
+                                  flags, SLOTS, SAVED_STEP, dir));
+    for (int i = 0; i < 2; i++) {
+        runs[i] = arena_new(arena, struct run);
+        runs_do_language(runs[i], arena, *state, i ? 2 : SLOTS,
+                         arena_printf(arena,
+                                      "%s --max_steps=%d --checkpoint_dir=%s%d "
+                                      "--resume_from_checkpoint=%s",
+                                      flags, LAST_STEP, dir, i, dir));
+        assert_int_equal(runs[i]->seen[0].resumed_step, SAVED_STEP);
+        assert_string_equal(runs[i]->seen[0].differs, "");
+    }
+    checkpoints_assert_same(arena_printf(arena, "%s0/llama-%dsteps", dir, LAST_STEP),
+                            arena_printf(arena, "%s1/llama-%dsteps", dir, LAST_STEP));
+    /* Another number, if it is asked for, is another run. */
+    struct run *other = arena_new(arena, struct run);
+    runs_do_language(other, arena, *state, 2,
+                     arena_printf(arena,
+                                  "%s --parallel.reduction_slots=2 --max_steps=%d "
+                                  "--resume_from_checkpoint=%s",
+                                  flags, LAST_STEP, dir));
+    assert_string_equal(other->seen[0].differs,
+                        "parallel.reduction_slots: it had 3, this one has 2; "
+                        "samples per step and micro-batch: it had 6, this one has 4");
+}
+
+static void what_slots_refuse(void **state)
+{
+    static const struct {
+        const char *flags, *error;
+    } rows[] = {
+        {"--parallel.reduction_slots=3", "parallel.reduction_slots: 3 slots for 4 ranks"},
+        {"--parallel.reduction_slots=4 --cpu_offload",
+         "parallel.reduction_slots: not with memory.cpu_offload"},
+    };
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct config *config = arena_new(arena, struct config);
+        struct run *run = arena_new(arena, struct run);
+        runs_configure(config, arena, *state, 4,
+                       arena_printf(arena, "--device=cpu %s", rows[i].flags));
+        run->config = &config->value;
+        run->size = 4;
+        runs_start(run);
+        for (int rank = 0; rank < 4; rank++) {
+            assert_int_equal(run->result[rank], -1);
+            assert_int_equal(run->err[rank].code, ERR_CONFIG);
+            assert_true(run->err[rank].shared);
+            assert_non_null(strstr(run->err[rank].msg, rows[i].error));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_leave_the_bits),
+        cmocka_unit_test(the_checkpoint_names_the_slots),
+        cmocka_unit_test(what_slots_refuse),
+    };
+    return cmocka_run_group_tests(tests, make_data, runs_remove);
+}

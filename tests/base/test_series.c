@@ -1,0 +1,76 @@
+#include "base/series.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/page.h"
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void add(struct series *s, int64_t step, double loss)
+{
+    series_add(s, &(struct series_point){.time_s = (uint32_t)(1000 + step),
+                                         .step = step,
+                                         .loss = (float)loss,
+                                         .rate = (float)(2 * step),
+                                         .world_size = step == 3 ? 0 : 8});
+}
+
+static char *text_of(struct json *value)
+{
+    char *text = json_print(value, JSON_COMPACT);
+    json_free(value);
+    return text;
+}
+
+static void points_are_told_as_they_came(void **state)
+{
+    (void)state;
+    struct series s = {.count = 0};
+    assert_null(series_json(&s, "u"));
+    assert_null(series_losses(&s, 8));
+    add(&s, 1, 2.5);
+    add(&s, 1, 9.0); /* the same step */
+    add(&s, 3, (double)NAN);
+    add(&s, 2, 1.25); /* done again */
+    auto_free char *all = text_of(series_json(&s, "tokensPerSecond"));
+    assert_string_equal(all, "{\"unit\":\"tokensPerSecond\",\"time\":[1001,1003,1002],"
+                             "\"step\":[1,3,2],\"loss\":[2.5,null,1.25],"
+                             "\"rate\":[2.0,6.0,4.0],\"worldSize\":[8,null,8]}");
+    auto_free char *losses = text_of(series_losses(&s, 2));
+    assert_string_equal(losses, "[2.5,1.25]");
+    series_free(&s);
+    add(&s, 1, (double)NAN);
+    assert_null(series_losses(&s, 8));
+    series_free(&s);
+}
+
+/* Whatever comes: bounded, in order, evenly spaced, and the newest is there. */
+static void many_points_are_thinned(void **state)
+{
+    (void)state;
+    struct series s = {.count = 0};
+    for (int64_t step = 1; step <= 100000; step++) {
+        add(&s, step, 1.0);
+        assert_in_range(s.count, 1, PAGE_POINTS_MAX);
+        assert_int_equal(s.points[s.count - 1].step, step);
+    }
+    assert_true(s.count > PAGE_POINTS_MAX / 2 - 2);
+    assert_true(s.size <= PAGE_POINTS_MAX);
+    for (int i = 1; i + 1 < s.count; i++)
+        assert_int_equal(s.points[i].step - s.points[i - 1].step, s.stride);
+    struct json *losses = series_losses(&s, PAGE_LOSSES_MAX);
+    assert_int_equal(json_array_count(losses), PAGE_LOSSES_MAX);
+    json_free(losses);
+    series_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_are_told_as_they_came),
+        cmocka_unit_test(many_points_are_thinned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

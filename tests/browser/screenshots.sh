@@ -1,0 +1,6 @@
+#!/bin/bash
+# shellcheck disable=SC2154 # alone.sh sets work and data
+# Takes the pictures of docs/page.md (tests/browser/screenshots.py).
+# shellcheck source=tests/browser/alone.sh
+. "$(dirname "$0")/alone.sh"
+python3 tests/browser/screenshots.py "$work" "$data"

@@ -1,0 +1,86 @@
+#!/bin/bash
+# Breaks the operator's decisions on purpose, one line at a time, and looks whether the histories find it.
+#   tests/operator/histories/mutations.sh "COMPILER AND FLAGS" "LINKER AND FLAGS" SMALL.o RANDOM.o OBJECTS-AND-LIBRARIES...
+# make prove-mutations calls it (T=WORDS: only those with these words). Prints a row a mutation for docs/operator-proofs.md; exit code 1 if one is not found.
+set -u
+cd "$(dirname "$0")/../../.." || exit
+compile=$1 link=$2 small=$3 random=$4
+shift 4
+
+# what is broken | file | sed | the row of the small histories that finds it, if not one of make check; or `random` histories
+mutations='
+a limit is reached one failure too early|operator/reconcile/reconcile.c|s/history.failures > limit.value/history.failures >= limit.value/
+a failure is counted again in each pass|operator/reconcile/observe.c|s/replica.counted += fresh;/replica.counted += 0;/
+failures of a group are counted one by one|operator/reconcile/observe.c|s/history->failures = before + 1;/;/|2 pods, a group: two failures
+a replica that is done is made again|operator/reconcile/children.c|s/pods \&\& !there \&\& !history_is_complete(history, type, i)/pods \&\& !there/|2 pods: deletion, crash
+pods of the next attempt are made beside those of the last|operator/reconcile/children.c|s/type, !old_attempt, blocker/type, true, blocker/
+an attempt never gets old|operator/reconcile/children.c|s/pod->attempt < history->attempt/pod->attempt + 1 < history->attempt/
+what the system ends has failed|operator/reconcile/restart.c|s/POD_FAILED \&\& !pod->disrupted \&\& !ended/POD_FAILED \&\& !ended/
+a job succeeds by half of its workers|operator/reconcile/policy_success.c|s/>= wanted/* 2 >= wanted/
+a job resumes beside its old pods|operator/reconcile/policy_suspend.c|s/view->pods.count > 0/view->pods.count > 9/
+a finished job is not cleaned up|operator/reconcile/policy_cleanup.c|s/if (policy == CLEAN_ALL)/if (policy == CLEAN_ALL \&\& pod->pod->phase != POD_RUNNING)/
+the limit is forgotten|operator/reconcile/reconcile.c|s/return limit.set \&\& limit.value >= 0/return limit.value > 9/
+each pass writes the status|operator/reconcile/context.c|s/if (!job_status_equal(/if (1 + !job_status_equal(/
+pods are deleted while the status is written|operator/apply/steps.c|s/\[ACTION_SET_STATUS\] = {0,/[ACTION_SET_STATUS] = {2,/;s/\[ACTION_EVENT\] = {1,/[ACTION_EVENT] = {2,/
+a failed plan is not tried again|operator/apply/steps.c|s/    return steps->failure.code ? \&steps->failure : NULL;/    return NULL;/
+a delete names no UID|operator/apply/request.c|s/\.uid = action->uid,/.uid = NULL,/
+the cache keeps what is gone|operator/cache/cache.c|/^void cache_delete/,/^}/s/if (identify(cache, \&reading))/if (cache == NULL)/
+what is counted of a pod is not stored|operator/job/history_fields.c|/replica_history, counted/d
+a pod stays on bad hardware|operator/reconcile/policy_avoid_node.c|s/           !was_told_of_node(pod);/           was_told_of_node(pod);/|random
+an end by bad hardware counts|operator/reconcile/policy_avoid_node.c|s/return policy_leaves_node(history, pod) \&\&/return !policy_leaves_node(history, pod) \&\&/|random
+bad hardware is forgiven for ever|operator/reconcile/policy_avoid_node.c|s/history->hardware_leaves <= AVOID/history->hardware_leaves >= 0 * AVOID/|random
+each pod that one fault ends is a leave|operator/reconcile/policy_avoid_node.c|s/now_ms - history->hardware_ms < AVOID_NODE_LEAVE_MS/now_ms < 0/|random
+a node is avoided for ever|operator/job/history.c|s/if (history->avoided\[i\].since_ms > since_ms)/if (since_ms)/|random
+a pod may come to a node that is avoided|operator/manifest/pod.c|s/        .avoided = avoided_nodes(history, arena),//|random
+a pod does not tell what it avoids|operator/manifest/pod.c|/(struct pair){ANNOTATION_AVOIDED_NODES, avoided}/s/, avoided}/, ""}/|random
+a pod waits for a node that is avoided|operator/reconcile/policy_avoid_node.c|s/!pod->node \&\& !is_same/pod->node \&\& !is_same/|random
+a pod that waits for a node ends the attempt|operator/reconcile/observe.c|s/    if (policy_waits_for_others(child->pod, ctx->avoided))/    if (policy_waits_for_others(child->pod, ctx->avoided)) return true; else if (0)/|random
+a mark of others is not heeded|operator/reconcile/policy_avoid_node.c|s/^        heed_signs(ctx);/        (void)heed_signs;/|random
+a marked node is left though no other is spare|operator/reconcile/policy_avoid_node.c|s/(int64_t)bad->spares > replicas/(int64_t)bad->spares + 99 > replicas/|random
+a marked node is left again by who can be nowhere else|operator/reconcile/policy_avoid_node.c|s/was_told_of_node(child->pod)/false/|random
+avoided nodes are not stored|operator/job/history_fields.c|/FIELD(history, avoided)/,+1d|random
+'
+# What the histories say of a mutant: of one that they tell, or the assertion that fails. A program that crashes or does not
+# start says nothing, and has found nothing.
+said() { # LOG
+    local told
+    told=$(sed -n 's/^seed .*alone): //p' "$1" | head -n 1)
+    [ -n "$told" ] || told=$(grep -a -B 1 -m 1 ': error: Failure!$' "$1" | head -n 1 | sed 's/.*--- //')
+    [ -n "$told" ] || told=$(grep -a -m 1 ': Assertion .* failed' "$1")
+    printf '%s' "$told"
+}
+
+work=build/mutations
+mkdir -p "$work"
+missed=0
+while IFS='|' read -r what file edit row; do
+    [[ -n $what && $what == *"${T:-}"* ]] || continue
+    sed "$edit" "$file" >"$work/mutant.c"
+    if cmp -s "$file" "$work/mutant.c"; then
+        echo "| $what | \`$file\` | NOT APPLIED |"
+        missed=1
+        continue
+    fi
+    program=$small arguments=()
+    case $row in
+    random) program=$random ;;
+    ?*) arguments=(all "$row") ;;
+    esac
+    # shellcheck disable=SC2086 # words
+    if ! $compile -Wno-error -c -o "$work/mutant.o" "$work/mutant.c" 2>"$work/log" ||
+        ! $link -o "$work/mutant" "$work/mutant.o" "$program" "$@" 2>>"$work/log"; then
+        echo "| $what | \`$file\` | DOES NOT BUILD: $(tail -1 "$work/log") |"
+        missed=1
+        continue
+    fi
+    if "$work/mutant" ${arguments[@]+"${arguments[@]}"} >"$work/log" 2>&1; then
+        found="NOT FOUND"
+    else
+        result=$?
+        found=$(said "$work/log")
+        found=${found:-"NOT FOUND: exit code $result: $(tail -n 1 "$work/log")"}
+    fi
+    [[ $found != "NOT FOUND"* ]] || missed=1
+    echo "| $what | \`$file\` | $found |"
+done <<<"$mutations"
+exit $missed

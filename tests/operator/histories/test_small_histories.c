@@ -1,0 +1,417 @@
+/* Every history of small jobs. The operator's cache, executor, queue and pass are those that ship;
+ * the API server, kubelets and people around them are played (world.h). Without arguments a part is
+ * tried that takes seconds; with "all" everything, which takes minutes. */
+#include "tests/operator/histories/explore.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "tests/operator/histories/region.h"
+#include "tests/operator/histories/world.h"
+#include "tests/support.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory (region.h) ---- */
+
+/* glibc's own, which are behind these names in each program. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void __libc_free(void *pointer);
+
+void *malloc(size_t bytes)
+{
+    return region_is_entered() ? region_alloc(bytes) : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    size_t all;
+    if (!region_is_entered())
+        return __libc_calloc(count, bytes);
+    if (__builtin_mul_overflow(count, bytes, &all))
+        abort();
+    return memset(region_alloc(all), 0, all);
+}
+
+void free(void *pointer)
+{
+    if (region_has(pointer))
+        region_free(pointer);
+    else
+        __libc_free(pointer);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+    if (!region_is_entered() && !region_has(old))
+        return __libc_realloc(old, bytes);
+    assert_true(!old || (region_is_entered() && region_has(old)));
+    size_t had = old ? region_size(old) : 0;
+    void *more = region_alloc(bytes);
+    if (old)
+        memcpy(more, old, had < bytes ? had : bytes);
+    if (old)
+        region_free(old);
+    return more;
+}
+
+/* ---- jobs ---- */
+
+#define RUN_POLICY "cleanPodPolicy: All, backoffLimit: 1"
+#define GROUP      ", restartScope: Job"
+
+/* In "all" alone: what takes minutes together. */
+enum extent { ALWAYS, IN_ALL };
+
+static const struct {
+    enum extent extent;
+    struct world_setting setting;
+} rows[] = {
+    {ALWAYS, {"a pod fails", 1, 1, "ExitCode", RUN_POLICY, false, {137}, {0}, 0, {.failures = 1}}},
+    {ALWAYS,
+     {"a pod is deleted or evicted",
+      0,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {0},
+      0,
+      {.deletions = 1}}},
+    {ALWAYS, {"the operator dies", 0, 2, "Never", RUN_POLICY, false, {0}, {0}, 0, {.crashes = 1}}},
+    {ALWAYS,
+     {"a group restarts",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY GROUP,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 1}}},
+    {ALWAYS,
+     {"a container restarts in place, the operator dies",
+      0,
+      1,
+      "OnFailure",
+      RUN_POLICY,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 2, .crashes = 1}}},
+    {ALWAYS,
+     {"trouble with a request, and delay",
+      0,
+      1,
+      "Never",
+      RUN_POLICY,
+      false,
+      {1},
+      {0},
+      0,
+      {.failures = 1, .troubles = 1, .delays = 1}}},
+    {ALWAYS,
+     {"suspended, resumed, spoilt",
+      0,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {EDIT_SUSPEND, EDIT_RESUME, EDIT_SPOIL},
+      3,
+      {.edits = 2}}},
+    {ALWAYS,
+     {"scaled up or down",
+      0,
+      2,
+      "ExitCode",
+      "cleanPodPolicy: None",
+      false,
+      {0},
+      {EDIT_GROW, EDIT_SHRINK},
+      2,
+      {.edits = 1}}},
+    {IN_ALL,
+     {"1 pod, everything",
+      1,
+      0,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {137, 1},
+      {EDIT_SUSPEND, EDIT_LIMIT},
+      2,
+      {.failures = 2, .deletions = 1, .edits = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"1 pod, in place, everything",
+      0,
+      1,
+      "OnFailure",
+      RUN_POLICY,
+      false,
+      {137},
+      {EDIT_SUSPEND, EDIT_LIMIT},
+      2,
+      {.failures = 2, .deletions = 1, .edits = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods: failure, crash",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {137, 1},
+      {0},
+      0,
+      {.failures = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods: two failures",
+      0,
+      2,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {137, 138},
+      {0},
+      0,
+      {.failures = 2}}},
+    {IN_ALL,
+     {"2 pods: deletion, crash",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {0},
+      0,
+      {.deletions = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods: failure, deletion",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 1, .deletions = 1}}},
+    {IN_ALL,
+     {"2 pods: failure, edit",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {137},
+      {EDIT_SUSPEND},
+      1,
+      {.failures = 1, .edits = 1}}},
+    {IN_ALL,
+     {"2 pods: edit, crash",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {EDIT_SUSPEND},
+      1,
+      {.edits = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods, resumed: failure",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      true,
+      {137},
+      {EDIT_RESUME},
+      1,
+      {.failures = 1, .edits = 1}}},
+    {IN_ALL,
+     {"2 pods, never again: failure, crash",
+      1,
+      1,
+      "Never",
+      "cleanPodPolicy: Running",
+      false,
+      {1},
+      {0},
+      0,
+      {.failures = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods, a group: failure, crash",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY GROUP,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods, a group: two failures",
+      0,
+      2,
+      "ExitCode",
+      RUN_POLICY GROUP,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 2}}},
+    {IN_ALL,
+     {"2 pods, a group: deletion, crash",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY GROUP,
+      false,
+      {0},
+      {0},
+      0,
+      {.deletions = 1, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods, in place: two failures, crash",
+      1,
+      1,
+      "OnFailure",
+      RUN_POLICY,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 2, .crashes = 1}}},
+    {IN_ALL,
+     {"2 pods: trouble, delay",
+      1,
+      1,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {0},
+      0,
+      {.troubles = 1, .delays = 1}}},
+    {IN_ALL, {"3 pods: nothing", 1, 2, "ExitCode", RUN_POLICY, false, {0}, {0}, 0, {0}}},
+    {IN_ALL,
+     {"3 pods: failure", 1, 2, "ExitCode", RUN_POLICY, false, {137}, {0}, 0, {.failures = 1}}},
+    {IN_ALL, {"3 pods: crash", 1, 2, "ExitCode", RUN_POLICY, false, {0}, {0}, 0, {.crashes = 1}}},
+    {IN_ALL,
+     {"3 pods: scaled down",
+      1,
+      2,
+      "ExitCode",
+      RUN_POLICY,
+      false,
+      {0},
+      {EDIT_SHRINK},
+      1,
+      {.edits = 1}}},
+    {IN_ALL,
+     {"3 pods, a group: failure",
+      1,
+      2,
+      "ExitCode",
+      RUN_POLICY GROUP,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 1}}},
+};
+
+static bool all;
+static const char *only; /* those with this in their names */
+
+static void print_found(const char *name, const struct explored *found)
+{
+    printf("# %-44s %8zu states %9zu edges, %3d deep, %5zu ends, rest after %2d\n", name,
+           found->states, found->edges, found->depth, found->rests, found->longest_calm);
+    fflush(stdout);
+}
+
+static void every_small_history_ends_well(void **state)
+{
+    (void)state;
+    size_t states = 0, edges = 0;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct world_setting *setting = &rows[i].setting;
+        if (rows[i].extent > (all ? IN_ALL : ALWAYS) || (only && !strstr(setting->name, only)))
+            continue;
+        struct explored found = explore(setting);
+        print_found(setting->name, &found);
+        states += found.states;
+        edges += found.edges;
+    }
+    printf("# %-44s %8zu states %9zu edges\n", "together", states, edges);
+}
+
+/* What comes next while no watch shows a pod: the second pod is not made at first, and each edit
+ * comes when nothing else is left. Returns false at the end. */
+static bool choose_without_pods(int *sent_to_last, int *edits, struct choice *ret_choice)
+{
+    *ret_choice = (struct choice){CHOICE_ANSWER, 0, 0};
+    if (world->sent_count && server_awaits("j-worker-1") && ++*sent_to_last == 2)
+        ret_choice->kind = CHOICE_BREAK; /* its service came before */
+    if (world->sent_count)
+        return true;
+    for (size_t i = 0; i < world->event_count; i++) {
+        *ret_choice = (struct choice){CHOICE_SHOW, (int)i, 0};
+        if (world->events[i].kind != CACHE_PODS)
+            return true;
+    }
+    *ret_choice = (struct choice){CHOICE_PASS, 0, 0};
+    if (world_wants_pass())
+        return true;
+    bool waits = *edits && operator_waits();
+    *ret_choice = (struct choice){waits ? CHOICE_DELAY : CHOICE_EDIT, waits ? 0 : (*edits)++, 0};
+    return *edits <= 2;
+}
+
+/* A group is suspended and resumed before any watch shows the one pod that was made. No row has it:
+ * watches of the rows show pods in any order. */
+static void a_group_resumes_beside_no_unseen_pod(void **state)
+{
+    (void)state;
+    static const struct world_setting setting = {.name = "unseen pods",
+                                                 .workers = 2,
+                                                 .restart_policy = "ExitCode",
+                                                 .run_policy = RUN_POLICY GROUP,
+                                                 .edits = {EDIT_SUSPEND, EDIT_RESUME},
+                                                 .edit_count = 2};
+    int sent_to_last = 0, edits = 0;
+    struct choice choice;
+    world_open(&setting);
+    world->s.is_told = true;
+    for (int i = 0; i < 60 && choose_without_pods(&sent_to_last, &edits, &choice); i++)
+        world_perform(choice);
+    assert_int_equal(world->s.truth->status.history.attempt, 1);
+    while (world_calm_choice(&choice))
+        world_perform(choice);
+    world_check_rest();
+    assert_int_equal(world->s.truth->pod_count, 2);
+    world_close();
+}
+
+int main(int argc, char **argv)
+{
+    all = argc > 1 && strcmp(argv[1], "all") == 0;
+    only = argc > 2 ? argv[2] : NULL;
+    log_set_level(LOG_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_resumes_beside_no_unseen_pod),
+        cmocka_unit_test(every_small_history_ends_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+#!/bin/bash
+# shellcheck disable=SC2016 # for other shells
+# What tests/operator/histories/mutations.sh takes for a mutant that was found: histories that say what is wrong, not a crash.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+
+# In the place of the compiler and the linker: the mutant is a shell script.
+printf '%s\n' '#!/bin/bash' '{ echo "#!/bin/bash"; echo "$MUTANT"; } >"$2" && chmod +x "$2"' >"$work/link"
+chmod +x "$work/link"
+mutate() { T="a limit is reached one" MUTANT=$1 tests/operator/histories/mutations.sh true "$work/link" small random >"$work/row"; }
+finds() { mutate "$2" && contains "$work/row" "| $1 |"; }
+misses() { fails 1 "" mutate "$2" && contains "$work/row" "| NOT FOUND$1"; }
+
+check "a told history is one" finds "two attempts at once" 'echo "seed 1 (SIMULATION_SEED=1 runs it alone): two attempts at once"; exit 1'
+check "... also of a program that is aborted" finds "2 failures" 'echo "seed 1 (SIMULATION_SEED=1 runs it alone): 2 failures"; kill -ABRT $$'
+check "an assertion is one" finds '"GET" != "DELETE"' 'echo "[  ERROR   ] --- \"GET\" != \"DELETE\""; echo "[   LINE   ] --- x.c:7: error: Failure!"; exit 1'
+check "... of C, too" finds "x: x.c:7: f: Assertion \`at' failed." 'echo "x: x.c:7: f: Assertion \`at'\'' failed."; kill -ABRT $$'
+check "no end is none" misses " |" 'echo fine'
+check "a crash is none" misses ": exit code 1: [  ERROR   ] --- Test failed with exception: Segmentation fault(11)" \
+    'echo "[  ERROR   ] --- Test failed with exception: Segmentation fault(11)"; exit 1'
+check "a signal is none" misses ": exit code 139" 'kill -SEGV $$'
+check "a program that does not start is none" misses ": exit code 127" 'nosuch'
+tap_done

@@ -1,0 +1,43 @@
+"""What a case does to the operator, as tables. `at`: the name of a request or of a watch event, as trace.py gives it."""
+import json
+from collections import namedtuple
+
+from http1 import Answer
+
+Injection = namedtuple("Injection", "kind at")
+CALM = Injection("calm", None)
+HOLD_S = 1.0  # of events that come late: longer than an operator needs to act on what it knows
+
+REFUSALS = {"409": (409, "Conflict"), "410": (410, "Expired"), "429": (429, "TooManyRequests"), "500": (500, "InternalError")}
+
+# A request is carried out but for refusals.
+REQUEST_KINDS = {
+    "kill": "the operator is killed after the request is carried out, and another one starts",
+    "no-answer": "the request is carried out, and its answer is lost",
+    "torn": "the request is carried out, and its answer ends in the middle",
+    **{code: f"the request is refused with {code} {reason}" for code, (_, reason) in REFUSALS.items()},
+}
+EVENT_KINDS = {
+    "drop": "the event is left out; a while later the watch ends with 410",
+    "hold": "all events from this one on come late",
+    "cut": "the connection ends in place of the event",
+    "gone": "the watch ends with 410 in place of the event",
+    "stale": "after the scenario another operator starts, whose lists are of the time of this event",
+}
+
+
+def refusal(kind):
+    code, reason = REFUSALS[kind]
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": f"refused by the test: {reason}"}
+    headers = {"Content-Type": "application/json", **({"Retry-After": "1"} if code == 429 else {})}
+    return Answer(code, headers, json.dumps(body).encode())
+
+
+def gone_event():
+    return json.dumps({"type": "ERROR", "object": json.loads(refusal("410").body)}).encode()
+
+
+def cases(requests, events):
+    """All of a calm run's: [Injection], from the names of its requests and events."""
+    return [Injection(kind, name) for name in requests for kind in REQUEST_KINDS] + \
+           [Injection(kind, name) for name in events for kind in EVENT_KINDS]

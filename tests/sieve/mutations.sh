@@ -1,0 +1,46 @@
+#!/bin/bash
+# Breaks the operator on purpose, one line at a time, and looks whether the sieve finds it.
+#   tests/sieve/mutations.sh "COMPILER AND FLAGS" "LINKER AND FLAGS" OBJECTS-AND-LIBRARIES...
+# make sieve-mutations calls it (T=WORDS: only those with these words). Prints a row a mutation for docs/operator-proofs.md; exit code 1
+# if one is not found.
+set -u
+cd "$(dirname "$0")/../.." || exit
+compile=$1 link=$2
+shift 2
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+# shellcheck source=tests/cluster/operator.sh
+. tests/cluster/operator.sh
+# shellcheck source=tests/world/mutant.sh
+. tests/world/mutant.sh
+
+# what is broken | file | sed | scenario | kind that finds it
+mutations='
+a job of the past is acted on|operator/pass.c|s/snapshot->unproven = .*/snapshot->unproven = false;/|life of a job of 3 pods|stale
+a failed plan waits for minutes|operator/controller.c|s/BACKOFF_FIRST_MS = 200,/BACKOFF_FIRST_MS = 200000,/;s/BACKOFF_MAX_MS = 60 \* 1000/BACKOFF_MAX_MS = 200000/|suspended and resumed|409
+a status that was refused counts as written|operator/apply/steps.c|s/(effect == DELETES \&\& (code/(effect != CREATES \&\& (code/|a failure and its restart|409
+a watch that has ended with 410 goes on where it was|operator/kube/watch.c|s/bool lost = err->code == ERR_GONE/bool lost = err->code == ERR_LIMIT/|a group restarts|drop
+an error on a watch is passed over|operator/kube/watch.c|s/    if (strcmp(type, "ERROR") == 0) {/    if (!strcmp(type, "ERROR")) return 0;\n    if (!type) {/|a group restarts|drop
+a list keeps what is gone|operator/cache/cache.c|/^void cache_end_list/,/^}/s/if (kind == CACHE_JOBS)/if (kind == CACHE_PODS) return;\n    if (kind == CACHE_JOBS)/|suspended and resumed|drop
+a watch that was cut is not opened again|operator/kube/watch.c|/^void watch_feed_end/,/^}/s/stream_failed(watch, err, now_ms);/plan(watch, STREAM, INT64_MAX);/|life of a job of 3 pods|cut
+what is counted of a pod is not stored|operator/job/history_fields.c|/replica_history, counted/d|a failure and its restart|kill
+an expired lease is never taken|operator/leader/lease.c|s/now_ms - lease->observed_ms >= duration_ms;/now_ms * duration_ms < 0;/|the leader hands over|kill
+'
+
+operator_world
+pod_groups scheduling.volcano.sh v1beta1 >/dev/null
+export WORLD_PATIENCE_S=25
+folder=build/sieve-mutations
+missed=0
+while IFS='|' read -r what file edit scenario kind; do
+    [[ -n $what && $what == *"${T:-}"* ]] || continue
+    if found=$(mutant "$folder" "$file" "$edit" "$compile" "$link" "$@"); then
+        BUILD=$PWD/$folder tests/sieve/sieve.py --first --only "$scenario" "$kind" </dev/null >"$folder/log" 2>&1
+        found=$(sed -n "/^DIVERGED: .* $kind /{s/.* $kind '\(.*\)'\$/\`\1\`/p;n;s/^ */: /p;q}" "$folder/log" | tr -d '\n')
+    fi
+    [[ $found == '`'* ]] || { missed=1 && found="NOT FOUND: $found $(tail -n 1 "$folder/log")"; }
+    echo "| $what | \`$file\` | $scenario, \`$kind\` | $found |"
+done <<<"$mutations"
+exit $missed

@@ -1,0 +1,194 @@
+"""Stands between the operators and the API server: learns the names of requests and watch events, and does what one case asks for."""
+import asyncio
+import json
+import time
+
+import injections
+from http1 import Answer, Lines, head, printed, read_body, read_head
+from trace import Trace, event_name, is_watch, plural_of, request_name
+
+PASSED_ON = ("accept", "content-type", "user-agent")
+BROKEN = (ConnectionError, asyncio.IncompleteReadError)
+
+
+class Proxy:
+    """One listener an operator: kill(i), of the case, kills the one that speaks to listener i and starts another in its place."""
+
+    def __init__(self, api):
+        self.api, self.ports, self.servers, self.writers, self.tasks = api, [], [], {}, set()
+        self.begin(injections.CALM, None)
+
+    async def listen(self, listeners):
+        for i in range(listeners):
+            self.servers.append(await asyncio.start_server(lambda reader, writer, i=i: self.serve(i, reader, writer), "127.0.0.1", 0))
+            self.ports.append(self.servers[-1].sockets[0].getsockname()[1])
+
+    def begin(self, injection, kill):
+        """A new case: what is left of the last one is closed."""
+        self.injection, self.kill = injection, kill
+        self.requests, self.events = Trace(), Trace()
+        self.is_over = False  # the injection has happened
+        self.hold_until, self.active_at = 0, time.monotonic()
+        self.asking = set()  # connections on which a request is under way
+        self.watches = {}  # {connection: plural} of those that are open
+        self.stale_version, self.stale_lists = None, set()
+        for listener in range(len(self.ports)):
+            self.hang_up(listener)
+
+    def hang_up(self, listener):
+        self.active_at = time.monotonic()
+        for writer in [writer for writer, of in self.writers.items() if of == listener]:
+            writer.transport.abort()
+            del self.writers[writer]
+            self.watches.pop(writer, None)
+            self.asking.discard(writer)
+
+    def take(self, name):
+        """The kind of the injection, if this is where it happens."""
+        if self.is_over or name != self.injection.at:
+            return None
+        self.is_over = True
+        return self.injection.kind
+
+    def go_back(self):
+        """From now on the first list of each kind is as of the event of the injection, and watches are late."""
+        self.stale_lists = set(self.watches.values())
+        self.hold_until = time.monotonic() + injections.HOLD_S
+
+    def rests_for(self):
+        """How many seconds ago the last request was over; 0: one is not. Requests for a lease do not count."""
+        return 0 if self.asking else time.monotonic() - self.active_at
+
+    def open_watches(self):
+        """Of all operators: [plural], sorted."""
+        return sorted(self.watches.values())
+
+    async def serve(self, listener, reader, writer):
+        self.writers[writer] = listener
+        self.tasks.add(asyncio.current_task())  # asyncio itself does not keep it
+        try:
+            while (request := await read_head(reader)):
+                (method, target, _), headers = request
+                body = await read_body(reader, headers)
+                passed_on = {name: headers[name] for name in PASSED_ON if name in headers}
+                name = self.requests.note(request_name(method, target, body))
+                if not await self.exchange(listener, name, (method, target, passed_on, body), reader, writer):
+                    break
+        except BROKEN:
+            pass
+        finally:
+            self.writers.pop(writer, None)
+            self.tasks.discard(asyncio.current_task())
+            writer.close()
+
+    async def exchange(self, listener, name, request, reader, writer):
+        """Returns whether the connection goes on."""
+        kind, is_lease = self.take(name), " leases" in name
+        if kind in injections.REFUSALS:
+            self.active_at = time.monotonic()
+            writer.write(printed(injections.refusal(kind)))
+            return True
+        if is_watch(request[1]):
+            self.active_at = time.monotonic()
+            return await self.stream(listener, kind, request, reader, writer)
+        if not is_lease:
+            self.asking.add(writer)
+        try:
+            answer = await self.forward(*request)
+        finally:
+            self.asking.discard(writer)
+            if not is_lease:
+                self.active_at = time.monotonic()
+        return await self.answer(listener, kind, answer, writer)
+
+    async def forward(self, method, target, headers, body):
+        plural = plural_of(target)
+        if method == "GET" and plural in self.stale_lists and "limit=" in target:
+            self.stale_lists.remove(plural)
+            target += f"&resourceVersion={self.stale_version}&resourceVersionMatch=Exact"
+        status, answer_headers, body = await self.api.send(method, target, headers, body)
+        return Answer(status, {name: value for name, value in answer_headers.items() if name in ("content-type", "retry-after")}, body)
+
+    async def answer(self, listener, kind, answer, writer):
+        data = printed(answer)
+        if kind == "kill":
+            await self.kill(listener)
+        elif kind == "torn":
+            writer.write(data[:len(data) - len(answer.body) // 2 - 1])
+            await writer.drain()
+        elif kind is None:
+            writer.write(data)
+            await writer.drain()
+        return kind is None
+
+    async def stream(self, listener, kind, request, reader, writer):
+        if kind in ("kill", "no-answer"):
+            if kind == "kill":
+                await self.kill(listener)
+            return False
+        method, target, headers, _ = request
+        status, answer_headers, upstream, upstream_writer = await self.api.watch(target, headers)
+        if writer in self.writers:  # else its operator was killed meanwhile
+            self.watches[writer] = plural_of(target)
+        try:
+            if status != 200:
+                return await self.answer(listener, None, Answer(status, {}, await read_body(upstream, answer_headers)), writer)
+            writer.write(head("HTTP/1.1 200 OK", {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}))
+            if kind != "torn":
+                await self.pass_on(plural_of(target), Lines(upstream), reader, writer)
+            return False
+        finally:
+            self.watches.pop(writer, None)
+            upstream_writer.close()
+
+    async def pass_on(self, plural, lines, reader, writer):
+        """Events, until one side ends."""
+        def send(line):
+            writer.write(f"{len(line) + 1:x}\r\n".encode() + line + b"\n\r\n")
+
+        async def end_later():
+            await asyncio.sleep(injections.HOLD_S)
+            send(injections.gone_event())
+
+        async def end_of_operator():  # it has nothing more to say
+            try:
+                await reader.read(1)
+            except ConnectionError:
+                pass
+        ends = {asyncio.create_task(end_of_operator())}
+        following = asyncio.create_task(lines.next())
+        try:
+            while True:
+                done, _ = await asyncio.wait({following, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                line = None if done & ends else following.result()
+                if line is None:
+                    return
+                kind = self.meet(plural, line)
+                if kind == "drop":
+                    ends.add(asyncio.create_task(end_later()))
+                elif kind == "cut":
+                    return
+                elif kind == "gone":
+                    send(injections.gone_event())
+                    await writer.drain()
+                    return
+                while time.monotonic() < self.hold_until and not done & ends:
+                    await asyncio.sleep(0.05)
+                if kind != "drop":
+                    send(line)
+                    await writer.drain()
+                following = asyncio.create_task(lines.next())
+        finally:
+            for task in [following, *ends]:
+                task.cancel()
+
+    def meet(self, plural, line):
+        """Notes an event; returns what happens to it."""
+        event = json.loads(line)
+        name = event_name(plural, event)
+        kind = self.take(self.events.note(name)) if name else None
+        if kind == "hold":
+            self.hold_until = time.monotonic() + injections.HOLD_S
+        elif kind == "stale":
+            self.stale_version = event["object"]["metadata"]["resourceVersion"]
+        return kind

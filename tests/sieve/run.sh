@@ -1,0 +1,13 @@
+#!/bin/bash
+# tests/sieve/run.sh ARGUMENTS...: tests/sieve/sieve.py on a control plane of its own, which ends with it.
+set -u
+cd "$(dirname "$0")/../.." || exit
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+# shellcheck source=tests/cluster/lib.sh
+. tests/cluster/lib.sh
+# shellcheck source=tests/cluster/operator.sh
+. tests/cluster/operator.sh
+operator_world
+pod_groups scheduling.volcano.sh v1beta1 >/dev/null
+python3 tests/sieve/sieve.py "$@"

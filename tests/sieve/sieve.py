@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Tries the shipped operator at every request and every watch event of small scenarios (Sieve's method, OSDI '22): docs/operator-proofs.md.
+
+  tests/sieve/sieve.py                               all cases
+  tests/sieve/sieve.py --draw N [--seed S]           N cases, chosen at random
+  tests/sieve/sieve.py --only SCENARIO [KIND [AT]]   those of a scenario, of a kind, at one request or event; --trace tells what came
+
+$KUBECONFIG is that of an API server with our CustomResourceDefinition, $BUILD the folder of shoal-operator.
+"""
+import argparse
+import asyncio
+import collections
+import os
+import random
+import shlex
+import sys
+import tempfile
+
+import injections
+from case import Seat
+from http1 import Api
+from scenarios import SCENARIOS
+from world import PREFIXES, World
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draw", type=int)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--seats", type=int, default=8, help="cases at once")
+    parser.add_argument("--trace", action="store_true", help="tells all cases as if they diverged")
+    parser.add_argument("--first", action="store_true", help="ends with the first divergence")
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORDS")
+    return parser.parse_args()
+
+
+def tell(seat, scenario, injection, trouble):
+    """A divergence, and how to see it again."""
+    again = shlex.join(["tests/sieve/sieve.py", "--only", scenario.name, injection.kind, *([injection.at] if injection.at else [])])
+    print(f"{'DIVERGED' if trouble else 'ok'}: {again}", *trouble[:20], sep="\n    ")
+    for what, names in ("requests", seat.proxy.requests.names), ("events", seat.proxy.events.names):
+        print(f"    {what}: {', '.join(names)}")
+    with open(f"{seat.folder}/log") as log:
+        print("    the operator's log:", *log.read().splitlines()[-25:], sep="\n        ", flush=True)
+
+
+class Sieve:
+    def __init__(self, options):
+        self.trace, self.first = options.trace, options.first
+        self.only = dict(zip(("scenario", "kind", "at"), options.only))
+        self.scenarios = [s for s in SCENARIOS if self.only.get("scenario", s.name) == s.name]
+        self.calms, self.seats, self.ran, self.missed, self.diverged = {}, asyncio.Queue(), *(collections.Counter() for _ in range(3))
+
+    async def on_a_seat(self, work, *arguments):
+        seat = await self.seats.get()
+        try:
+            return await work(seat, *arguments)
+        finally:
+            self.seats.put_nowait(seat)
+
+    async def learn(self, seat, scenario):
+        calm, trouble = await seat.learn(scenario)
+        if trouble:
+            tell(seat, scenario, injections.CALM, trouble)
+            sys.exit(f"sieve: the calm run of \"{scenario.name}\" does not end")
+        self.calms[scenario.name] = calm
+
+    async def try_one(self, seat, scenario, injection):
+        if self.first and self.diverged:
+            return
+        trouble = await seat.run(scenario, injection, self.calms[scenario.name])
+        self.ran[scenario.name] += 1
+        self.missed[scenario.name] += injection.at is not None and not seat.proxy.is_over
+        if trouble:
+            self.diverged[scenario.name] += 1
+        if trouble or self.trace:
+            tell(seat, scenario, injection, trouble)
+
+    def cases(self):
+        found = []
+        for scenario in self.scenarios:
+            calm = self.calms[scenario.name]
+            found += [(scenario, injections.CALM)] + [(scenario, injection) for injection in injections.cases(calm.requests, calm.events)]
+        return [(scenario, injection) for scenario, injection in found
+                if self.only.get("kind", injection.kind) == injection.kind and self.only.get("at", injection.at) == injection.at]
+
+    def table(self):
+        print("| scenario | requests | events | cases | not met | divergences |\n| --- | --- | --- | --- | --- | --- |")
+        for name, calm in self.calms.items():
+            print(f"| {name} | {len(calm.requests)} | {len(calm.events)} | {self.ran[name]} | {self.missed[name]} | {self.diverged[name]} |")
+
+    async def run(self, options, world, folder):
+        for number in range(options.seats):
+            seat = Seat(world, number, folder)
+            await seat.open(max(s.operators for s in SCENARIOS))
+            self.seats.put_nowait(seat)
+        await asyncio.gather(*(self.on_a_seat(self.learn, scenario) for scenario in self.scenarios))
+        cases = self.cases()
+        if options.draw is not None:
+            print(f"seed {options.seed}: {options.draw} of {len(cases)} cases", flush=True)
+            cases = random.Random(options.seed).sample(cases, min(options.draw, len(cases)))
+        await asyncio.gather(*(self.on_a_seat(self.try_one, *case) for case in cases))
+        self.table()
+        return 1 if self.diverged.total() or not self.ran.total() else 0
+
+
+async def main():
+    options = arguments()
+    world = World(Api(os.environ["KUBECONFIG"]))
+    with tempfile.TemporaryDirectory() as folder:
+        followers = [asyncio.create_task(world.follow(plural)) for plural in PREFIXES]
+        work = asyncio.create_task(Sieve(options).run(options, world, folder))
+        done, _ = await asyncio.wait([work, *followers], return_when=asyncio.FIRST_COMPLETED)
+        return next(iter(done)).result()  # followers end by failing alone
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,32 @@
+"""The lines of steps, as a run writes them, and the first that is one of after a blow."""
+import json
+import os
+from collections import namedtuple
+
+# written_s: not before; process_s, step_s: how long its process and its step had run by then
+Line = namedtuple("Line", "written_s process_s step_s")
+
+
+class Steps:
+    """clock: seconds, as of time.monotonic()."""
+
+    def __init__(self, path, clock):
+        self.path, self.clock, self.file, self.rest = path, clock, None, ""
+        self.looked = clock()
+
+    def take(self):
+        """The new lines. What is read now was written since the last look."""
+        before, self.looked = self.looked, self.clock()
+        if not self.file:
+            if not os.path.exists(self.path):
+                return []
+            self.file = open(self.path)
+        self.rest += self.file.read()
+        *lines, self.rest = self.rest.split("\n")
+        objects = [json.loads(line) for line in lines]
+        return [Line(before, o["elapsed_seconds"], o["step_seconds"]) for o in objects if o.get("step_seconds") is not None]
+
+
+def is_after(line, struck_s, is_of_new_process):
+    """Whether that step began after then; if asked, whether its process did."""
+    return line.written_s - (line.process_s if is_of_new_process else line.step_s) > struck_s

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Trains while its ranks and launchers are killed, stopped and cut off, and compares the end with a run that nothing happened to.
+
+Two launchers on this machine train a small GPT-2 with dropout, with a checkpoint in memory after each step. The schedule is a pure
+function of the seed (tests/storm/schedule.py). After the last blow the run is asked to stop, which saves a checkpoint; a calm run
+of as many steps must have saved the same bytes.
+
+  tests/storm/storm.py [KILLS] [EVERY] [RANKS] [SEED]    blows (20), seconds between them (2), ranks of both (4), a number
+"""
+import ctypes, glob, os, random, shutil, signal, socket, struct, subprocess, sys, tempfile, time
+
+from collections import namedtuple
+
+import ledger
+from schedule import schedule
+from steps import Steps, is_after
+
+NODES = 2
+DATA_TOKENS = 4096
+LIMIT_S = float(os.environ.get("STORM_LIMIT_S", 300))  # of each wait: who hangs so long tells what it waits for, and ends
+SYS_PIDFD_OPEN, SYS_PIDFD_GETFD = 434, 438
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def number(place, default):
+    return int(sys.argv[place]) if len(sys.argv) > place and sys.argv[place] else default
+
+
+KILLS, EVERY, RANKS = number(1, 20), number(2, 2), number(3, 4)
+SEED = number(4, random.SystemRandom().randrange(1 << 31))
+AGENT = os.path.join(os.environ.get("BUILD", "build/release"), "shoal-agent")
+if RANKS < 2 or RANKS % NODES:
+    sys.exit("storm: RANKS must be 2, 4, 6, ...: those of two launchers")
+
+
+def flags(out, name, *more):
+    return ["--model.type=gpt2", "--hidden_size=32", "--num_hidden_layers=2", "--num_attention_heads=2", "--vocab_size=64",
+            "--max_position_embeddings=16", "--dropout=0.1", f"--dataset={out}/tokens.bin", "--data.format=llmc_bin",
+            "--max_seq_length=16", "--batch_size=2", "--lr=0.001", "--schedule.type=constant", "--warmup_steps=0",
+            "--num_train_epochs=1000000", "--eval_strategy=no", "--device=cpu", "--sharding_strategy=FULL_SHARD",
+            "--prometheus_port=0", "--logging_steps=1", f"--logging.jsonl={out}/{name}.jsonl", f"--checkpoint.dir={out}/{name}",
+            "--keep_last=2", "--memory_every_steps=1", "--memory_buddies", *more]
+
+
+def free_port():
+    """Below those of connections."""
+    port = 20000 + os.getpid() % 5000
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+        port += 1
+
+
+class Run:
+    """The launchers of one run, which come back when they are killed."""
+
+    def __init__(self, out, name, *more):
+        self.out, self.name, self.port = out, name, free_port()
+        self.flags = flags(out, name, *more)
+        self.doing = "before the first blow"
+        self.struck = []  # when the blow's signals were sent
+        self.launchers = [self.launch(node) for node in range(NODES)]
+
+    def launch(self, node):
+        variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), "WORLD_SIZE": str(RANKS), "RANK": str(node),
+                     "PET_NNODES": str(NODES), "PET_NODE_RANK": str(node), "PET_NPROC_PER_NODE": str(RANKS // NODES),
+                     "SHOAL_RUN_ID": self.name, "SHOAL_RESTART_COUNT": "0", "PET_MAX_RESTARTS": "1000000",
+                     "OMP_WAIT_POLICY": "passive"}
+        with open(self.log(node), "a") as log:
+            return subprocess.Popen([AGENT, *self.flags], env={**os.environ, **variables}, stdout=log, stderr=subprocess.STDOUT)
+
+    def log(self, node):
+        return f"{self.out}/{self.name}.{node}.log"
+
+    def check(self):
+        for node, launcher in enumerate(self.launchers):
+            if launcher.poll() is not None:
+                self.fail(f"launcher {node} has ended with {launcher.returncode}")
+
+    def fail(self, what):
+        """Tells the ends of both logs."""
+        for node in range(NODES):
+            print(f"storm: the end of launcher {node}'s log:", file=sys.stderr)
+            with open(self.log(node)) as log:
+                sys.stderr.writelines(log.readlines()[-20:])
+        sys.exit(f"storm: {self.name}, {self.doing}: {what}")
+
+    def wait(self, what, find):
+        """Until find() finds something, which it returns."""
+        end = time.monotonic() + LIMIT_S
+        while not (found := find()):
+            self.check()
+            if time.monotonic() > end:
+                self.fail(f"waits for {what} for {LIMIT_S:g} s")
+            time.sleep(0.01)
+        return found
+
+    def wait_for_end(self, node):
+        try:
+            return self.launchers[node].wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.fail(f"launcher {node} does not end in {LIMIT_S:g} s")
+
+    def ranks(self, node):
+        """Their processes, in the order in which they were started; fewer while they start."""
+        pid = self.launchers[node].pid
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+
+    def rank(self, wanted):
+        """Waits until that rank has a process. Ranks stay ranks of their launchers: rank r is one of launcher r // (RANKS / NODES)."""
+        per_node = RANKS // NODES
+
+        def find():
+            pids = self.ranks(wanted // per_node)
+            return pids[wanted % per_node] if len(pids) == per_node else None
+        return self.wait(f"the process of rank {wanted}", find)
+
+    def end(self):
+        for launcher in self.launchers:
+            launcher.send_signal(signal.SIGTERM)
+        self.doing = "asked to stop"
+        return [self.wait_for_end(node) for node in range(NODES)]
+
+    def complete(self):
+        """Waits for its end, as long as it goes on."""
+        def size():
+            return os.path.getsize(path) if os.path.exists(path) else 0
+        path, last, end = f"{self.out}/{self.name}.jsonl", -1, 0
+        self.doing = "which nothing happens to"
+        while any(launcher.poll() is None for launcher in self.launchers):
+            if size() != last:
+                last, end = size(), time.monotonic() + LIMIT_S
+            if time.monotonic() > end:
+                self.fail(f"no step in {LIMIT_S:g} s")
+            time.sleep(0.1)
+        return [launcher.returncode for launcher in self.launchers]
+
+    def again(self, node):
+        self.wait_for_end(node)
+        self.launchers[node] = self.launch(node)
+
+    def kill(self):
+        for launcher in self.launchers:
+            if launcher.poll() is None:
+                launcher.send_signal(signal.SIGCONT)
+                launcher.kill()
+                launcher.wait()
+
+
+# ---- blows: each returns when it is over ----
+
+
+def send(run, pid, which):
+    run.struck.append(time.monotonic())
+    try:
+        os.kill(pid, which)
+    except ProcessLookupError:
+        pass  # it ended first
+
+
+def kill_rank(run, blow):
+    send(run, run.rank(blow.victim), signal.SIGKILL)
+
+
+def kill_two_ranks(run, blow):
+    for pid in [run.rank(blow.victim), run.rank(blow.other)]:
+        send(run, pid, signal.SIGKILL)
+
+
+def stop(run, blow, pids):
+    for pid in pids:
+        send(run, pid, signal.SIGSTOP)
+    time.sleep(blow.seconds)
+    for pid in pids:
+        send(run, pid, signal.SIGCONT)
+
+
+def stop_rank(run, blow):
+    stop(run, blow, [run.rank(blow.victim)])
+
+
+def node_of(blow):
+    return blow.victim % NODES
+
+
+def kill_launcher(run, blow):
+    send(run, run.launchers[node_of(blow)].pid, signal.SIGKILL)
+    run.again(node_of(blow))
+
+
+def replace_launcher(run, blow):
+    send(run, run.launchers[node_of(blow)].pid, signal.SIGTERM)
+    run.again(node_of(blow))
+
+
+def stop_launcher(run, blow):
+    stop(run, blow, [run.launchers[node_of(blow)].pid])
+
+
+def stop_node(run, blow):
+    """As a machine that pauses, with all that is on it."""
+    stop(run, blow, [run.launchers[node_of(blow)].pid, *run.ranks(node_of(blow))])
+
+
+def cut_off(run, blow):
+    """Ends all connections of a rank, as a network that fails does: both sides find them closed."""
+    pid = run.rank(blow.victim)
+    process = libc.syscall(SYS_PIDFD_OPEN, pid, 0)
+    run.struck.append(time.monotonic())
+    for path in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            if not os.readlink(path).startswith("socket:"):
+                continue
+        except OSError:
+            continue  # it was closed
+        fd = libc.syscall(SYS_PIDFD_GETFD, process, int(os.path.basename(path)), 0)
+        if fd < 0:
+            continue
+        with socket.socket(fileno=fd) as connection:
+            try:
+                if connection.family != socket.AF_UNIX:
+                    connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it listens, or is closed
+    if process >= 0:
+        os.close(process)
+    run.struck.append(time.monotonic())
+
+
+KINDS = {"rank killed": kill_rank, "two ranks killed": kill_two_ranks, "rank stopped": stop_rank, "rank cut off": cut_off,
+         "launcher killed": kill_launcher, "launcher stopped": stop_launcher, "launcher replaced": replace_launcher,
+         "both stopped": stop_node}
+KILLERS = {"rank killed", "two ranks killed", "launcher killed", "launcher replaced"}  # no process steps on
+
+
+# ---- the run ----
+
+# A blow behind which no step has ended yet: its first and last signal, and whether only new processes step behind it.
+Waiting = namedtuple("Waiting", "name first_s last_s kills")
+
+
+def follow(run, steps, waiting, seconds, until):
+    """Waits until then, and notes for each blow that waits for it the end of the next step. None: until none waits."""
+    while waiting if until is None else time.monotonic() < until:
+        run.check()
+        for line in steps.take():
+            for i, blow in list(waiting.items()):
+                if is_after(line, blow.last_s, blow.kills):
+                    seconds[i] = time.monotonic() - blow.first_s
+                    del waiting[i]
+        for i, blow in waiting.items():
+            if time.monotonic() > blow.first_s + LIMIT_S:
+                run.fail(f"{blow.name}: no step after it in {LIMIT_S:g} s")
+        time.sleep(0.01)
+
+
+def storm(run, blows):
+    steps, waiting, seconds = Steps(f"{run.out}/{run.name}.jsonl", time.monotonic), {}, {}
+    run.wait("the first step", steps.take)
+    begin = time.monotonic()
+    for i, blow in enumerate(blows):
+        follow(run, steps, waiting, seconds, time.monotonic() + blow.after_s)
+        run.doing = f"blow {i}, {blow.kind} ({blow.victim})"
+        print(f"{time.monotonic() - begin:8.1f} s {blow.kind} ({blow.victim})", flush=True)
+        run.struck = []
+        KINDS[blow.kind](run, blow)
+        waiting[i] = Waiting(run.doing, run.struck[0], run.struck[-1], blow.kind in KILLERS)
+    run.doing = "behind the last blow"
+    follow(run, steps, waiting, seconds, None)
+    return seconds
+
+
+def write_tokens(path):
+    """llm.c's format: 256 numbers of header, then ids of 16 bits."""
+    rng = random.Random(1)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<256i", 20240520, 1, DATA_TOKENS, *[0] * 253))
+        file.write(struct.pack(f"<{DATA_TOKENS}H", *(rng.randrange(64) for _ in range(DATA_TOKENS))))
+
+
+def saved(out, name):
+    """The last step saved, and the files of its tensors by name."""
+    last = max(glob.glob(f"{out}/{name}/*steps"), key=lambda path: int(path.rsplit("-", 1)[1][:-5]))
+    files = [path for path in glob.glob(f"{last}/**", recursive=True) if path.endswith(".safetensors")]
+    return int(last.rsplit("-", 1)[1][:-5]), {os.path.relpath(path, last): path for path in files}
+
+
+def same(a, b):
+    def read(path):
+        with open(path, "rb") as file:
+            return file.read()
+    return a.keys() == b.keys() and bool(a) and all(read(a[name]) == read(b[name]) for name in a)
+
+
+def main(out):
+    print(f"storm: {KILLS} blows, {EVERY} s apart, on {RANKS} ranks of {NODES} launchers, seed {SEED}", flush=True)
+    write_tokens(f"{out}/tokens.bin")
+    run = Run(out, "storm", "--max_steps=1000000000", "--save_steps=200")
+    blows = schedule(SEED, KILLS, EVERY, RANKS, list(KINDS))
+    try:
+        seconds = storm(run, blows)
+        codes = run.end()
+        if any(code != 143 for code in codes):
+            sys.exit(f"storm: asked to stop, the launchers ended with {codes}")
+    finally:
+        run.kill()
+    with open(run.log(0)) as log:
+        ledger.print_ledger(blows, seconds, log.read())
+    last, ours = saved(out, "storm")
+    run = Run(out, "calm", f"--max_steps={last}")
+    try:
+        codes = run.complete()
+        if any(codes):
+            sys.exit(f"storm: the calm run ended with {codes}")
+    finally:
+        run.kill()
+    equal = same(ours, saved(out, "calm")[1])
+    print(f"weights and optimizer state after {last} steps: {'equal to' if equal else 'NOT EQUAL TO'} the calm run's")
+    return equal
+
+
+folder = tempfile.mkdtemp(prefix="storm.")
+passed = False
+try:
+    passed = main(folder)
+finally:
+    if passed:
+        shutil.rmtree(folder)
+    else:
+        print(f"storm: what it has left is in {folder}; SEED={SEED} begins it again", file=sys.stderr)
+sys.exit(not passed)

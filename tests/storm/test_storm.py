@@ -1,0 +1,100 @@
+"""The parts of a storm, without one: `python3 tests/storm/test_storm.py` prints TAP lines."""
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+
+import ledger
+import schedule
+import steps
+
+KINDS = ["kill", "stop", "cut"]
+number = 0
+
+
+def printed(seed):
+    """What a shell is told."""
+    command = [sys.executable, os.path.join(os.path.dirname(__file__), "schedule.py"), str(seed), "6", "2", *KINDS]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def check(name, holds):
+    global number
+    number += 1
+    print(f"{'ok' if holds else 'not ok'} {number} - {name}")
+    return holds
+
+
+def hangs(agent):
+    """What a storm says whose agent is that script, in place of 300 s after one."""
+    with tempfile.TemporaryDirectory() as build:
+        with open(f"{build}/shoal-agent", "w") as file:
+            file.write(f"#!/bin/bash\n{agent}\n")
+        os.chmod(file.name, 0o755)
+        command = [sys.executable, os.path.join(os.path.dirname(__file__), "storm.py"), "1", "1", "2", LAUNCHER_STOPPED]
+        variables = {**os.environ, "BUILD": build, "TMPDIR": build, "STORM_LIMIT_S": "1"}
+        return subprocess.run(command, env=variables, capture_output=True, text=True).stderr
+
+
+def looks():
+    """Four looks at a file of steps, by a clock that the test moves."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, now = f"{folder}/steps", [100.0]
+        reader, took = steps.Steps(path, lambda: now[0]), []
+        for later_s, text in [(1, None), (1, STEP % (0.5, 0.25) + '{"save'), (8, '_seconds":1}\n' + STEP % (9, 0.25)), (1, STEP % (9.5, 0.25))]:
+            now[0] += later_s
+            if text:
+                with open(path, "a") as file:
+                    file.write(text)
+            took.append([tuple(line) for line in reader.take()])
+        return took
+
+
+def counts_after(struck_s, is_of_new_process):
+    """Which of those steps is after a blow."""
+    lines = [steps.Line(*line) for look in looks() for line in look]
+    return [steps.is_after(line, struck_s, is_of_new_process) for line in lines]
+
+
+STEP = '{"elapsed_seconds":%s,"step_seconds":%s}\n'
+STEPS_ONCE = """for flag; do case $flag in --logging.jsonl=*) echo '{"elapsed_seconds":9,"step_seconds":1}' >"${flag#*=}" ;; esac; done
+exec sleep 1000"""
+LAUNCHER_STOPPED = "19"  # the seed whose first blow needs no rank
+blows = schedule.schedule(7, 3000, 10, 4, KINDS)
+counts = collections.Counter(blow.kind for blow in blows)
+apart = [blow.after_s for i, blow in enumerate(blows) if i % schedule.CLOSE_EACH != schedule.CLOSE_EACH - 1]
+close = [blow.after_s for blow in blows[schedule.CLOSE_EACH - 1::schedule.CLOSE_EACH]]
+LOG = """Resumed at step 119 from memory (0 steps lost)
+Resumed at step 120 from memory, for 2 ranks a buddy's (1 step lost)
+Resumed from /ck/gpt2-130steps
+Resumed at step 130 from /ck/gpt2-130steps (4 steps lost)
+Resumed from /ck/gpt2-140steps
+"""
+rows = [
+    ("the same seed gives the same storm", blows == schedule.schedule(7, 3000, 10, 4, KINDS)),
+    ("a shorter one is its beginning", blows[:20] == schedule.schedule(7, 20, 10, 4, KINDS)),
+    ("another seed gives another", blows != schedule.schedule(8, 3000, 10, 4, KINDS)),
+    ("each kind comes as often", set(counts.values()) == {1000}),
+    ("each comes once before any comes twice", all({b.kind for b in blows[i:i + 3]} == set(KINDS) for i in range(0, 3000, 3))),
+    ("they are so far apart", all(5 <= s <= 15 for s in apart) and 9.5 < sum(apart) / len(apart) < 10.5),
+    ("some meet ranks that recover", all(0 <= s <= schedule.CLOSE_S for s in close)),
+    ("two victims are two ranks", all(blow.victim != blow.other for blow in blows)),
+    ("each rank is one at some time", {blow.victim for blow in blows} == {0, 1, 2, 3}),
+    ("nobody stands still for longer than said", all(schedule.SHORTEST_STOP_S <= b.seconds <= schedule.LONGEST_STOP_S for b in blows)),
+    ("starts are told by where they go on from", ledger.starts(LOG) == ({"memory": 1, "a buddy": 1, "disk": 2}, [0, 1, 4])),
+    ("half of all are not above the median", ledger.percentile([3, 1, 2, 9], 50) == 2 and ledger.percentile([5], 99) == 5),
+    ("a shell is told the same", printed(7) == [f"{b.kind} {b.victim}" for b in schedule.schedule(7, 6, 1, 2, KINDS)]),
+    ("... of another seed another order", len(printed(8)) == 6 and printed(8) != printed(7)),
+    ("steps are read as they are written", looks() == [[], [(101, 0.5, 0.25)], [(102, 9, 0.25)], [(110, 9.5, 0.25)]]),
+    ("a step that may have begun before a blow is none after it", counts_after(101.5, False) == [False, True, True]),
+    ("... of a process that began before it neither", counts_after(100.3, True) == [True, False, True]),
+    ("... which does not step after it for long", counts_after(100.9, True) == [False, False, False]),
+    ("a run that does not begin ends the storm", "storm: storm, before the first blow: waits for the first step for 1 s" in hangs("exec sleep 1000")),
+    ("... with the ends of both logs", "launcher 0's log:\nNO PEER\nstorm: the end of launcher 1's log:\nNO PEER\n" in hangs("echo NO PEER; exec sleep 1000")),
+    ("a run that does not recover names the blow", "blow 0, launcher stopped (1): no step after it in 1 s" in hangs(STEPS_ONCE)),
+    ("a storm of nothing is none", schedule.schedule(7, 0, 10, 4, KINDS) == []),
+]
+passed = [check(name, holds) for name, holds in rows]
+print(f"1..{number}")
+raise SystemExit(not all(passed))
