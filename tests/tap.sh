@@ -52,6 +52,10 @@ answers_no() {
     [ "$got" -eq 1 ] || { echo "exit code $got, not 1: $*"; return 1; }
 }
 
+# seed: of this commit's own, for what draws from more cases than one run can try: another commit draws others, and the same
+# commit the same on every machine.
+seed() { echo $((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))); }
+
 # contains FILE TEXT / lacks FILE TEXT
 contains() { grep -qF -- "$2" "$1" || { echo "$1 has no: $2"; tail -n 40 "$1"; return 1; }; }
 lacks() { answers_no grep -F -- "$2" "$1"; }
