@@ -34,7 +34,7 @@ disturbed() {
 
 # killed NAME FLAGS...: one of two ranks is killed, three times: in the middle of whatever it does, and then before it has begun.
 killed() {
-    local name=$1 i launcher
+    local name=$1 i launcher faster=0
     run "$name" "$epochs" "${@:2}" &
     launcher=$!
     for i in 1 2 3; do
@@ -42,10 +42,13 @@ killed() {
         [ "$i" -eq 3 ] || wait_for 300 has_done "$launcher" $((8 * i)) || return 1
         sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
         has_ranks "$launcher"
-        [ "${#ranks[@]}" -eq 2 ] && kill -KILL "${ranks[RANDOM % 2]}" || { i=0; break; } # the run was faster
+        if [ "${#ranks[@]}" -ne 2 ] || ! kill -KILL "${ranks[RANDOM % 2]}"; then
+            faster=3
+            break
+        fi
     done
     wait "$launcher" || { cat "$work/$name"; return 1; }
-    [ "$i" -eq 3 ] || return 3
+    return "$faster"
 }
 calm() { # EPOCHS: trained once
     [ -e "$work/calm-$1.safetensors" ] || (run "calm-$1" "$1" --memory_every_steps=0)
