@@ -195,8 +195,8 @@ FUZZ_MAIN := $(if $(filter fuzz,$(V)),-fsanitize=fuzzer,$(BUILD)/tests/fuzz/driv
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.c.o $(filter %.o,$(FUZZ_MAIN)) $(call archives,cli)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(filter -%,$(FUZZ_MAIN)) $(call libraries,cli)
 
-# for tests/deploy/test_bundle.sh
-BENCH_PROGRAMS := $(addprefix tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench attention_bench))
+# for tests/deploy/test_bundle.sh and tests/e2e/test_first_gpu.sh
+BENCH_PROGRAMS := $(addprefix tests/,gpu/gpu $(addprefix bench/,ops_bench language_bench head_bench attention_bench))
 
 # what runs each of them; the same for every variant
 build/patience: $(wildcard tests/runner/*.c tests/runner/*.h)
@@ -482,8 +482,8 @@ bench-ops: deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/tests/bench/,ops_bench language_bench)
 	@build/release/tests/bench/ops_bench
 	@build/release/tests/bench/language_bench cpu $(THREADS)
-$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(patsubst %,$(BUILD)/tests/bench/%.c.o,timing predicted) $(BUILD)/agent/plan/time_model.c.o $(call archives,kernels)
-	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
+$(BUILD)/tests/bench/%_bench: $(BUILD)/tests/bench/%_bench.c.o $(patsubst %,$(BUILD)/tests/bench/%.c.o,timing predicted head) $(call archives,agent)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
 
 #> make check-gpu      the ops, and compute-sanitizer, on this machine's GPUs
 GPU_BENCHES := $(addprefix build/release/,$(BENCH_PROGRAMS))

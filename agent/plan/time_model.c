@@ -242,6 +242,12 @@ double time_of_pass(const struct time_device *d, double bytes, double efficiency
     return bytes / (d->memory * efficiency);
 }
 
+/* [fitted] one block of threads a row at V = 128256; [guess] 2-byte loads where unaligned */
+double time_loss_efficiency(bool aligned)
+{
+    return aligned ? 0.78 : 0.45;
+}
+
 /* ---- attention ---- */
 
 double time_attention_flops(const struct time_attention_call *c)

@@ -62,6 +62,8 @@ double time_of_product(const struct time_device *device, const struct time_produ
 
 /* A kernel that passes over memory. efficiency: of device->memory. */
 double time_of_pass(const struct time_device *device, double bytes, double efficiency);
+/* That of a cross-entropy over logits; aligned: their rows begin at multiples of 16 bytes. */
+double time_loss_efficiency(bool aligned);
 
 enum time_attention_kernel {
     TIME_ATTENTION_MATRIX,  /* matrix units: bf16, heads 64 or 128 wide */

@@ -78,8 +78,8 @@ static void head(struct time_walk *w, int64_t R)
     if (s->post_norm)
         transform(w, R);
     head_product(w, &(struct time_product){.M = c, .N = s->V, .K = s->D, .out_bytes = v}, chunks);
-    /* [fitted] one block of threads a row at V = 128256; [guess] 2-byte loads where unaligned */
-    time_pass_of(w, TIME_PASSES, (double)(c * s->V * v) * 2, chunks, 2, aligned ? 0.78 : 0.45);
+    time_pass_of(w, TIME_PASSES, (double)(c * s->V * v) * 2, chunks, 2,
+                 time_loss_efficiency(aligned));
     struct time_product weights = {
         .M = s->V, .N = s->D, .K = c, .out_bytes = w->ways->gradient_bytes};
     weights.adds = w->adds;

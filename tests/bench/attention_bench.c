@@ -1,6 +1,6 @@
 /* Attention by our kernels and by cuDNN's, side by side, as rows of kernels/cuda/attention_table.c.
  * `make bench-gpu` shows them, `make attention-table` puts them there.
- *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]
+ *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]      DEVICE none: what is predicted, alone
  * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
  * says so, and its column is ours. With PREDICT_FOR (predicted.h) a row has what is predicted for
  * both, too. */
@@ -15,11 +15,22 @@ static const struct row {
     int64_t B, T, heads, kv_heads, hd;
     bool causal;
 } rows[] = {
-    {16, 512, 12, 12, 64, true},   {8, 1024, 12, 12, 64, true},   {4, 2048, 32, 8, 64, true},
-    {2, 4096, 32, 8, 64, true},    {1, 8192, 32, 8, 64, true},    {16, 512, 16, 16, 64, false},
-    {4, 2048, 16, 16, 64, false},  {16, 512, 32, 8, 128, true},   {8, 1024, 32, 8, 128, true},
-    {4, 2048, 32, 8, 128, true},   {2, 4096, 32, 8, 128, true},   {1, 8192, 32, 8, 128, true},
-    {16, 512, 16, 16, 128, false}, {4, 2048, 16, 16, 128, false},
+    /* Llama-3.2-1B, Llama-3-8B, GPT-2 124M, a model of 1.5B parameters (tests/gpu/steps.sh) */
+    {1, 8192, 32, 8, 64, true},
+    {1, 8192, 32, 8, 128, true},
+    {16, 1024, 12, 12, 64, true},
+    {16, 1024, 12, 2, 128, true},
+    /* others, each of its own width, mask and length */
+    {16, 512, 12, 12, 64, true},
+    {4, 2048, 32, 8, 64, true},
+    {2, 4096, 32, 8, 64, true},
+    {16, 512, 16, 16, 64, false},
+    {4, 2048, 16, 16, 64, false},
+    {16, 512, 32, 8, 128, true},
+    {4, 2048, 32, 8, 128, true},
+    {2, 4096, 32, 8, 128, true},
+    {16, 512, 16, 16, 128, false},
+    {4, 2048, 16, 16, 128, false},
 };
 static const char *const modes[] = {"ours", "cudnn"};
 enum { MODES = 2, DIRECTIONS = 2 };
@@ -48,18 +59,6 @@ static void backward(void *ctx)
                                       NULL, b->y, b->y, b->lse, b->qkv, b->qkv + k, b->qkv + v, z);
 }
 
-/* bf16 at random. */
-static bf16 *room(struct bench *b, int64_t count)
-{
-    const struct ops *ops = b->timing.ops;
-    float *exact = timing_room(&b->timing, (size_t)count * sizeof *exact);
-    bf16 *rounded = timing_room(&b->timing, (size_t)count * sizeof *rounded);
-    ops->uniform(b->timing.s, exact, count, 1, 0, -1, 1);
-    ops->cast(b->timing.s, DTYPE_BF16, rounded, DTYPE_F32, exact, count);
-    device_free(b->timing.device, exact);
-    return rounded;
-}
-
 static struct attention_shape shape_of(const struct row *row)
 {
     const int64_t width = (row->heads + 2 * row->kv_heads) * row->hd;
@@ -76,14 +75,16 @@ static struct attention_shape shape_of(const struct row *row)
                                     .scale = 0.125f};
 }
 
-/* Milliseconds, forward and backward. */
+/* Milliseconds, forward and backward; nothing without a device. */
 static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECTIONS])
 {
     const int64_t tokens = row->B * row->T, width = (row->heads + 2 * row->kv_heads) * row->hd;
+    if (!timing_measures(&b->timing))
+        return;
     b->shape = shape_of(row);
-    b->qkv = room(b, tokens * width);
-    b->dqkv = room(b, tokens * width);
-    b->y = room(b, tokens * row->heads * row->hd);
+    b->qkv = timing_random(&b->timing, tokens * width);
+    b->dqkv = timing_random(&b->timing, tokens * width);
+    b->y = timing_random(&b->timing, tokens * row->heads * row->hd);
     b->lse = timing_room(&b->timing, (size_t)(tokens * row->heads) * sizeof *b->lse);
     ret_ms[0] = timing_ms(&b->timing, forward, b);
     ret_ms[1] = timing_ms(&b->timing, backward, b);
@@ -100,52 +101,69 @@ static double tflops(const struct row *row, int direction, double ms)
     return product * (direction ? 5 : 2) * (row->causal ? 0.5 : 1) / ms / 1e9;
 }
 
-static void print_predicted(const struct row *row, int direction)
+static void print_predicted(const struct time_device *d, const struct row *row, int direction)
 {
-    const struct time_device *d = predicted_device("attention_bench");
     const struct attention_shape shape = shape_of(row);
-    if (!d)
-        return;
     double ours = predicted_attention_ms(d, &d->ours, &shape, direction);
     double cudnn = predicted_attention_ms(d, &d->cudnn, &shape, direction);
-    printf("; predicted %.4f", ours);
+    printf("predicted %.4f", ours);
     if (cudnn > 0)
         printf(", %.4f ms", cudnn);
     else
         printf(" ms, of cuDNN nothing");
 }
 
-/* A row of the table; tests/gpu/attention_table.sh finds it by its form. */
-static void print_row(int compute_capability, int direction, const struct row *row,
+/* A row of the table; tests/gpu/attention_table.sh finds it by its form. Without a device it is one
+ * for people. */
+static void print_row(const struct timing *t, int direction, const struct row *row,
                       const double ms[MODES])
 {
+    const char *name = direction ? "BACKWARD" : "FORWARD", *mask = row->causal ? "CAUSAL" : "FULL";
+    if (!timing_measures(t)) {
+        printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ", name, (long long)row->hd, mask,
+               (long long)row->T, (long long)row->B, (long long)row->heads,
+               (long long)row->kv_heads);
+        print_predicted(t->predicted, row, direction);
+        printf("\n");
+        return;
+    }
     printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
            "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x",
-           compute_capability, direction ? "BACKWARD" : "FORWARD", (long long)row->hd,
-           row->causal ? "CAUSAL" : "FULL", (long long)row->T, ms[0], ms[1], (long long)row->B,
-           (long long)row->heads, (long long)row->kv_heads, tflops(row, direction, ms[0]),
-           tflops(row, direction, ms[1]), ms[0] / ms[1]);
-    print_predicted(row, direction);
+           device_compute_capability(t->device), name, (long long)row->hd, mask, (long long)row->T,
+           ms[0], ms[1], (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
+           tflops(row, direction, ms[0]), tflops(row, direction, ms[1]), ms[0] / ms[1]);
+    if (t->predicted) {
+        printf("; ");
+        print_predicted(t->predicted, row, direction);
+    }
     printf(" */\n");
+}
+
+/* A row with BENCH_TINY. */
+static struct row tiny(const struct row *row)
+{
+    return (struct row){1, row->T / 64, row->heads / row->kv_heads, 1, row->hd, row->causal};
 }
 
 int main(int argc, char **argv)
 {
-    static double ms[MODES][array_length(rows)][DIRECTIONS];
-    int compute_capability = 0;
+    struct bench benches[MODES] = {0}; /* a device each: it reads the variable when it is opened */
     for (int mode = 0; mode < MODES; mode++) {
-        struct bench b = {0};
         setenv(ENV_ATTENTION, modes[mode], 1);
-        timing_open(&b.timing, "attention_bench", argc, argv);
-        compute_capability = device_compute_capability(b.timing.device);
-        for (size_t i = 0; i < array_length(rows); i++)
-            measure(&b, &rows[i], ms[mode][i]);
-        timing_close(&b.timing);
+        timing_open_or_predict(&benches[mode].timing, "attention_bench", argc, argv);
     }
     printf("attention, bf16: hd, mask, T, and ms of ours and of cuDNN's\n");
-    for (int direction = 0; direction < DIRECTIONS; direction++)
-        for (size_t i = 0; i < array_length(rows); i++)
-            print_row(compute_capability, direction, &rows[i],
-                      (const double[MODES]){ms[0][i][direction], ms[1][i][direction]});
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct row row = timing_is_tiny() ? tiny(&rows[i]) : rows[i];
+        double ms[MODES][DIRECTIONS] = {{0}};
+        for (int mode = 0; mode < MODES; mode++)
+            measure(&benches[mode], &row, ms[mode]);
+        for (int direction = 0; direction < DIRECTIONS; direction++)
+            print_row(&benches[0].timing, direction, &row,
+                      (const double[]){ms[0][direction], ms[1][direction]});
+        fflush(stdout); /* what ends the program later does not take it along */
+    }
+    for (int mode = 0; mode < MODES; mode++)
+        timing_close(&benches[mode].timing);
     return 0;
 }

@@ -4,8 +4,9 @@
  * Every row is the best of several rounds; the last line of a table adds them up, weighted by how
  * often a training step runs them. With what the device can do at most in a second: how near the
  * rows come to it. */
+#include "agent/nn/nn_loss.h"
 #include "base/mem.h"
-#include "tests/bench/timing.h"
+#include "tests/bench/head.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ struct bench {
     void *x[3];        /* activations: each as large as the largest but the logits */
     void *w;           /* as large as the largest weight */
     float *dw, *saved; /* gradients of w; what forward leaves */
-    void *logits;      /* [rows, V] */
+    void *logits;      /* [rows, logit_stride()] */
     void *state[4];    /* of `parameters` elements: w, g, m, v */
     double *sums;
     int32_t *ids;
@@ -93,29 +94,49 @@ static void mlp_down(struct bench *b)
     linear_step(b, b->m->I, b->m->D);
 }
 
+/* Rows of logits as far apart as in training. */
+static int64_t logit_stride(const struct bench *b)
+{
+    return nn_logit_stride(b->m->V, device_is_host(b->timing.device));
+}
+
+static void head(struct bench *b, enum head_op first, enum head_op last)
+{
+    const struct head h = {.timing = &b->timing,
+                           .t = b->t,
+                           .rows = b->rows,
+                           .D = b->m->D,
+                           .V = b->m->V,
+                           .stride = logit_stride(b),
+                           .x = b->x[0],
+                           .dx = b->x[1],
+                           .w = b->w,
+                           .logits = b->logits,
+                           .dw = b->dw,
+                           .sums = b->sums,
+                           .ids = b->ids};
+    for (enum head_op op = first; op <= last; op++) {
+        const struct work work = head_work(&h, op);
+        head_run(&h, op);
+        b->work.flops += work.flops;
+        b->work.bytes += work.bytes;
+        b->predicted_ms += head_predicted_ms(&h, op);
+    }
+}
+
 static void head_forward(struct bench *b)
 {
-    const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
-    b->ops->linear_forward(b->s, b->t, b->t, b->logits, b->x[0], b->w, NULL, false, &shape);
-    b->work.flops = 2.0 * (double)(b->rows * b->m->D * b->m->V);
-    b->predicted_ms = predicted_linear_ms(b->timing.predicted, b->t, &shape, PREDICT_FORWARD);
+    head(b, HEAD_FORWARD, HEAD_FORWARD);
 }
 
 static void cross_entropy(struct bench *b)
 {
-    b->ops->cross_entropy(b->s, b->t, b->logits, b->sums, b->logits, b->ids, 1, b->rows, b->m->V,
-                          b->m->V);
-    moves(b, 2 * b->rows * b->m->V, 0);
+    head(b, HEAD_LOSS, HEAD_LOSS);
 }
 
 static void head_backward(struct bench *b)
 {
-    const struct linear_shape shape = linear_dense(b->rows, b->m->D, b->m->V);
-    b->ops->linear_backward_data(b->s, b->t, b->x[1], b->logits, b->w, &shape, false);
-    b->ops->linear_backward_weights(b->s, b->t, b->dw, NULL, b->x[0], b->logits, &shape, true);
-    b->work.flops = 4.0 * (double)(b->rows * b->m->D * b->m->V);
-    b->predicted_ms =
-        predicted_linear_ms(b->timing.predicted, b->t, &shape, PREDICT_DATA | PREDICT_WEIGHTS);
+    head(b, HEAD_DATA, HEAD_WEIGHTS);
 }
 
 static struct attention_shape attention_of(const struct bench *b)
@@ -372,7 +393,7 @@ static void *room(struct bench *b, int64_t elements)
 static void refill(struct bench *b, int64_t x_count)
 {
     void *typed[] = {b->x[0], b->x[1], b->x[2], b->w, b->state[0], b->state[2], b->state[3]};
-    b->ops->uniform(b->s, b->logits, b->rows * b->m->V, 2, 0, 0.01f, 0.02f);
+    b->ops->uniform(b->s, b->logits, b->rows * logit_stride(b), 2, 0, 0.01f, 0.02f);
     for (size_t i = 0; i < array_length(typed); i++)
         b->ops->cast(b->s, b->t, typed[i], DTYPE_F32, b->logits,
                      i < 3    ? x_count
@@ -392,7 +413,8 @@ static void run(struct bench *b)
     b->w = room(b, m->V * m->D);
     b->dw = room(b, m->V * m->D);
     b->saved = room(b, b->rows * m->H * 2);
-    b->logits = room(b, m->parameters > b->rows * m->V ? m->parameters : b->rows * m->V);
+    const int64_t logits = b->rows * logit_stride(b);
+    b->logits = room(b, m->parameters > logits ? m->parameters : logits);
     const double sums[3] = {0};
     int32_t *ids = xcalloc((size_t)b->rows, sizeof *ids);
     for (int64_t i = 0; i < b->rows; i++)

@@ -25,7 +25,7 @@ double predicted_linear_ms(const struct time_device *d, enum dtype t, const stru
     int value = (int)dtype_bytes(t);
     struct time_product p = {.value_bytes = value, .out_bytes = value, .speed = 1};
     double s = 0;
-    p.unaligned = l->out * value % 16 != 0 || l->in * value % 16 != 0;
+    p.unaligned = l->y_stride * value % 16 != 0 || l->in * value % 16 != 0;
     p.M = l->rows, p.N = l->out, p.K = l->in;
     s += d && which & PREDICT_FORWARD ? time_of_product(d, &p) : 0;
     p.N = l->in, p.K = l->out;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROUNDS = 5, MOST_RUNS = 100, ROUND_US = 2000 };
 
@@ -35,10 +36,33 @@ void timing_open(struct timing *ret_timing, const char *program, int argc, char 
     *ret_timing = t;
 }
 
+void timing_open_or_predict(struct timing *ret_timing, const char *program, int argc, char **argv)
+{
+    if (argc != 2 || strcmp(argv[1], "none") != 0) {
+        timing_open(ret_timing, program, argc, argv);
+        return;
+    }
+    *ret_timing = (struct timing){.program = program, .predicted = predicted_device(program)};
+    if (!ret_timing->predicted) {
+        fprintf(stderr, "%s: without a device PREDICT_FOR is to name a GPU\n", program);
+        exit(2);
+    }
+}
+
 void timing_close(struct timing *t)
 {
     stream_close(t->s);
     device_close(t->device);
+}
+
+bool timing_measures(const struct timing *t)
+{
+    return t->device != NULL;
+}
+
+bool timing_is_tiny(void)
+{
+    return getenv("BENCH_TINY") != NULL;
 }
 
 void *timing_room(struct timing *t, size_t bytes)
@@ -58,6 +82,16 @@ void *timing_copy(struct timing *t, const void *from, size_t bytes)
     if (stream_sync(t->s, &err) < 0)
         end(t, &err);
     return memory;
+}
+
+bf16 *timing_random(struct timing *t, int64_t count)
+{
+    float *exact = timing_room(t, (size_t)count * sizeof *exact);
+    bf16 *rounded = timing_room(t, (size_t)count * sizeof *rounded);
+    t->ops->uniform(t->s, exact, count, 1, 0, -1, 1);
+    t->ops->cast(t->s, DTYPE_BF16, rounded, DTYPE_F32, exact, count);
+    device_free(t->device, exact);
+    return rounded;
 }
 
 /* Microseconds of so many runs, by the device's clock. */

@@ -23,11 +23,18 @@ struct work {
 /* Reads [DEVICE [THREADS [TFLOPS GBYTES]]] ("cpu", 1, not known) and opens. Ends the program with a
  * line if it cannot. */
 void timing_open(struct timing *ret_timing, const char *program, int argc, char **argv);
+/* The same for benches that know DEVICE "none": PREDICT_FOR alone fills the rows. */
+void timing_open_or_predict(struct timing *ret_timing, const char *program, int argc, char **argv);
+bool timing_measures(const struct timing *t); /* there is a device */
 void timing_close(struct timing *t);
+/* BENCH_TINY is set: sizes are to be a fraction of the usual, for a device that is emulated. */
+bool timing_is_tiny(void);
 
 /* Device memory, and the same with what lies at `from`. Ends the program where there is none. */
 void *timing_room(struct timing *t, size_t bytes);
 void *timing_copy(struct timing *t, const void *from, size_t bytes);
+/* Numbers from -1 to 1. */
+bf16 *timing_random(struct timing *t, int64_t count);
 
 /* Milliseconds of what run(ctx) queues: the best of several rounds, each of enough runs to take
  * longer than the clock's grain. */
