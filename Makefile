@@ -492,10 +492,15 @@ $(BUILD)/tests/bench/meeting_bench: $(BUILD)/tests/bench/meeting_bench.c.o $(cal
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,agent)
 $(BUILD)/tests/gpu/%: $(BUILD)/tests/gpu/%.c.o $(call archives,kernels)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,kernels)
-.PHONY: check-gpu bench-gpu bundle
+.PHONY: first-gpu check-gpu bench-gpu bundle
 check-gpu: deps
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS)
 	@tests/gpu/check.sh build/release
+
+#> make first-gpu      the first minutes on a GPU, in stages of 9 minutes at most together (FROM=STAGE, STAGES="A B"); ARGS=--dry_run
+first-gpu: deps
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_PROGRAMS) $(GPU_BENCHES)
+	@FROM="$(FROM)" STAGES="$(STAGES)" tests/gpu/first.sh $(ARGS)
 
 #> make bench-gpu      kernels against their floor, whole training steps beside PyTorch's; ARGS=--dry_run: only says what it runs
 bench-gpu: deps
@@ -509,7 +514,7 @@ attention-table: deps
 		$(addprefix build/release/tests/,gpu/gpu kernels/test_cudnn bench/attention_bench)
 	@tests/gpu/attention_table.sh build/release
 
-#> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./check-gpu
+#> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release all $(GPU_PROGRAMS) $(GPU_BENCHES)
 	@tests/gpu/bundle.sh build/release build/bundle

@@ -66,6 +66,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         # programs lead the threads that take snapshots and look for hangs through TSan, in a tenth of the time
         [[ $name != e2e/test_memory_checkpoints.sh && $name != e2e/test_hangs.sh || $variant != tsan ]] || continue
         [[ $name != e2e/test_plan_launches.sh || $variant == debug ]] || continue # it counts, as the plan does
+        [[ $name != e2e/test_first_gpu.sh || $variant == debug ]] || continue # which has the benches
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
         [[ $name != gpu/* && $name != browser/* && $name != deploy/test_bundle.sh && $name != e2e/test_dashboards.sh || $variant == debug ]] || continue
         queue "$variant $name" env BUILD="$PWD/build/$variant" "$script"

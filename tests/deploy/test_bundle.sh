@@ -20,6 +20,8 @@ alone() { (cd "$bundle" && env -i PATH=/usr/bin:/bin CUDA_VISIBLE_DEVICES= "$@")
 lines() { [ "$(alone "$1" 2>&1 | sed 's/^no GPU: .*/no GPU: .../')" = "$2" ] || { alone "$1"; return 1; }; } # COMMAND LINES
 check "check-gpu says that there is no GPU, and skips" lines ./check-gpu $'no GPU: ...\n0 passed, 0 failed, 1 skipped'
 check "bench-gpu does, too" lines ./bench-gpu $'no GPU: ...\nbench-gpu: skipped, nothing was measured'
+check "so does first-gpu" lines ./first-gpu $'no GPU: ...\nfirst-gpu: skipped, nothing was measured'
+check "first-gpu says what it would run, and what is predicted" fails 0 "predicted for llama on h100: " alone ./first-gpu --dry_run
 check "the programs start" fails 0 "Usage" alone ./shoal-agent --help
 own_cxx() {
     local all

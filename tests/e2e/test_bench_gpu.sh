@@ -16,14 +16,14 @@ check "BERT-base" lists "--preset bert-base --head masked_lm" "--max_seq_length 
 check "... beside PyTorch, eager and compiled" peers bert 32
 # predicted MODEL UNIT: more than nothing, on an H100
 predicted() { grep -qE "^predicted for $1 on h100: [1-9][0-9]* $2\$" "$work/list"; }
-for model in t5 t5-graphs t5-64 bert gpt2 llama llama-document; do
+for model in t5 t5-graphs t5-64 bert gpt2 llama llama-document llama-1.5b; do
     check "what is predicted stands beside it: $model" predicted "$model" tokens/s
 done
 for model in mnist mnist-graphs; do
     check "... $model" predicted "$model" samples/s
 done
 order() { [ "$(sed -n 's/.*torch_step.py --model \([^ ]*\) .*/\1/p' "$work/list" | uniq | paste -sd ' ')" = "$1" ]; }
-check "what may be left out comes last" order "gpt2 llama mnist llama-document t5 bert"
+check "what may be left out comes last" order "gpt2 llama llama-1.5b mnist llama-document t5 bert"
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null

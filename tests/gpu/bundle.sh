@@ -1,7 +1,7 @@
 #!/bin/bash
 # Puts the programs, the GPU tests and benches and their shared libraries into one folder for GPU machines, where often
 # nothing is installed: all libraries but glibc's, CUDA's and the driver's, which is the machine's own.
-#   tests/gpu/bundle.sh BUILD FOLDER      FOLDER/check-gpu, FOLDER/shoal, FOLDER/shoal-agent, ... run there
+#   tests/gpu/bundle.sh BUILD FOLDER      FOLDER/first-gpu, FOLDER/check-gpu, FOLDER/shoal, FOLDER/shoal-agent, ... run there
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 bundle=$2
@@ -26,6 +26,7 @@ cp -r tests/data/tokenizers/unigram_t5 "$bundle/tests/data/tokenizers/"
 cp -r tests/bench/models/t5 "$bundle/tests/bench/models/"
 cp -r tests/data/parity "$bundle/tests/data/"
 tests/gpu/programs.sh >"$bundle/tests/gpu/programs"
+git describe --always --dirty >"$bundle/tests/gpu/commit" 2>/dev/null || rm "$bundle/tests/gpu/commit"
 cat >"$bundle/start" <<'END'
 #!/bin/sh
 # Starts the program of its own name with the libraries beside it.
@@ -38,6 +39,7 @@ export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 case ${0##*/} in
 check-gpu) exec "$here/tests/gpu/check.sh" "$@" ;;
 bench-gpu) exec "$here/tests/gpu/bench.sh" "$@" ;;
+first-gpu) exec "$here/tests/gpu/first.sh" "$@" ;;
 *) exec "$here/build/release/${0##*/}" "$@" ;;
 esac
 END
@@ -45,7 +47,7 @@ mkdir "$bundle/lib/c++"
 mv "$bundle"/lib/libstdc++.so.* "$bundle"/lib/libgcc_s.so.* "$bundle/lib/c++/"
 chmod +x "$bundle/start"
 tar -czf "$bundle/packed.tar.gz" -C "$bundle" --remove-files build lib
-for name in shoal shoal-agent shoal-operator check-gpu bench-gpu; do ln -s start "$bundle/$name"; done
+for name in shoal shoal-agent shoal-operator check-gpu bench-gpu first-gpu; do ln -s start "$bundle/$name"; done
 
 mib=$(du -sm --apparent-size "$bundle" | cut -f1)
 echo "$bundle: $mib MiB"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs on a real GPU what `make check` runs on the emulated one, then some of it under compute-sanitizer.
 #   tests/gpu/check.sh [BUILD]      BUILD: where the programs are; build/release
+# CHECK_PARTS: "tests", "sanitizer", or both, which is the default.
 # Without a GPU it says why, and skips. Takes less than 8 minutes: what is left then is named, and has failed.
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -10,6 +11,7 @@ build=$(realpath -m -- "${1:-build/release}")
 limit_s=${TEST_LIMIT_S:-120}
 until_s=${CHECK_UNTIL_S:-450} # for all
 run_limited() { exec timeout --kill-after=10 "$limit_s" env --default-signal=INT,QUIT "$@"; } # the wall clock's: it is paid for
+parts=${CHECK_PARTS:-tests sanitizer}
 sanitizer_until_s=${SANITIZER_UNTIL_S:-$((until_s - limit_s))} # no new one after this
 export CMOCKA_MESSAGE_OUTPUT=TAP OMP_NUM_THREADS=2 SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$build/libshoal_cuda.so"
 
@@ -49,16 +51,20 @@ run_timed() { # NAME COMMAND...
 
 any_device=$(tests/gpu/programs.sh | sort -r) # kernels before what is made of them
 kernels=$(grep '^kernels/' <<<"$any_device")
-for name in $any_device; do
-    run_timed "gpu $name" "$build/tests/$name"
-done
-# other tests of tests/gpu are scripts and programs of their own
-for test in tests/gpu/test_*.sh "$build"/tests/gpu/test_*; do
-    [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$build run_timed "gpu ${test##*/}" "$test"
-done
+if [[ " $parts " = *" tests "* ]]; then
+    for name in $any_device; do
+        run_timed "gpu $name" "$build/tests/$name"
+    done
+    # other tests of tests/gpu are scripts and programs of their own
+    for test in tests/gpu/test_*.sh "$build"/tests/gpu/test_*; do
+        [ ! -x "$test" ] || [[ $test == *.d ]] || [[ $test == *.o ]] || BUILD=$build run_timed "gpu ${test##*/}" "$test"
+    done
+fi
 
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
-if command -v compute-sanitizer >/dev/null; then
+if [[ " $parts " != *" sanitizer "* ]]; then
+    :
+elif command -v compute-sanitizer >/dev/null; then
     for name in $kernels; do
         for tool in memcheck racecheck; do
             if [ "$SECONDS" -gt "$sanitizer_until_s" ]; then

@@ -1,6 +1,6 @@
 """Whole training steps in PyTorch on one GPU, as the peer to be compared with.
 
-    torch_step.py --model mnist|t5|bert|gpt2|llama|llama-document --variant eager|fsdp2_compile --batch N --steps N
+    torch_step.py --model mnist|t5|bert|gpt2|llama|llama-document|llama-1.5b --variant eager|fsdp2_compile --batch N --steps N
 
 prints `torch MODEL VARIANT SAMPLES_PER_S PEAK_BYTES`. Models are written in plain PyTorch, with the sizes of ours;
 T5-small and BERT-base (masked LM), with dropout as ours, are transformers'. Attention is scaled_dot_product_attention.
@@ -25,6 +25,7 @@ MASKED = 0.15  # part of the ids that BERT is asked for
 LLAMAS = {
     "llama": (2048, 16, 32, 8, 8192, 128256, True),
     "llama-document": (2048, 16, 32, 2, 8192, 50432, False),
+    "llama-1.5b": (1536, 28, 12, 2, 8960, 151936, True),
 }
 
 
