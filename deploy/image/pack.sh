@@ -5,7 +5,7 @@
 # that manifests call, and of what they run before them, too. `ctr -n k8s.io images import ARCHIVE` and `skopeo copy oci-archive:ARCHIVE docker://...` take it.
 #
 # WHEELS is a folder with NVIDIA's (wheels.sh): their libraries are a layer of their own, below all else, which stays the same from
-# version to version. What a GPU needs is whole then, but for the driver, which NVIDIA's container toolkit brings.
+# version to version. Then the agent's GPU backend (libshoal_cuda.so beside PROGRAM) is in the image, too, and only then. What a GPU needs is whole then, but for the driver, which NVIDIA's container toolkit brings.
 #
 # packages.sh says which Debian packages are in it. ARCHIVE.spdx.json lies beside the archive. The same tree and the same
 # packages make the same archive, byte for byte; its digest is printed. SOURCE_URL: of the label that says where the sources
@@ -44,13 +44,14 @@ if [ "$(basename "$program")" = shoal-agent ]; then
     install -m 755 /bin/bash "$root/bin/"
     ln -s bash "$root/bin/sh"
     shell=/bin/bash
-    gpu=$(dirname "$program")/libshoal_cuda.so # where nvcc is, it was built
-    [ -z "$wheels" ] || [ -e "$gpu" ] || { echo "pack.sh: there is no $gpu: make V=release gpu" >&2 && exit 1; }
-    [ ! -e "$gpu" ] || install -D -m 644 "$gpu" "$root/usr/lib/shoal/libshoal_cuda.so"
+    # not where one happens to lie beside the program: an image without NVIDIA's libraries has no use for it
+    gpu=${wheels:+$(dirname "$program")/libshoal_cuda.so}
+    [ -z "$gpu" ] || [ -e "$gpu" ] || { echo "pack.sh: there is no $gpu: make V=release gpu" >&2 && exit 1; }
+    [ -z "$gpu" ] || install -D -m 644 "$gpu" "$root/usr/lib/shoal/libshoal_cuda.so"
 fi
 # NVIDIA's driver was linked where these were no part of libc.so.6 yet
 system=$(libraries "$program" | grep '/libc\.so\.6$' || true)
-[ -z "${gpu:-}" ] || [ ! -e "$gpu" ] || ls "${system%/*}"/lib{dl.so.2,pthread.so.0,rt.so.1} >"$work/list"
+[ -z "${gpu:-}" ] || ls "${system%/*}"/lib{dl.so.2,pthread.so.0,rt.so.1} >"$work/list"
 touch "$work/list" "$work/wheels"
 [ -z "$wheels" ] || deploy/image/wheels.sh unpack "$wheels" "$nvidia" >"$work/wheels"
 # those of the wheels need more of the C library than the agent does, as the driver's do

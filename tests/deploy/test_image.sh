@@ -75,6 +75,13 @@ again() {
         "$work/shoal-operator.tar" "$programs/shoal-operator" >/dev/null && cmp "$work/first.tar" "$work/shoal-operator.tar"
 }
 check "a second archive is the same, byte for byte" again
+beside() {
+    mkdir "$work/beside" && cp "$programs/shoal-agent" "$work/beside/" && echo "a GPU backend" >"$work/beside/libshoal_cuda.so" &&
+        deploy/image/pack.sh "docker.io/library/shoal-agent:test" "$work/beside.tar" "$work/beside/shoal-agent" >/dev/null &&
+        cmp "$work/beside.tar" "$work/shoal-agent.tar"
+}
+check "... also where a GPU backend lies beside the program" beside
+check "... which has no place in the small image" [ ! -e "$work/shoal-agent/usr/lib/shoal" ]
 offline() {
     PACKAGES_CACHE=$work/apt http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9 \
         deploy/image/pack.sh "docker.io/library/shoal-operator:test" "$work/offline.tar" "$programs/shoal-operator"
