@@ -12,7 +12,7 @@
 struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
-    char gpu[DEVICE_UUID_BYTES];
+    char gpu[DEVICE_UUID_BYTES], model[DEVICE_MODEL_BYTES];
     int32_t may_share, is_concurrent, registers;
     int32_t nccl_version;   /* 0: this rank has no NCCL */
     char nccl_missing[252]; /* why */
@@ -28,6 +28,7 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
         return facts;
     snprintf(facts.device, sizeof facts.device, "%s", device_name(o->device));
     snprintf(facts.gpu, sizeof facts.gpu, "%s", device_uuid(o->device));
+    snprintf(facts.model, sizeof facts.model, "%s", device_model(o->device));
     if (device_is_host(o->device) || o->how == COMM_DEVICE_HOST || !o->nccl.store)
         return facts;
     if (nccl_api_open(ret_api, &missing)) {
@@ -130,6 +131,26 @@ static int check_nccl(const struct comm_device_options *o, const struct facts *a
     return 0;
 }
 
+/* Adds to the notice where not all GPUs are of rank 0's kind. */
+static void notice_kinds(const struct facts *all, int size, char *ret_notice)
+{
+    int first = 0, others = 0;
+    size_t length = strlen(ret_notice);
+    for (int r = size - 1; r > 0; r--)
+        if (strcmp(all[r].model, all[0].model) != 0) {
+            first = r;
+            others++;
+        }
+    if (others > 0)
+        snprintf(
+            ret_notice + length, COMM_NOTICE_BYTES - length,
+            "%sGPUs of different kinds: rank 0 has %s, rank %d %s (%d of %d ranks have another "
+            "than rank 0): all wait for the slowest, the smallest memory is the limit, and "
+            "losses may differ in the last bits from those on one kind; node labels give a "
+            "job GPUs of one kind",
+            length > 0 ? "; " : "", all[0].model, first, all[first].model, others, size);
+}
+
 static int open_for_gpus(const struct comm_device_options *o, const struct nccl_api *api,
                          const struct facts *all, struct comm **ret_comm, char *ret_notice,
                          struct error *err)
@@ -146,12 +167,13 @@ static int open_for_gpus(const struct comm_device_options *o, const struct nccl_
         nccl.is_concurrent = nccl.is_concurrent && all[r].is_concurrent;
         nccl.registers = nccl.registers && all[r].registers;
     }
-    if (can_nccl)
-        return comm_nccl_open(api, &nccl, o->device, host->rank, host->size, ret_comm, err);
     size_t length = strlen(ret_notice);
-    if (length > 0)
+    if (!can_nccl && length > 0)
         snprintf(ret_notice + length, COMM_NOTICE_BYTES - length,
                  ": collectives go through the hosts, which is slow");
+    notice_kinds(all, host->size, ret_notice);
+    if (can_nccl)
+        return comm_nccl_open(api, &nccl, o->device, host->rank, host->size, ret_comm, err);
     return comm_stage_open(host, false, o->device, COMM_STAGE_BYTES, ret_comm, err);
 }
 

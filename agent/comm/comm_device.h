@@ -20,10 +20,11 @@ struct comm_device_options {
 
 /* Collective. Two ranks share a GPU if their device_uuid() is the same. *ret_comm may be
  * options->host, which stays the caller's; comm_close() any other one. *ret_notice (of at least
- * COMM_NOTICE_BYTES): a line for the log about the choice; "": none. Errors, the same on all ranks:
+ * COMM_NOTICE_BYTES): a line for the log about the choice, and about GPUs of different kinds; "":
+ * none. Errors, the same on all ranks:
  * the *err of a rank without a device; ERR_CONFIG if the ranks' kinds of device differ or ranks
  * share a GPU that they may not share. */
-enum { COMM_NOTICE_BYTES = 400 };
+enum { COMM_NOTICE_BYTES = 1000 };
 int comm_device_open(const struct comm_device_options *options, struct comm **ret_comm,
                      char *ret_notice, struct error *err);
 #endif

@@ -52,6 +52,14 @@ export SHOAL_EMULATION=gpus=2
 check "two ranks on the CPU" llama 2 cpu2 --device cpu
 check "two ranks on two GPUs, over NCCL" llama 2 nccl --device cuda --collectives nccl
 check "... to the CPU's losses" losses cpu2 nccl
+kinds() { SHOAL_EMULATION="gpus=2,name=NVIDIA A100-SXM4-80GB/NVIDIA H100 80GB HBM3" llama 2 "$@" --device cuda; }
+different="GPUs of different kinds: rank 0 has NVIDIA A100-SXM4-80GB, rank 1 NVIDIA H100 80GB HBM3 (1 of 2 ranks"
+check "two ranks on two kinds of GPU" kinds kinds
+check "... to the CPU's losses" losses cpu2 kinds
+check "... which is told once" [ "$(grep -cF "$different" "$work/kinds.log")" = 1 ]
+check "... also where collectives go through the hosts" kinds kinds_host --collectives host
+check "... once" [ "$(grep -cF "$different" "$work/kinds_host.log")" = 1 ]
+check "... as nothing is of GPUs of one kind" lacks "$work/nccl.log" "different kinds"
 same() { cmp "$work/model_$1/model.safetensors" "$work/model_$2/model.safetensors"; }
 ordered() { # NAME SETTING FLAGS...: the fake compares the order in which ranks launch everything
     FAKE_NCCL=ordered=1,$2 llama 2 "$1" --device cuda --collectives nccl --save_model "$work/model_$1" "${@:3}"

@@ -29,7 +29,7 @@ namespace emulation
  *   seed         of all orders (1)
  *   gpus         how many there are (1)
  *   node         which machine's they are: the GPUs of another one are others (0)
- *   name         of each, as the maker calls it (emulated GPU)
+ *   name         of each, as the maker calls it (emulated GPU); A/B: of the first, of others
  *   capability   10 major + minor (90)
  *   built_for    the capabilities the library has code for, joined by + (any)
  *   driver       the newest CUDA version the driver knows (13000); 0: no driver

@@ -198,11 +198,19 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
     return check_index(index);
 }
 
+/* The index-th of the names, which are separated by "/"; the last one for those beyond. */
+static std::string name_of(int index)
+{
+    std::string names = option("name", "emulated GPU");
+    for (size_t end; index > 0 && (end = names.find('/')) != names.npos; index--)
+        names.erase(0, end + 1);
+    return names.substr(0, names.find('/'));
+}
+
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
 {
     *properties = {};
-    snprintf(properties->name, sizeof properties->name, "%s",
-             option("name", "emulated GPU").c_str());
+    snprintf(properties->name, sizeof properties->name, "%s", name_of(index).c_str());
     properties->totalGlobalMem = (size_t)option_number("memory_mib", 1024) << 20;
     properties->ECCEnabled = 1;
     properties->uuid.bytes[0] = (char)option_number("node", 0);
