@@ -33,7 +33,8 @@ static const struct row {
     {4, 2048, 16, 16, 128, false},
 };
 static const char *const modes[] = {"ours", "cudnn"};
-enum { MODES = 2, DIRECTIONS = 2 };
+static const char *const directions[] = {"FORWARD", "BACKWARD"};
+enum { MODES = array_length(modes), DIRECTIONS = array_length(directions) };
 
 struct bench {
     struct timing timing;
@@ -75,7 +76,7 @@ static struct attention_shape shape_of(const struct row *row)
                                     .scale = 0.125f};
 }
 
-/* Milliseconds, forward and backward; nothing without a device. */
+/* Milliseconds by direction; nothing without a device. */
 static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECTIONS])
 {
     const int64_t tokens = row->B * row->T, width = (row->heads + 2 * row->kv_heads) * row->hd;
@@ -118,7 +119,7 @@ static void print_predicted(const struct time_device *d, const struct row *row, 
 static void print_row(const struct timing *t, int direction, const struct row *row,
                       const double ms[MODES])
 {
-    const char *name = direction ? "BACKWARD" : "FORWARD", *mask = row->causal ? "CAUSAL" : "FULL";
+    const char *name = directions[direction], *mask = row->causal ? "CAUSAL" : "FULL";
     if (!timing_measures(t)) {
         printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ", name, (long long)row->hd, mask,
                (long long)row->T, (long long)row->B, (long long)row->heads,
@@ -142,7 +143,8 @@ static void print_row(const struct timing *t, int direction, const struct row *r
 /* A row with BENCH_TINY. */
 static struct row tiny(const struct row *row)
 {
-    return (struct row){1, row->T / 128, row->heads > row->kv_heads ? 2 : 1, 1, row->hd, row->causal};
+    return (struct row){1, row->T / 128, row->heads > row->kv_heads ? 2 : 1,
+                        1, row->hd,      row->causal};
 }
 
 int main(int argc, char **argv)

@@ -32,7 +32,7 @@ per_row() { sed -n "/^$1 rows, V 50257 at a stride of $2/,/all, of/s/.*all, of 1
 faster() { awk -v a="$(per_row "$1" "$2")" -v b="$(per_row "$3" "$4")" 'BEGIN { print a, b; exit !(a > 0 && a < b) }'; }
 check "the padded stride is predicted to be faster" faster "GPT-2 124M: 1024" 50304 "GPT-2 124M: 1024" 50257
 check "4096 rows too" faster "GPT-2 124M: 4096" 50304 "GPT-2 124M: 1024" 50304
-for model in llama llama-cudnn llama-graphs llama-checkpointing llama-selective gpt2 t5 t5-64 llama-1.5b; do
+for model in llama llama-ours llama-cudnn llama-graphs llama-checkpointing llama-selective gpt2 t5 t5-64 llama-1.5b; do
     check "what is predicted stands beside the step: $model" grep -E "^predicted for $model on h100: [1-9][0-9]* tokens/s\$" "$list"
 done
 check "the first step is traced" lists "--preset llama3.2-1b" "--profiler.enable true"
@@ -40,7 +40,7 @@ check "a variant asks for cuDNN's attention" grep -E '^SHOAL_ATTENTION=cudnn tim
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
-done < <(grep -F /shoal-agent "$list" | sed 's/^SHOAL_ATTENTION=cudnn //')
+done < <(grep -F /shoal-agent "$list" | sed 's/^SHOAL_ATTENTION=[a-z]* //')
 for model in gpt2 llama llama-1.5b; do
     check "PyTorch's $model, eager and compiled" [ "$(grep -c -e "torch_step.py --model $model --variant" "$list")" = 2 ]
 done

@@ -18,7 +18,7 @@ all_stages='
 120 attention  our attention and cuDNN'"'"'s, forward and backward
  50 head       products of the head, by rows of a chunk and stride of the logits
  80 step       Llama-3.2-1B at 8192 tokens, with a trace of its kernels
-260 variants   the same with checkpointing, cuDNN'"'"'s attention, CUDA graphs
+260 variants   the same with our attention, cuDNN'"'"'s, CUDA graphs, checkpointing
 290 check      the tests on this GPU, as make check-gpu
 220 sanitizer  tests of the kernels under compute-sanitizer
  60 gpt2       GPT-2 124M, 16 x 1024 tokens
@@ -138,6 +138,7 @@ stage_variants() {
     agent_help=$("$build/shoal-agent" --help)
     make_ids
     rows_begin
+    SHOAL_ATTENTION=ours llama llama-ours
     SHOAL_ATTENTION=cudnn llama llama-cudnn
     ! has_key runtime.deterministic || SHOAL_ATTENTION=cudnn llama llama-cudnn-fast --runtime.deterministic false
     llama llama-graphs --cuda_graphs
