@@ -1,19 +1,19 @@
 // One job: how it goes, what its time went to, its pods and what was said of it.
-import {bytes, clock, duration, element, escaped, isNumber, kinds, leftOf, loss, percent, seconds, short, stepsOf} from './text.js';
-import {lineChart, timelineBar} from './chart.js';
+import {bytes, clock, duration, element, escaped, isNumber, kinds, leftOf, loss, percent, renew, seconds, short, stepsOf} from './text.js';
+import {drawCharts, lineChart, timelineBar} from './chart.js';
 import {progressOf} from './table.js';
 
 const ASK_MS = 1000, AGE_MS = 5000;
 
 function panel(title, isWide, ...content) {
-    return element('section', {class: isWide ? 'panel all' : 'panel'}, element('h2', null, title), ...content);
+    return element('section', {class: isWide ? 'panel all' : 'panel', 'data-key': title}, element('h2', null, title), ...content);
 }
 
-// heads: [title, isNumber]; rows: lists of texts or nodes
-function tableOf(label, heads, rows, classOf) {
-    return element('table', {'aria-label': label},
+// heads: [title, isNumber]; rows: lists of texts or nodes; keys: what each row is of, where that is not its first cell
+function tableOf(label, heads, rows, {classOf, keys} = {}) {
+    return element('table', {'aria-label': label, 'data-key': label},
         element('thead', null, element('tr', null, heads.map(([title, number]) => element('th', {scope: 'col', class: number ? 'number' : null}, title)))),
-        element('tbody', null, rows.map((row, i) => element('tr', {class: classOf ? classOf(i) : null},
+        element('tbody', null, rows.map((row, i) => element('tr', {class: classOf ? classOf(i) : null, 'data-key': keys ? keys[i] : row[0]},
             row.map((cell, c) => element('td', {class: heads[c][1] ? 'number' : heads[c][0] === 'Message' ? 'message' : heads[c][0] === 'Part' ? 'part' : null}, cell ?? ''))))));
 }
 
@@ -39,7 +39,7 @@ function factsOf(job) {
         ['Age', duration(now - seconds(job.creationTimestamp))],
     ];
     return element('dl', {class: 'facts'}, rows.filter(row => row[1]).map(([name, value]) =>
-        element('div', null, element('dt', null, name), element('dd', null, value))));
+        element('div', {'data-key': name}, element('dt', null, name), element('dd', null, value))));
 }
 
 function timePanel(job) {
@@ -48,17 +48,18 @@ function timePanel(job) {
     const all = spent.reduce((sum, [, s]) => sum + s, 0);
     return panel('Where the time went', true, job.timeline ? timelineBar(job.timeline) : null,
         tableOf('Time by kind', [['Kind'], ['Time', true], ['Share', true]], spent.map(([kind, s]) =>
-            [element('span', null, element('span', {class: `key k-${kind}`, 'aria-hidden': 'true'}), kinds[kind] || kind), duration(s), percent(s / all)])));
+            [element('span', null, element('span', {class: `key k-${kind}`, 'aria-hidden': 'true'}), kinds[kind] || kind), s < 1 ? '< 1s' : duration(s), percent(s / all)]), {keys: spent.map(([kind]) => kind)}));
 }
 
 function chartPanels(job) {
     const s = job.series;
     if (!s) return [];
-    const charts = [panel('Loss', false, lineChart('Loss', s.time, s.loss, s.step, loss))];
+    const chart = (title, values, format) => lineChart({title, values, format, times: s.time, steps: s.step});
+    const charts = [panel('Loss', false, chart('Loss', s.loss, loss))];
     const unit = s.unit === 'samplesPerSecond' ? 'Samples per second' : 'Tokens per second';
-    if (s.rate.some(isNumber)) charts.push(panel(unit, false, lineChart(unit, s.time, s.rate, s.step, short)));
+    if (s.rate.some(isNumber)) charts.push(panel(unit, false, chart(unit, s.rate, short)));
     // Of a job that never was of another size the number stands above.
-    if (s.worldSize && new Set(s.worldSize.filter(isNumber)).size > 1) charts.push(panel('Number of ranks', false, lineChart('Ranks', s.time, s.worldSize, s.step, short)));
+    if (s.worldSize && new Set(s.worldSize.filter(isNumber)).size > 1) charts.push(panel('Number of ranks', false, chart('Number of ranks', s.worldSize, short)));
     return charts;
 }
 
@@ -68,7 +69,7 @@ function rankPanel(job) {
     const isSlow = i => job.ranks[i].state !== 'running' || (i === slowest && ratios[i] > 1);
     return panel('Ranks', true, tableOf('Ranks', [['Rank', true], ['Where'], ['State'], ['Does'], ['Step', true], ['Of the median\'s time', true]],
         job.ranks.map((rank, i) => [String(rank.rank), rank.pod || rank.host, i === slowest && ratios[i] > 1 && rank.state === 'running' ? 'running, the slowest' : rank.state,
-            [rank.phase, rank.op, rank.unit].filter(Boolean).join(' '), String(rank.step), ratios[i] ? percent(ratios[i]) : '']), i => isSlow(i) ? 'slow' : null),
+            [rank.phase, rank.op, rank.unit].filter(Boolean).join(' '), String(rank.step), ratios[i] ? percent(ratios[i]) : '']), {classOf: i => isSlow(i) ? 'slow' : null}),
     job.ranksHidden ? element('p', {class: 'muted'}, `${short(job.ranksHidden)} more are not shown.`) : null);
 }
 
@@ -100,7 +101,8 @@ function podPanel(job) {
 function storyPanels(job) {
     const panels = [];
     if (job.events && job.events.length)
-        panels.push(panel('Events', true, tableOf('Events', [['When'], ['Reason'], ['Message']], job.events.map(event => [time(event.time), event.reason, event.message]))));
+        panels.push(panel('Events', true, tableOf('Events', [['When'], ['Reason'], ['Message']], job.events.map(event => [time(event.time), event.reason, event.message]),
+            {keys: job.events.map(event => `${event.time} ${event.reason}`)})));
     if (job.conditions && job.conditions.length)
         panels.push(panel('Conditions', true, tableOf('Conditions', [['Condition'], ['Since'], ['Reason'], ['Message']],
             job.conditions.map(c => [`${c.type}${c.status === 'True' ? '' : ` (${c.status})`}`, time(c.lastTransitionTime), c.reason, c.message]))));
@@ -112,10 +114,12 @@ export class JobView {
         this.key = key;
         this.get = get;
         this.main = main;
-        this.content = element('div', null, element('p', {class: 'muted'}, 'Asking ...'));
+        this.content = element('div', null, element('p', {class: 'muted'}, 'Loading ...'));
         this.back = element('p', null, element('a', {href: '#/'}, 'All jobs'));
         main.replaceChildren(this.back, this.content);
         this.timer = 0;
+        this.asks = 0;
+        this.shown = 0; // the number of the question whose answer is shown
         this.isOver = false;
         // What was some time ago gets older without news, and above all then; of ranks and memory there is none.
         this.ages = setInterval(() => {
@@ -147,39 +151,37 @@ export class JobView {
     }
 
     async ask() {
+        const number = ++this.asks;
         let job;
         try {
             job = await this.get(`api/v1/jobs/${escaped(this.key)}`);
         } catch (error) {
             return; // the list says that there is no connection
         }
-        if (!this.isOver) this.draw(job);
+        if (this.isOver || number < this.shown) return; // an answer to a later question came first
+        this.shown = number;
+        this.draw(job);
     }
 
     age() {
-        const facts = factsOf(this.job);
-        this.facts.replaceWith(facts);
-        this.facts = facts;
+        renew(this.content.querySelector('.facts'), factsOf(this.job));
     }
 
+    // What stays the same stays where it is: someone may be reading it.
     draw(job) {
         this.job = job;
-        if (!job) {
-            this.content.replaceChildren(element('h1', null, this.key), element('p', {class: 'note'}, 'There is no such job.'));
-            return;
-        }
-        const focused = this.content.contains(document.activeElement) && document.activeElement.closest('section')?.firstChild.textContent;
-        const note = job.waiting ? [job.waiting.reason, job.waiting.message].filter(Boolean).join(': ') : job.message;
-        this.facts = factsOf(job);
-        const isBad = job.state === 'Failed' || job.waiting;
-        this.content.replaceChildren(
-            element('h1', null, job.name, ' ', element('span', {class: 'muted'}, job.namespace)),
-            element('p', null, element('span', {class: `state ${job.state}`}, job.state)),
-            ...[note ? element('p', {class: isBad ? 'note bad' : 'muted'}, note) : '',
-                job.training && stepsOf(job.training) ? progressOf(job.training) : ''],
-            this.facts,
-            element('div', {class: 'panels'}, [timePanel(job), ...chartPanels(job), rankPanel(job), phasePanel(job), memoryPanel(job), podPanel(job), ...storyPanels(job)]));
-        this.content.querySelector(':scope > .bar')?.classList.add('wide');
-        if (focused) [...this.content.querySelectorAll('section')].find(one => one.firstChild.textContent === focused)?.querySelector('svg[tabindex]')?.focus();
+        renew(this.content, element('div', null, job ? contentOf(job) : [element('h1', null, this.key), element('p', {class: 'note'}, 'There is no such job.')]));
+        drawCharts(this.content);
     }
+}
+
+function contentOf(job) {
+    const note = job.waiting ? [job.waiting.reason, job.waiting.message].filter(Boolean).join(': ') : job.message;
+    const bar = job.training && stepsOf(job.training) ? progressOf(job.training) : null;
+    bar?.classList.add('wide');
+    return [element('h1', null, job.name, ' ', element('span', {class: 'muted'}, job.namespace)),
+        element('p', {'data-key': 'state'}, element('span', {class: `state ${job.state}`}, job.state)),
+        note ? element('p', {'data-key': 'note', class: job.state === 'Failed' || job.waiting ? 'note bad' : 'muted'}, note) : null,
+        bar, factsOf(job),
+        element('div', {class: 'panels'}, timePanel(job), chartPanels(job), rankPanel(job), phasePanel(job), memoryPanel(job), podPanel(job), storyPanels(job))];
 }

@@ -28,7 +28,7 @@ function say(state, text) {
 function heard() {
     heardAt = Date.now();
     say(socket && socket.readyState === WebSocket.OPEN ? 'live' : 'poll',
-        socket && socket.readyState === WebSocket.OPEN ? 'Live' : `Asks every ${POLL_MS / 1000} s`);
+        socket && socket.readyState === WebSocket.OPEN ? 'Live' : `Polls every ${POLL_MS / 1000} s`);
 }
 
 function lost() {
@@ -75,8 +75,8 @@ async function load() {
 // changed: keys; null: anything may have.
 function news(changed) {
     if (server.server === 'agent' && jobs.size === 1 && !location.hash) location.replace(`#/${escaped([...jobs.keys()][0])}`);
-    scene.textContent = server.server === 'agent' ? 'one training, told by its agent'
-        : server.leading ? `${jobs.size} job${jobs.size === 1 ? '' : 's'}${server.leader ? `, told by ${server.leader}` : ''}` : 'stands by';
+    scene.textContent = server.server === 'agent' ? 'reported by its agent'
+        : server.leading ? `${jobs.size} job${jobs.size === 1 ? '' : 's'}${server.leader ? `, reported by ${server.leader}` : ''}` : 'stands by';
     if (view && (!changed || !view.key || changed.has(view.key))) show();
 }
 
@@ -185,7 +185,7 @@ document.querySelector('.skip').addEventListener('click', event => {
     event.preventDefault();
     main.focus();
 });
-main.replaceChildren(element('p', {class: 'muted'}, 'Asking ...'));
+main.replaceChildren(element('p', {class: 'muted'}, 'Loading ...'));
 route();
 listen();
 setTimeout(() => server || load(), 300); // where a WebSocket takes its time to be refused

@@ -11,17 +11,17 @@ const wayOf = job => job.waiting ? job.waiting.message || job.waiting.reason
     : ['Failed', 'Restarting', 'Suspended'].includes(job.state) ? job.message || job.reason : '';
 const ageOf = (job, now) => now - seconds(job.creationTimestamp);
 
-// name, title, class, value to sort by; first: where a first click sorts to
+// name, title, the title in a card where that is shorter, class, value to sort by; down: where a first click sorts to
 const columns = [
     {id: 'name', title: 'Job', value: job => `${job.name}/${job.namespace}`},
     {id: 'state', title: 'State', value: job => job.state},
     {id: 'progress', title: 'Progress', value: job => done(job.training || {}), down: true},
     {id: 'loss', title: 'Loss', value: job => (job.training || {}).loss},
-    {id: 'rate', title: 'Per second', number: true, value: job => rateOf(job.training || {}), down: true},
+    {id: 'rate', title: 'Per second', short: 'Rate', number: true, value: job => rateOf(job.training || {}), down: true},
     {id: 'gpus', title: 'GPUs', number: true, value: job => job.gpus, down: true},
     {id: 'restarts', title: 'Restarts', number: true, value: job => job.restarts, down: true},
     {id: 'goodput', title: 'Goodput', number: true, value: job => (job.training || {}).goodput},
-    {id: 'age', title: 'Age', number: true, value: job => seconds(job.creationTimestamp), down: true},
+    {id: 'age', title: 'Age', number: true, value: job => -seconds(job.creationTimestamp)},
     {id: 'way', title: 'What stands in the way', value: wayOf, down: true},
 ];
 const states = ['Running', 'Waiting', 'Created', 'Restarting', 'Suspended', 'Succeeded', 'Failed'];
@@ -58,8 +58,8 @@ function cells(job, now) {
 function rowOf(job, index, now) {
     const contents = cells(job, now);
     return element('tr', {class: 'job', role: 'row', 'aria-rowindex': index + 2},
-        columns.map((column, i) => element('td', {role: 'cell', class: `c-${column.id}${column.number ? ' number' : ''}`,
-            'data-label': ['loss', 'rate', 'gpus', 'restarts'].includes(column.id) && contents[i][0] ? column.title : null}, contents[i])));
+        columns.map((column, i) => element('td', {role: 'cell', 'aria-colindex': i + 1, class: `c-${column.id}${column.number ? ' number' : ''}`,
+            'data-label': ['loss', 'rate', 'gpus', 'restarts', 'goodput', 'age'].includes(column.id) && contents[i][0] ? column.short || column.title : null}, contents[i])));
 }
 
 export class JobTable {
@@ -71,9 +71,15 @@ export class JobTable {
         this.rows = new Map(); // key -> {job, row}
         this.list = [];
         this.build(main);
-        this.onScroll = () => this.draw();
+        this.frame = 0;  // that is to draw; 0: none
+        this.height = 0; // of a row in pixels; 0: not measured
+        this.onScroll = () => this.frame ||= requestAnimationFrame(() => this.draw());
+        this.onResize = () => {
+            this.height = 0;
+            this.onScroll();
+        };
         addEventListener('scroll', this.onScroll, {passive: true});
-        addEventListener('resize', this.onScroll);
+        addEventListener('resize', this.onResize);
         this.onKey = event => this.press(event);
         addEventListener('keydown', this.onKey);
         this.ages = setInterval(() => this.age(), AGE_MS);
@@ -81,7 +87,8 @@ export class JobTable {
 
     close() {
         removeEventListener('scroll', this.onScroll);
-        removeEventListener('resize', this.onScroll);
+        removeEventListener('resize', this.onResize);
+        cancelAnimationFrame(this.frame);
         removeEventListener('keydown', this.onKey);
         clearInterval(this.ages);
     }
@@ -97,19 +104,20 @@ export class JobTable {
             oninput: () => { this.words = this.search.value.toLowerCase(); this.filter(); }});
         this.order = element('select', {'aria-label': 'Sort by', class: 'only-narrow', onchange: () => this.sortBy(this.order.value)},
             columns.map(column => element('option', {value: column.id}, column.title)));
+        this.direction = element('button', {type: 'button', class: 'only-narrow', onclick: () => this.sortBy(this.sort.id)});
         this.chips = element('div', {class: 'chips', role: 'group', 'aria-label': 'States'});
         this.notes = element('div');
-        this.heads = columns.map(column => element('th', {role: 'columnheader', scope: 'col', class: `c-${column.id}${column.number ? ' number' : ''}`},
-            element('button', {type: 'button', onclick: () => this.sortBy(column.id)}, column.title)));
+        this.heads = columns.map((column, i) => element('th', {role: 'columnheader', scope: 'col', 'aria-colindex': i + 1, class: `c-${column.id}${column.number ? ' number' : ''}`},
+            element('button', {type: 'button', class: 'only-wide', onclick: () => this.sortBy(column.id)}, column.title), element('span', {class: 'only-narrow'}, column.title)));
         this.above = element('td', {colspan: columns.length});
         this.below = element('td', {colspan: columns.length});
         this.body = element('tbody', {role: 'rowgroup'}, element('tr', {class: 'space', 'aria-hidden': 'true'}, this.above),
             element('tr', {class: 'space', 'aria-hidden': 'true'}, this.below));
-        this.table = element('table', {class: 'jobs', role: 'table', 'aria-label': 'Jobs'},
+        this.table = element('table', {class: 'jobs', role: 'table', 'aria-label': 'Jobs', 'aria-colcount': columns.length},
             element('thead', {role: 'rowgroup'}, element('tr', {role: 'row', 'aria-rowindex': 1}, this.heads)), this.body);
         this.empty = element('p', {class: 'muted'});
         main.replaceChildren(element('h1', {class: 'hidden'}, 'Jobs'), this.notes,
-            element('div', {class: 'tools'}, this.search, this.order, this.chips), this.table, this.empty);
+            element('div', {class: 'tools'}, this.search, this.order, this.direction, this.chips), this.table, this.empty);
         this.markSort();
     }
 
@@ -141,6 +149,7 @@ export class JobTable {
 
     markSort() {
         this.order.value = this.sort.id;
+        this.direction.textContent = this.sort.down ? 'Descending \u25BC' : 'Ascending \u25B2';
         columns.forEach((column, i) => {
             if (column.id === this.sort.id) this.heads[i].setAttribute('aria-sort', this.sort.down ? 'descending' : 'ascending');
             else this.heads[i].removeAttribute('aria-sort');
@@ -205,10 +214,14 @@ export class JobTable {
     }
 
     rowHeight() {
-        return parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) * parseFloat(getComputedStyle(document.documentElement).fontSize);
+        if (this.height) return this.height;
+        const style = getComputedStyle(document.documentElement);
+        return this.height = parseFloat(style.getPropertyValue('--row')) * parseFloat(style.fontSize);
     }
 
     draw() {
+        cancelAnimationFrame(this.frame);
+        this.frame = 0;
         const height = this.rowHeight(), top = this.body.getBoundingClientRect().top;
         const first = Math.max(0, Math.min(this.list.length, Math.floor(-top / height) - MARGIN_ROWS));
         const last = Math.max(first, Math.min(this.list.length, Math.ceil((innerHeight - top) / height) + MARGIN_ROWS));

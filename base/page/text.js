@@ -20,6 +20,36 @@ function fill(node, attributes, children) {
     return node;
 }
 
+// Makes an element say what another one says. What both have stays where it is, with its focus, its selection and a reader's place.
+// Children belong together by tag and data-key, of several the first with the first. What draws itself (drawn) gets what it is to draw.
+export function renew(node, next) {
+    for (const {name} of [...node.attributes]) if (!next.hasAttribute(name)) node.removeAttribute(name);
+    for (const {name, value} of next.attributes) {
+        if (node.getAttribute(name) === value) continue;
+        if (name === 'style') node.style.cssText = value; // as an attribute the Content-Security-Policy forbids it
+        else node.setAttribute(name, value);
+    }
+    if (next.drawn) node.drawn = next.drawn;
+    else renewChildren(node, [...next.childNodes]);
+}
+
+const kindOf = child => `${child.nodeName} ${child.dataset?.key ?? ''}`;
+
+function renewChildren(node, wanted) {
+    const had = new Map();
+    for (const child of node.childNodes) had.set(kindOf(child), [...had.get(kindOf(child)) || [], child]);
+    const chosen = wanted.map(child => had.get(kindOf(child))?.shift() || child);
+    for (const left of had.values()) for (const child of left) child.remove(); // first: what stays must not be moved
+    let place = node.firstChild;
+    chosen.forEach((child, i) => {
+        if (child === place) place = place.nextSibling;
+        else node.insertBefore(child, place);
+        if (child === wanted[i]) return;
+        if (child.nodeType === Node.ELEMENT_NODE) renew(child, wanted[i]);
+        else if (child.data !== wanted[i].data) child.data = wanted[i].data;
+    });
+}
+
 // A job's key, "namespace/name", in an address: an agent's job has any name that --rdzv_id gives it.
 export const escaped = key => key.split('/').map(encodeURIComponent).join('/');
 

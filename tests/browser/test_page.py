@@ -9,84 +9,11 @@ import traceback
 import kubernetes
 import looks
 import world
-from webdriver import Browser, wait_for
+from scene import EVIL, FINISHED, Scene, expect, row, rows
+from webdriver import wait_for
 
-FINISHED = 1000
 LISTENERS_MAX = 16  # of base/httpd.h
-EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 GONE = "ERR_CONNECTION_REFUSED|WebSocket connection to|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET"
-rows = []
-
-
-def row(name, allows=None):
-    """allows: what the console may complain of meanwhile, a regular expression."""
-    def keep(function):
-        rows.append((name, allows, function))
-        return function
-    return keep
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-class Scene:
-    """The browser, and what it looks at."""
-
-    def __init__(self, folder, images):
-        self.folder, self.cluster = folder, kubernetes.Cluster()
-        self.images, self.agent = images, None
-        self.train()
-        self.operator = world.Operator(folder, self.cluster)
-        for job in [*world.finished_jobs(FINISHED), world.job("live", port=self.agent.port, gpus=4),
-                    world.job("stuck", annotations={"pods": f"ImagePullBackOff: {EVIL}"})]:
-            self.cluster.put(kubernetes.JOBS, job, "ADDED")
-        self.operator.start()
-        self.browser = Browser(folder)
-        self.browser.size(1280, 800)
-
-    def train(self):
-        self.agent = world.Agent(self.folder, "mnist", "--preset=mnist", "--rdzv_id=50% of mnist", "--nproc_per_node=2", f"--data.root={self.images}", "--eval_size=64",
-                                 "--batch_size=8", "--train_size=4096", "--epochs=1000", "--save_steps=8")
-
-    def close(self):
-        self.browser.__exit__()
-        self.operator.close()
-        self.agent.close()
-        self.cluster.close()
-
-    # ---- where the person goes
-    def jobs(self):
-        """All jobs, nothing filtered."""
-        self.browser.open("about:blank")
-        self.browser.open(self.operator.url)
-        self.browser.find("table", "Jobs")
-        self.listed(FINISHED + 2)
-
-    def job(self, key):
-        self.browser.open(f"{self.operator.url}#/{key}")
-        self.browser.find("heading", f"~{key.partition('/')[2]}")
-
-    # ---- what is there
-    def listed(self, count):
-        """So many jobs are in the list, as a screen reader is told."""
-        wait_for(f"{count} jobs", lambda: self.browser.script(
-            "return document.querySelector('table.jobs')?.getAttribute('aria-rowcount')") == str(count + 1))
-
-    def drawn(self):
-        """The names of the jobs whose rows exist."""
-        return self.browser.script("return [...document.querySelectorAll('tr.job a')].map(link => link.textContent)")
-
-    def row_of(self, name):
-        return self.browser.script("return [...document.querySelectorAll('tr.job')].find(row => row.querySelector('a').textContent === arguments[0])"
-                                   "?.innerText", name)
-
-    def says(self, text):
-        wait_for(f"the page to say {text}", lambda: text in self.browser.text)
-
-    def connection(self, text):
-        wait_for(text, lambda: text in self.browser.all("status")[0].text)
 
 
 # ---- all jobs
@@ -181,7 +108,7 @@ def a_job_opens(scene):
     for title in ("Where the time went", "Loss", "Samples per second", "Pods", "Events", "Conditions"):
         scene.browser.find("heading", title)
     expect(scene.browser.all("image", "~In order: "), "no timeline")
-    expect(len(scene.browser.find("image", "~Loss: ").call("function () { return this.querySelectorAll('text').length + '' }")) > 0, "no axis")
+    expect(len(scene.browser.find("slider", "Loss").call("function () { return this.querySelectorAll('text').length + '' }")) > 0, "no axis")
     scene.says("live-worker-0")
     scene.browser.back()
     scene.browser.find("table", "Jobs")
@@ -190,7 +117,7 @@ def a_job_opens(scene):
 @row("a chart has numbers on its axis")
 def charts_have_axes(scene):
     scene.job("default/live")
-    labels = scene.browser.find("image", "~Loss: ").call("function () { return [...this.querySelectorAll('text')].map(label => label.textContent) }")
+    labels = scene.browser.find("slider", "Loss").call("function () { return [...this.querySelectorAll('text')].map(label => label.textContent) }")
     expect(any(re.fullmatch(r"-?[\d.]+", label) for label in labels), labels)
 
 
@@ -258,6 +185,49 @@ def by_arrows(scene):
     expect(last in ("done-0993", "done-0999"), last)
 
 
+@row("on a narrow screen Tab stops at nothing that cannot be seen")
+def no_hidden_stops(scene):
+    scene.browser.size(400, 800)
+    try:
+        scene.jobs()
+        wait_for("the filter", lambda: scene.browser.press("Tab") or scene.browser.focused()[0] == "searchbox")
+        stops = []
+        while scene.browser.focused() != ("link", "live"):
+            expect(len(stops) < 12, stops)
+            is_seen = scene.browser.script("const box = document.activeElement.getBoundingClientRect(), hit = document.elementFromPoint("
+                                           "(box.left + box.right) / 2, (box.top + box.bottom) / 2); return document.activeElement.contains(hit)")
+            stops.append(scene.browser.focused()[1])
+            expect(is_seen, f"{stops[-1]} cannot be seen")
+            scene.browser.press("Tab")
+        expect("Sort by" in stops, stops)
+        heads = [found.call("function () { return this.textContent }") for found in scene.browser.all("columnheader")]
+        expect(len(heads) == 10, f"a screen reader is told of columns {heads}")
+    finally:
+        scene.browser.size(1280, 800)
+
+
+@row("on a narrow screen jobs can be sorted both ways, and what they are sorted by is shown")
+def narrow_sorting(scene):
+    scene.browser.size(400, 800)
+    try:
+        scene.jobs()
+        scene.browser.find("combobox", "Sort by").call("function () { this.focus() }")
+        scene.browser.press("g", "o")
+        for way, other in (("Ascending", "Descending"), ("Descending", "Ascending")):
+            wait_for("goodput of the first", lambda: re.search(r"\d\.\d %", scene.row_of(scene.drawn()[0])))
+            scene.browser.find("button", f"~{way}").click()
+            scene.browser.find("button", f"~{other}")
+        scene.browser.find("combobox", "Sort by").call("function () { this.focus() }")
+        scene.browser.press("a")
+        wait_for("the youngest", lambda: not scene.drawn()[0].startswith("done-"))
+        scene.browser.find("button", "~Ascending").click()
+        wait_for("the oldest", lambda: scene.drawn()[0] == f"done-{FINISHED - 1:04}")
+        expect(re.search("[0-9]+d", scene.row_of(scene.drawn()[0])), scene.row_of(scene.drawn()[0]))
+        scene.browser.find("button", "~Descending")
+    finally:
+        scene.browser.size(1280, 800)
+
+
 @row("all that can be operated has a name")
 def names(scene):
     scene.jobs()
@@ -268,9 +238,9 @@ def names(scene):
 
 # ---- how it looks
 
-@row("nothing is wider than the window, at 400 and at 1600 pixels")
+@row("nothing is wider than the window or has no room, from 400 to 1600 pixels")
 def widths(scene):
-    for width, height in ((400, 800), (1600, 1000)):
+    for width, height in ((400, 800), (1210, 800), (1370, 800), (1600, 1000)):
         scene.browser.size(width, height)
         scene.jobs()
         expect(not looks.too_wide(scene.browser), (width, looks.too_wide(scene.browser)))
@@ -297,6 +267,9 @@ def contrasts(scene):
     expect(len(backs) == 2, backs)
 
 
+import rows_reading  # noqa: E402, F401: its rows come here
+
+
 # ---- what goes wrong
 
 @row("where WebSockets are refused the page asks, and listens again when it can", allows="WebSocket connection to")
@@ -304,7 +277,7 @@ def refused(scene):
     scene.browser.open("about:blank")  # whose WebSocket ends
     listeners = [listen(scene.operator.ui) for _ in range(LISTENERS_MAX)]
     scene.jobs()
-    scene.connection("Asks every 5 s")
+    scene.connection("Polls every 5 s")
     scene.cluster.put(kubernetes.JOBS, world.job("asked"), "ADDED")
     wait_for("the new job", lambda: "asked" in scene.drawn())
     for one in listeners:
@@ -375,7 +348,7 @@ def no_script(scene):
         scene.browser.open("about:blank")
         scene.browser.open(scene.operator.url)
         scene.browser.find("link", "all jobs as JSON")
-        expect("shoal top" in scene.browser.text and "Asking" not in scene.browser.text, scene.browser.text)
+        expect("shoal top" in scene.browser.text and "Loading" not in scene.browser.text, scene.browser.text)
     finally:
         scene.browser.cdp("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -17,7 +17,7 @@ LOG_KINDS = {"console": "browser", "network": "performance"}
 FLAGS = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--disable-default-apps", "--disable-extensions", "--disable-dev-shm-usage", "--mute-audio", "--hide-scrollbars",
          "--proxy-server=direct://", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
-KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "End": "\ue010", "Home": "\ue011", "Shift": "\ue008", "Down": "\ue015",
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "End": "\ue010", "Home": "\ue011", "Shift": "\ue008", "Down": "\ue015", "Left": "\ue012", "Right": "\ue014",
         "Up": "\ue013", "PageDown": "\ue00f", "Space": " ", "Backspace": "\ue003"}
 
 
@@ -154,6 +154,11 @@ class Browser:
             strokes += [{"type": "keyDown", "value": key} for key in keys] + [{"type": "keyUp", "value": key} for key in reversed(keys)]
         self.act([{"type": "key", "id": "keyboard", "actions": strokes}])
 
+    def hover(self, x, y):
+        """The mouse goes there, in the window's pixels."""
+        self.act([{"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+                   "actions": [{"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}]}])
+
     def size(self, width, height):
         """Of what is seen; a window has a least width."""
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -185,6 +190,11 @@ class Browser:
         nodes = self.cdp("Accessibility.queryAXTree", nodeId=root, role=role)["nodes"]
         return [Found(self, node["backendDOMNodeId"]) for node in nodes if not node.get("ignored") and "backendDOMNodeId" in node and
                 is_named(node.get("name", {}).get("value", ""), name)]
+
+    def module(self, file, text, *arguments):
+        """What the body of a JavaScript function returns whose `module` is that script of the page; it may wait."""
+        return self.wait_script(f"const [file, given, done] = arguments; import(file).then(async module => {{ {text} }}).then(done, "
+                                "error => done(`failed: ${error}`))", f"/page/{file}", list(arguments))
 
     def find(self, role, name=None):
         return wait_for(f"{role} {name or ''}", lambda: self.all(role, name))[0]
