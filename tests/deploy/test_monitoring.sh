@@ -8,7 +8,7 @@ folder=deploy/monitoring
 # as docs/monitoring.md says it
 sed '1,/^spec:/d; s/^  //' "$folder"/rules.yaml >"$work/rules.yaml"
 cp tests/deploy/alerts.yaml "$work/"
-# Debian's promtool is built without Kubernetes' discovery: the rest of the jobs can be looked at all the same
+# Debian's promtool is built without Kubernetes' discovery, which tests/cli/test_scrape_jobs.c looks at: here the rest of the jobs
 { echo "rule_files: [rules.yaml]"; sed 's/kubernetes_sd_configs:.*/static_configs: [{targets: ["x:1"]}]/' "$folder"/prometheus.yaml; } \
     >"$work/prometheus.yaml"
 
