@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The live page in Chromium, by the browser's own measures: first paint, bytes, and how smoothly 1,000 jobs scroll.
+"""The live page in Chromium, by the browser's own measures: first paint, bytes, and how smoothly 1,000 jobs scroll. And what the
+operator holds for it, without jobs and with those. What running jobs cost: tests/bench/bench_progress.sh.
 
   tests/bench/bench_page.py [LOADS] [JOBS]     loads of the page (20), jobs that it lists (1000)
 """
@@ -17,6 +18,7 @@ from webdriver import Browser, wait_for
 LOADS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 JOBS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
 SCROLLED_FRAMES = 100
+REST_S = 10  # after which an operator is idle
 
 PAINTS = "return Object.fromEntries(performance.getEntriesByType('paint').map(paint => [paint.name, paint.startTime]))"
 FETCHED = """return performance.getEntriesByType('navigation').concat(performance.getEntriesByType('resource'))
@@ -36,7 +38,7 @@ requestAnimationFrame(next);
 
 
 def row(name, value):
-    print(f"{name:<60} {value:>16}", flush=True)
+    print(f"{name:<66} {value:>16}", flush=True)
 
 
 def line(numbers, unit):
@@ -46,16 +48,31 @@ def line(numbers, unit):
 def main(folder):
     row(f"load of this machine of {os.cpu_count()} cores at the start", f"{os.getloadavg()[0]:.1f}")
     cluster = kubernetes.Cluster()
-    for job in world.finished_jobs(JOBS):
-        cluster.put(kubernetes.JOBS, job, "ADDED")
     operator = world.Operator(folder, cluster)
     try:
         operator.start()
         with Browser(folder) as browser:
+            browser.open(operator.url)
+            wait_for("the page", lambda: "There are no jobs." in browser.text)
+            time.sleep(REST_S)
+            row("the operator's resident memory, idle with the page open", memory(operator))
+            for job in world.finished_jobs(JOBS):
+                cluster.put(kubernetes.JOBS, job, "ADDED")
+            wait_for("the jobs", lambda: f"{JOBS} jobs" in browser.text)
+            time.sleep(REST_S)
+            row(f"... with {JOBS} jobs that have ended", memory(operator))
             measure(browser, operator)
+            row("... after all of the above", memory(operator))
+            row("load of this machine at the end", f"{os.getloadavg()[0]:.1f}")
     finally:
         operator.close()
         cluster.close()
+
+
+def memory(operator):
+    with open(f"/proc/{operator.process.pid}/status") as status:
+        kib = next(int(text.split()[1]) for text in status if text.startswith("VmRSS"))
+    return f"{kib / 1024:.1f} MiB"
 
 
 def scraped(port, path):
@@ -82,18 +99,15 @@ def measure(browser, operator):
         first.append(paints["first-paint"])
         content.append(paints["first-contentful-paint"])
     row("first paint: median; worst", line(first, "ms"))
-    row("first contentful paint", line(content, "ms"))
+    row("first contentful paint: median; worst", line(content, "ms"))
     row("the page and its files", f"{browser.script(FETCHED) / 1000:.1f} kB")
     wait_for("the jobs", lambda: browser.script("return document.querySelectorAll('tr.job').length"))
     frames = browser.wait_script(SCROLL, SCROLLED_FRAMES)
-    row(f"{JOBS} jobs, scrolled through in {SCROLLED_FRAMES} frames: each", line(frames, "ms"))
+    row(f"{JOBS} jobs, scrolled through in {SCROLLED_FRAMES} frames: median; worst", line(frames, "ms"))
     for name, port, path in (("/metrics", operator.metrics, "/metrics"), ("all jobs as JSON", operator.ui, "/api/v1/jobs")):
         times, size = scraped(port, path)
-        row(f"{name} over HTTP: {LOADS} times", line(times, "ms"))
+        row(f"{name} of {JOBS} jobs over HTTP, {LOADS} times: median; worst", line(times, "ms"))
         row("... bytes", size)
-    with open(f"/proc/{operator.process.pid}/status") as status:
-        kib = next(int(text.split()[1]) for text in status if text.startswith("VmRSS"))
-    row("the operator's memory meanwhile", f"{kib / 1024:.1f} MiB")
 
 
 if __name__ == "__main__":

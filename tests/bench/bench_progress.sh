@@ -15,7 +15,7 @@ jobs=${1:-1000}
 seconds=60
 scrapes=10
 
-row() { printf '%-70s %10s\n' "$1" "$2"; }
+row() { printf '%-70s %22s\n' "$1" "$2"; }
 die() {
     echo "bench: $*" >&2
     exit 1
@@ -75,11 +75,11 @@ for i in $(seq "$jobs"); do printf 'url = "http://localhost%s/many-%s-master-0/s
 wait_for 300 running || die "jobs do not run"
 operator_stop
 
-scrape() { # leaves the seconds and bytes of the worst of some in $scrape_s and $scrape_bytes, and a scrape's lines in $series
+scrape() { # leaves seconds of some ("MEDIAN; WORST") in $scrape_s, bytes of the worst in $scrape_bytes, and a scrape's lines in $series
     local page
-    read -r scrape_s scrape_bytes <<<"$(for _ in $(seq "$scrapes"); do
+    read -r scrape_bytes scrape_s <<<"$(for _ in $(seq "$scrapes"); do
         curl -sS --fail -o /dev/null -w '%{time_total} %{size_download}\n' "http://127.0.0.1:$metrics/metrics"
-    done | sort -rg | head -1)"
+    done | sort -g | awk '{ s[NR] = $1; bytes = $2 } END { print bytes, s[int((NR + 1) / 2)] "; " s[NR] }')"
     page=$(curl -sS --fail "http://127.0.0.1:$metrics/metrics") || die "no /metrics"
     series=$(grep -vc '^#' <<<"$page")
 }
@@ -100,14 +100,14 @@ per_second() { awk "BEGIN { printf \"%.1f\", $1 / $seconds }"; }
 mib() { awk "BEGIN { printf \"%.1f MiB\", $1 / 1024 }"; }
 measure --progress-seconds=0
 before=$kib
-row "$jobs running jobs, nobody is asked: memory" "$(mib "$before")"
+row "$jobs running jobs, none asked, with the page served: memory" "$(mib "$before")"
 row "... API requests/s" "$(per_second "$api")"
 measure
-row "$jobs running jobs, asked every 15 s: memory" "$(mib "$kib")"
+row "$jobs running jobs, asked every 15 s, with the page served: memory" "$(mib "$kib")"
 row "... more than before" "$(mib "$((kib - before))")"
-row "... requests to pods/s" "$(per_second "$asked")"
+row "... the asker's requests to pods/s" "$(per_second "$asked")"
 row "... API requests/s" "$(per_second "$api")"
 row "... CPU time, ms a second" "$(per_second "$cpu")"
-row "... /metrics over HTTP: seconds, the worst of $scrapes scrapes" "$scrape_s"
+row "... /metrics over HTTP, $scrapes times: seconds, median; worst" "$scrape_s"
 row "... bytes; series" "$scrape_bytes; $series"
 row "load of this machine at the end" "$(cut -d' ' -f1 /proc/loadavg)"
