@@ -394,7 +394,7 @@ bench-page: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@BUILD=build/release tests/bench/bench_page.py $(or $(LOADS),20) $(or $(JOBS),1000)
 
-#> make screenshots    takes the pictures of docs/page.md anew, of trainings of this machine
+#> make screenshots    takes the pictures of the live page and of terminals in docs/ anew, of trainings of this machine
 .PHONY: screenshots
 screenshots: deps
 	@$(MAKE) --no-print-directory V=release programs

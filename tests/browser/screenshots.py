@@ -1,19 +1,24 @@
-"""Takes the pictures of docs/page.md: `tests/browser/screenshots.py FOLDER IMAGES` (make screenshots).
+"""Takes the pictures of docs/page.md, docs/cli.md and docs/running-locally.md: `tests/browser/screenshots.py FOLDER IMAGES`
+(make screenshots).
 
 Three trainings of this machine stand in the place of pods; the finished jobs beside them are those of the tests.
 """
+import json
+import os
 import random
 import struct
 import sys
 import time
 
 import kubernetes
+import terminal_picture
 import world
 from webdriver import Browser, wait_for
 
 PICTURES = "docs/pictures"
 SECONDS = 45  # of training before the first picture
 TOKENS = 1 << 16
+PICTURE_BYTES_MAX = 80000
 
 
 def write_tokens(path):
@@ -51,6 +56,11 @@ def main(folder, images):
         with Browser(folder) as browser:
             time.sleep(SECONDS)
             take(browser, operator, agents)
+            take_top(browser, operator, folder)
+        for agent in agents.values():
+            agent.close()
+        with Browser(folder) as browser:
+            take_run(browser, folder, trainings["gpt2"])
     finally:
         operator.close()
         for agent in agents.values():
@@ -58,22 +68,50 @@ def main(folder, images):
         cluster.close()
 
 
+def taken(browser, path):
+    browser.picture(path)
+    size = os.path.getsize(path)
+    print(f"{path}: {size} bytes", flush=True)
+    if size > PICTURE_BYTES_MAX:
+        raise RuntimeError(f"{path} has more than {PICTURE_BYTES_MAX} bytes")
+
+
 def take(browser, operator, agents):
-    views = [("page-jobs-light", operator.url, 1600, 800, "light", "table", "Jobs"),
-             ("page-job-dark", f"{operator.url}#/default/mnist", 1600, 1600, "dark", "heading", "Ranks"),
-             ("page-jobs-narrow-dark", operator.url, 400, 900, "dark", "table", "Jobs"),
-             ("page-job-narrow-light", f"{operator.url}#/default/gpt2", 400, 1300, "light", "heading", "Ranks"),
-             ("page-run-light", f"http://127.0.0.1:{agents['mnist'].port}/", 1600, 1100, "light", "heading", "Ranks")]
-    for name, url, width, height, scheme, role, title in views:
-        browser.scheme(scheme)
-        browser.size(width, height)
-        browser.open("about:blank")
-        browser.open(url)
-        browser.find(role, title)
-        wait_for("news", lambda: "Live" in browser.all("status")[0].text)
-        time.sleep(2)  # numbers of its own moment
-        browser.picture(f"{PICTURES}/{name}.webp")
-        print(f"{PICTURES}/{name}.webp")
+    views = [("jobs", operator.url, "table", "Jobs", 800, 900),
+             ("job", f"{operator.url}#/default/mnist", "heading", "Ranks", 1500, 1500),
+             ("run", f"http://127.0.0.1:{agents['gpt2'].port}/", "heading", "Ranks", 1100, 1300)]
+    for name, url, role, title, *heights in views:
+        for size, width, height in (("wide", 1600, heights[0]), ("narrow", 400, heights[1])):
+            for scheme in ("light", "dark"):
+                browser.scheme(scheme)
+                browser.size(width, height)
+                browser.open("about:blank")
+                browser.open(url)
+                browser.find(role, title)
+                wait_for("news", lambda: "Live" in browser.all("status")[0].text)
+                time.sleep(2)  # numbers of its own moment
+                taken(browser, f"{PICTURES}/page-{name}-{size}-{scheme}.webp")
+
+
+def take_top(browser, operator, folder):
+    program = [f"{world.BUILD}/shoal", "top"]
+    text = terminal_picture.watch([*program, "--kubeconfig", operator.kubeconfig], 110, 20, lambda text, _: "gpt2" in text, {})
+    terminal_picture.draw(browser, folder, "shoal top", text)
+    taken(browser, f"{PICTURES}/terminal-top.webp")
+
+
+def take_run(browser, folder, flags):
+    """The live view of `shoal run`, of two replicas on this machine."""
+    container = {"name": "pytorch", "image": "shoal-agent:0.2.0", "args": [flag for flag in flags if not flag.startswith("--nproc")] + ["--threads=1", "--device=cpu", "--dir=kept"]}
+    replica = {"replicas": 1, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
+    with open(f"{folder}/gpt2.yaml", "w") as file:
+        json.dump({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "gpt2"},
+                   "spec": {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}}}, file)
+    program = os.path.abspath(f"{world.BUILD}/shoal")
+    text = terminal_picture.watch(["sh", "-c", f"cd {folder} && exec {program} run -f gpt2.yaml"], 120, 20,
+                                  lambda text, seconds: seconds > SECONDS and "tokens/s" in text, {"OMP_WAIT_POLICY": "passive"})
+    terminal_picture.draw(browser, folder, "shoal run -f gpt2.yaml", text)
+    taken(browser, f"{PICTURES}/terminal-run.webp")
 
 
 if __name__ == "__main__":
