@@ -167,7 +167,7 @@ void launch_wait_event(struct round *round, int signals, int64_t until_ms)
     nfds_t count = 0;
     add_poll(round, signals, &count);
     for (int i = 0; i < 2 * round->count; i++)
-        add_poll(round, round->streams[i].pipe, &count);
+        count += launch_stream_poll(&round->streams[i], &round->fds[count]);
     for (int i = 0; i < round->count; i++)
         add_poll(round, round->ranks[i].heartbeat.pipe, &count);
     if (round->nodes.meeting)

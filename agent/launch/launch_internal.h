@@ -50,7 +50,7 @@ void launch_end_as_asked(struct round *round);
 
 /* ---- launch_words.c: what a round's end says on stderr ---- */
 
-/* Which rank failed, where, when and why. */
+/* Which rank failed, where, when and why. The last lines that it wrote, if it has not told why. */
 void launch_print_failure(const struct round *round);
 /* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */
 void launch_print_end(const struct round *round, bool restarts);

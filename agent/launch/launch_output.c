@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,11 +85,11 @@ static int open_log(const struct launch_output_spec *spec, int attempt, int loca
                   spec->run && spec->run[0] ? spec->run : "none", attempt, local_rank, name);
     if (make_parents(path, err))
         return -1;
-    *ret_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    *ret_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return *ret_fd < 0 ? error_errno(err, errno, "open %s", path) : 0;
 }
 
-static int open_tee(struct launch_stream *stream, int *ret_fd, struct error *err)
+static int open_pipe(struct launch_stream *stream, int *ret_fd, struct error *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
@@ -102,8 +103,22 @@ static int open_tee(struct launch_stream *stream, int *ret_fd, struct error *err
     return 0;
 }
 
+/* The rank writes it itself. The end of its stderr is read when the rank has ended. */
+static int leave_file(struct launch_stream *stream, int file, int *ret_fd, struct error *err)
+{
+    *ret_fd = file;
+    if (stream->terminal != STDERR_FILENO)
+        return 0;
+    stream->file = fcntl(file, F_DUPFD_CLOEXEC, 3);
+    if (stream->file < 0)
+        return error_errno(err, errno, "stderr of local rank %d", stream->local_rank);
+    stream->file_begin = lseek(file, 0, SEEK_END);
+    return 0;
+}
+
 int launch_output_open(const struct launch_output_spec *spec, int attempt, int local_rank,
-                       struct launch_stream ret_streams[2], int ret_fds[2], struct error *err)
+                       struct output_tail *tail, struct launch_stream ret_streams[2],
+                       int ret_fds[2], struct error *err)
 {
     int redirects = streams_of(spec->redirects, local_rank),
         tee = streams_of(spec->tee, local_rank);
@@ -111,24 +126,34 @@ int launch_output_open(const struct launch_output_spec *spec, int attempt, int l
     for (int i = 0; i < 2; i++) {
         struct launch_stream *stream = &ret_streams[i];
         *stream = (struct launch_stream){
-            .pipe = -1, .file = -1, .terminal = i + 1, .local_rank = local_rank};
+            .pipe = -1, .file = -1, .terminal = i + 1, .local_rank = local_rank, .tail = tail};
         ret_fds[i] = -1;
     }
     for (int i = 0; i < 2; i++) {
+        struct launch_stream *stream = &ret_streams[i];
         int file = -1;
         bool is_tee = tee >> i & 1;
         if ((is_tee || redirects >> i & 1) && has_files &&
             open_log(spec, attempt, local_rank, stream_names[i], &file, err))
             return -1;
-        if (!is_tee) {
-            ret_fds[i] = file;
+        if (file >= 0 && !is_tee) {
+            if (leave_file(stream, file, &ret_fds[i], err))
+                return -1;
             continue;
         }
-        ret_streams[i].file = file;
-        if (open_tee(&ret_streams[i], &ret_fds[i], err))
+        stream->file = file;
+        stream->is_plain = !is_tee;
+        if ((is_tee || stream->terminal == STDERR_FILENO) && open_pipe(stream, &ret_fds[i], err))
             return -1;
     }
     return 0;
+}
+
+/* Whether something can be written within so long; also if that will fail. -1: without end. */
+static bool waits_for(int fd, int patience_ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    return poll(&poll_fd, 1, patience_ms) != 0;
 }
 
 /* Output that cannot be written is lost, which is logged once; the ranks go on. */
@@ -138,6 +163,8 @@ static void write_all(const struct launch_stream *stream, int fd, bool *lost, co
     while (count > 0) {
         ssize_t n = write(fd, bytes, count);
         if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN && waits_for(fd, -1)) /* another process has set O_NONBLOCK */
             continue;
         if (n < 0 && !*lost && errno != EPIPE)
             log_warning("local rank %d: its %s is lost%s: %s", stream->local_rank,
@@ -177,33 +204,89 @@ static void write_lines(struct launch_stream *stream)
     }
 }
 
+/* A pipe that can be written to takes PIPE_BUF bytes at least, so at most so many are passed on
+ * without waiting. Lines stay whole where they fit. */
+static void pass_on(struct launch_stream *stream, bool is_all)
+{
+    const char *newline = is_all ? NULL : memrchr(stream->line, '\n', stream->length);
+    size_t count = newline ? (size_t)(newline + 1 - stream->line) : stream->length;
+    write_all(stream, stream->terminal, &stream->lost_terminal, stream->line, count);
+    stream->length -= count;
+    memmove(stream->line, stream->line + count, stream->length);
+}
+
+static bool is_stalled(const struct launch_stream *stream)
+{
+    return stream->is_plain && !waits_for(stream->terminal, 0);
+}
+
+bool launch_stream_poll(const struct launch_stream *stream, struct pollfd *ret_poll)
+{
+    if (stream->pipe < 0)
+        return false;
+    *ret_poll = is_stalled(stream) ? (struct pollfd){.fd = stream->terminal, .events = POLLOUT}
+                                   : (struct pollfd){.fd = stream->pipe, .events = POLLIN};
+    return true;
+}
+
 void launch_stream_read(struct launch_stream *stream)
 {
-    while (stream->pipe >= 0) {
-        ssize_t n =
-            read(stream->pipe, stream->line + stream->length, LAUNCH_LINE_BYTES - stream->length);
+    size_t most = stream->is_plain ? PIPE_BUF : LAUNCH_LINE_BYTES;
+    while (stream->pipe >= 0 && !is_stalled(stream)) {
+        ssize_t n = read(stream->pipe, stream->line + stream->length, most - stream->length);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n <= 0 && stream->is_plain && stream->length > 0)
+            pass_on(stream, true);
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            launch_stream_close(stream);
+            close(stream->pipe);
+            stream->pipe = -1;
             return;
         }
+        output_tail_add(stream->tail, stream->line + stream->length, (size_t)n);
         if (stream->file >= 0)
             write_all(stream, stream->file, &stream->lost_file, stream->line + stream->length,
                       (size_t)n);
         stream->length += (size_t)n;
-        write_lines(stream);
+        if (stream->is_plain)
+            pass_on(stream, stream->length < most);
+        else
+            write_lines(stream);
     }
+}
+
+/* All but what nobody reads. */
+static void drain(struct launch_stream *stream)
+{
+    launch_stream_read(stream);
+    while (stream->pipe >= 0 && is_stalled(stream) && waits_for(stream->terminal, LAUNCH_DRAIN_MS))
+        launch_stream_read(stream);
+}
+
+/* Of a file that the rank has written itself. */
+static void read_end(const struct launch_stream *stream)
+{
+    char text[OUTPUT_TAIL_BYTES];
+    off_t end = lseek(stream->file, 0, SEEK_END);
+    off_t at = end - OUTPUT_TAIL_BYTES > stream->file_begin ? end - OUTPUT_TAIL_BYTES
+                                                            : (off_t)stream->file_begin;
+    ssize_t n = end > at ? pread(stream->file, text, (size_t)(end - at), at) : 0;
+    if (n > 0)
+        output_tail_add(stream->tail, text, (size_t)n);
 }
 
 void launch_stream_close(struct launch_stream *stream)
 {
-    if (stream->length > 0)
+    bool has_pipe = stream->line != NULL;
+    drain(stream);
+    if (stream->length > 0 && !stream->is_plain)
         write_line(stream, stream->line, stream->length);
     if (stream->pipe >= 0)
         close(stream->pipe);
+    if (stream->file >= 0 && !has_pipe)
+        read_end(stream);
     if (stream->file >= 0)
         close(stream->file);
     free(stream->line);

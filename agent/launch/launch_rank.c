@@ -39,7 +39,7 @@ int launch_rank_start(const struct launch_rank_options *options, struct local_ra
     auto_close int heartbeat = -1, words = -1;
     pid_t parent = getpid(), pid = -1;
     int result = launch_output_open(&options->launch->output, at->attempt, at->local_rank,
-                                    ret_streams, fds, err);
+                                    &rank->tail, ret_streams, fds, err);
     if (result == 0)
         result = heartbeat_open(&rank->heartbeat, &heartbeat, err);
     if (result == 0)

@@ -14,8 +14,9 @@
 struct local_rank {
     pid_t pid; /* 0: ended */
     struct heartbeat_listener heartbeat;
-    int words;             /* pipe of its last words; -1: none */
-    struct rank_exit exit; /* pid: its own, from its exit to find_root_cause(); else 0 */
+    int words;               /* pipe of its last words; -1: none */
+    struct output_tail tail; /* of what it wrote */
+    struct rank_exit exit;   /* pid: its own, from its exit to find_root_cause(); else 0 */
 };
 
 struct launch_rank_options {

@@ -20,6 +20,20 @@ static void name_place(struct str *out)
         str_printf(out, " (node %s)", node);
 }
 
+/* Of a rank that could not tell its launcher why it ends: killed, crashed, ended by a library. */
+static void print_last_lines(const struct round *round)
+{
+    const struct rank_exit *cause = &round->cause;
+    auto_str struct str lines;
+    str_init(&lines, 4 * OUTPUT_TAIL_BYTES);
+    if (cause->words.code != ERR_NONE || rank_exit_severity(cause) == CONSEQUENCE)
+        return;
+    output_tail_print(&round->ranks[cause->local_rank].tail, &lines);
+    if (lines.length > 0)
+        fprintf(stderr, "shoal-agent: the last lines of rank %d:\n%s", cause->rank,
+                str_text(&lines));
+}
+
 void launch_print_failure(const struct round *round)
 {
     char when[40];
@@ -30,6 +44,7 @@ void launch_print_failure(const struct round *round)
     clock_format_rfc3339(round->cause_ms, when, sizeof when);
     rank_exit_describe(&round->cause, str_text(&place), when, &line);
     fprintf(stderr, "shoal-agent: %s\n", str_text(&line));
+    print_last_lines(round);
 }
 
 void launch_print_end(const struct round *round, bool restarts)

@@ -5,6 +5,7 @@
 
 #include "agent/launch/last_words.h"
 #include "base/contract.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { SHOUTED_LINES = 5000 }; /* more than a pipe holds */
 
 /* ---- a rank ---- */
 
@@ -45,11 +48,33 @@ static int follow_peer(const char *how, const char *file, int rank)
     return EXIT_TERMINATED;
 }
 
+static void shout(void)
+{
+    for (int i = 0; i < SHOUTED_LINES; i++)
+        fprintf(stderr, "line %d: of many words that nobody reads but those who seek\n", i);
+    fprintf(stderr, "and no end");
+}
+
+static const char *answer_file;
+
+static void answer(int number)
+{
+    (void)number;
+    launched_leave_word(answer_file, "!");
+}
+
 static int rank_main(const char *how, const char *file)
 {
     int rank = launched_number("RANK");
+    answer_file = file;
     alarm(SUPPORT_PATIENCE_S);
     signal(SIGTERM, launched_on_signal);
+    signal(SIGUSR1, answer);
+    if (strcmp(how, "answer") == 0) {
+        launched_leave_word(file, ".");
+        shout();
+        return 0;
+    }
     if (strcmp(how, "speak") == 0) {
         printf("out of %d\nand no end", rank);
         fprintf(stderr, "err of %d\n", rank);
@@ -59,7 +84,9 @@ static int rank_main(const char *how, const char *file)
         return follow_peer(how, file, rank);
     if (rank != 6)
         return launched_pause_until_signal() == SIGTERM ? 8 : 9;
-    if (strcmp(how, "killed") == 0)
+    if (strncmp(how, "shout", 5) == 0)
+        shout();
+    if (strcmp(how, "killed") == 0 || strcmp(how, "shout, killed") == 0)
         raise(SIGKILL);
     return strcmp(how, "wrong") == 0 ? EXIT_CONFIG : 5;
 }
@@ -228,6 +255,142 @@ static void test_the_cause_is_told(void **state)
     }
 }
 
+static size_t count_of(const char *text, const char *words)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, words); at; at = strstr(at + 1, words))
+        count++;
+    return count;
+}
+
+static char *read_whole(const char *path)
+{
+    struct error err;
+    char *text;
+    size_t bytes;
+    assert_ok(file_read(path, 1 << 20, &text, &bytes, &err), &err);
+    return text;
+}
+
+/* Of a rank that could not tell its launcher why, its last lines are told, once, wherever they
+ * went. */
+static void test_the_last_lines_of_the_cause_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how, *tee, *redirects;
+        int max_restarts, exit_code;
+        size_t lines, told; /* passed on; beside the cause */
+    } rows[] = {
+        {"shout, killed", "", "", 0, 128 + SIGKILL, SHOUTED_LINES, 1},
+        {"shout", "", "", 1, 5, 2 * SHOUTED_LINES, 2},
+        {"shout, killed", "2", "", 0, 128 + SIGKILL, SHOUTED_LINES, 1},
+        {"shout, killed", "", "3", 0, 128 + SIGKILL, 0, 1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct launched_place place = launched_place_open();
+        auto_free char *path = xasprintf("%s/err", place.directory);
+        const struct launch_output_spec output = {
+            .log_dir = place.directory, .tee = rows[i].tee, .redirects = rows[i].redirects};
+        assert_int_equal(launch_speakers(&place, rows[i].how, rows[i].max_restarts, output),
+                         rows[i].exit_code);
+        auto_free char *text = read_whole(path);
+        assert_int_equal(count_of(text, ": of many words"), rows[i].lines + 9 * rows[i].told);
+        assert_int_equal(
+            count_of(text, "shoal-agent: the last lines of rank 6:\n    line 4991: of"),
+            rows[i].told);
+        assert_int_equal(count_of(text,
+                                  "\n    line 4999: of many words that nobody reads but those "
+                                  "who seek\n    and no end\n"),
+                         rows[i].told);
+        launched_place_close(&place);
+    }
+}
+
+/* As when a terminal is held: ranks wait in their writes, and the launcher goes on. */
+static void test_who_does_not_read_stderr_does_not_stop_the_launcher(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    int ends[2], status;
+    char text[4096];
+    size_t lines = 0;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        _exit(launched_run("test_launch_output", "answer", place.file, 0,
+                           (struct launch_output_spec){0}));
+    }
+    struct pollfd full = {.fd = ends[1], .events = POLLOUT};
+    launched_wait_for_words(place.file, LAUNCHED_RANKS);
+    support_wait_until(poll(&full, 1, 0) == 0);
+    kill(pid, SIGUSR1);
+    launched_wait_for_words(place.file, 2L * LAUNCHED_RANKS);
+    close(ends[1]);
+    for (ssize_t n; (n = read(ends[0], text, sizeof text)) > 0;)
+        for (ssize_t i = 0; i < n; i++)
+            lines += text[i] == '\n';
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(lines, LAUNCHED_RANKS * SHOUTED_LINES);
+    launched_place_close(&place);
+}
+
+static void test_a_tail_keeps_the_last_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int times; /* that it is added */
+        const char *expected;
+    } rows[] = {
+        {"", 1, ""},
+        {"\n\n", 1, ""},
+        {"one\n", 1, "    one\n"},
+        {"one\ntwo", 1, "    one\n    two\n"},
+        {"\033[1mbold\r\n", 1, "     [1mbold \n"},
+        {"ab\n", 12,
+         "    ab\n    ab\n    ab\n    ab\n    ab\n    ab\n    ab\n    ab\n    ab\n    ab\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct output_tail tail = {.total = 0};
+        auto_str struct str text;
+        str_init(&text, 4 * OUTPUT_TAIL_BYTES);
+        for (int t = 0; t < rows[i].times; t++)
+            output_tail_add(&tail, rows[i].text, strlen(rows[i].text));
+        output_tail_print(&tail, &text);
+        assert_string_equal(str_text(&text), rows[i].expected);
+    }
+}
+
+/* What the ring has lost the beginning of is not shown. */
+static void test_a_tail_shows_whole_lines(void **state)
+{
+    (void)state;
+    enum { LINE = 1000 };
+    char line[3 * OUTPUT_TAIL_BYTES];
+    struct output_tail tail = {.total = 0};
+    auto_str struct str text;
+    str_init(&text, 4 * OUTPUT_TAIL_BYTES);
+    for (int i = 0; i < 7; i++) {
+        memset(line, 'a' + i, LINE);
+        line[LINE - 1] = '\n';
+        output_tail_add(&tail, line, LINE);
+    }
+    output_tail_print(&tail, &text);
+    assert_int_equal(text.length, 4 * (LINE + 4));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(str_text(&text)[(size_t)i * (LINE + 4) + 4], 'd' + i);
+    str_clear(&text);
+    memset(line, 'x', sizeof line); /* all of it, of one line */
+    output_tail_add(&tail, line, sizeof line);
+    output_tail_print(&tail, &text);
+    assert_int_equal(text.length, OUTPUT_TAIL_BYTES + 5);
+    assert_int_equal(strspn(str_text(&text) + 4, "x"), OUTPUT_TAIL_BYTES);
+}
+
 static void test_wrong_outputs_are_refused(void **state)
 {
     (void)state;
@@ -258,6 +421,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_output_can_be_told_without_files),
         cmocka_unit_test(test_a_death_by_a_signal_is_told),
         cmocka_unit_test(test_the_cause_is_told),
+        cmocka_unit_test(test_the_last_lines_of_the_cause_are_told),
+        cmocka_unit_test(test_who_does_not_read_stderr_does_not_stop_the_launcher),
+        cmocka_unit_test(test_a_tail_keeps_the_last_lines),
+        cmocka_unit_test(test_a_tail_shows_whole_lines),
         cmocka_unit_test(test_wrong_outputs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,7 @@ mapfile -t held < <(hold more)
 start more "${held[@]}"
 check "a checkpoint appears before two ranks are killed" wait_for 200 committed more 3
 mapfile -t ranks < <(pgrep -P "$first,$second")
-check "one of each launcher is killed" pkill -KILL -n -P "$first"
-check "... at once" pkill -KILL -n -P "$second"
+check "one of each launcher is killed, at once" kill -KILL "$(pgrep -n -P "$first")" "$(pgrep -n -P "$second")"
 let_go more 3
 new_rank() { victim=$(pgrep -n -P "$second") && [[ " ${ranks[*]} " != *" $victim "* ]]; }
 wait_for 200 new_rank
