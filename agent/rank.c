@@ -11,6 +11,7 @@
 #include "agent/launch/last_words.h"
 #include "agent/launch/numa.h"
 #include "agent/launch/rank_memory.h"
+#include "agent/launch/rank_note.h"
 #include "agent/launch/stop.h"
 #include "agent/notices.h"
 #include "agent/report/banner.h"
@@ -108,7 +109,7 @@ static int min_ranks(void)
 /* What the launcher hands to its ranks; taken before any thread starts. */
 struct inheritance {
     struct heartbeat heartbeat;
-    int memory; /* 0: none */
+    int memory, note; /* 0: none */
 };
 
 /* All ranks of the run, as torch.distributed's default process group. */
@@ -142,7 +143,7 @@ static const char *ras_address(void)
     return address ? address : NCCL_RAS_ADDRESS;
 }
 
-static int init_process_group(const struct agent_config *c, const struct topology *t,
+static int init_process_group(const struct agent_config *c, const struct topology *t, int note_fd,
                               struct process_group *m, struct error *err)
 {
     if (t->world_size == 1)
@@ -161,6 +162,8 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .uses_nccl = nccl_api_is_loaded,
         .beat_ms = RENDEZVOUS_BEAT_MS,
         .steady_ms = clock_monotonic_ms,
+        .wall_ms = clock_now_ms,
+        .note_fd = note_fd,
     };
     m->health = rank_health_open(&health);
     const struct rendezvous_options options = {
@@ -279,12 +282,28 @@ static void blame_hardware(const struct topology *t, struct report *report, stru
         tell_kubelet(err->msg);
 }
 
+/* What the launcher hears of this rank. */
+struct vital_signs {
+    const struct heartbeat *heartbeat;
+    struct rank_health *health; /* NULL with one rank */
+};
+
+static void send_heartbeat(void *ctx, int64_t wait_ms)
+{
+    const struct vital_signs *vital = ctx;
+    char doing[HEARTBEAT_DOING_BYTES] = "";
+    if (vital->health)
+        rank_health_describe(vital->health, doing, sizeof doing);
+    heartbeat_send(vital->heartbeat, wait_ms, doing);
+}
+
 static int train(const struct config *config, const struct topology *t,
                  const struct process_group *m, struct inheritance *inheritance,
                  struct report *report, struct error *err)
 {
     const struct agent_config *c = &config->value;
     int on_node = t->local_size;
+    struct vital_signs vital = {&inheritance->heartbeat, m->health};
     auto_str struct str yaml;
     str_init(&yaml, 256 * 1024);
     config_yaml(config, &yaml);
@@ -296,8 +315,8 @@ static int train(const struct config *config, const struct topology *t,
         .world = m->world,
         .store = m->rendezvous ? rendezvous_store(m->rendezvous) : NULL,
         .stuck = end_at_once,
-        .alive = heartbeat_send,
-        .alive_ctx = &inheritance->heartbeat,
+        .alive = send_heartbeat,
+        .alive_ctx = &vital,
         .activity = m->health ? rank_health_activity(m->health) : NULL,
         .progress = m->health ? rank_health_progress(m->health) : NULL,
         .local_rank = t->local_rank,
@@ -344,18 +363,20 @@ static void show_health(void *ctx, const struct rank_health_view *view)
                                                   .hung = view->hung,
                                                   .straggling = view->straggling,
                                                   .hung_rank = view->hung_rank,
-                                                  .hung_node = view->hung_node});
+                                                  .hung_node = view->hung_node,
+                                                  .last_hang = view->last_hang});
 }
 
 int rank_run(const struct config *config, const struct topology *t, int64_t start_us,
              struct error *err)
 {
-    struct inheritance inheritance = {heartbeat_inherit(), rank_memory_inherit()};
+    struct inheritance inheritance = {heartbeat_inherit(), rank_memory_inherit(),
+                                      rank_note_inherit()};
     if (t->rank == 0)
         print_banner(config, t);
     struct process_group group = {0};
     int64_t meeting_us = clock_monotonic_us();
-    int result = init_process_group(&config->value, t, &group, err);
+    int result = init_process_group(&config->value, t, inheritance.note, &group, err);
     if (result)
         last_words_send(err, group.rendezvous != NULL);
     if (result == 0 && group.rendezvous)

@@ -144,10 +144,25 @@
 #define TRAINING_CHECKPOINT_STEP "lastCheckpointStep" /* durable */
 #define TRAINING_CHECKPOINT_TIME "lastCheckpointTime"
 #define TRAINING_LAST_PROGRESS   "lastProgressTime" /* a step, evaluation or save ended */
-/* While a rank hangs: which, and its pod's node rank. One that is silent is ended within seconds,
- * and whoever asks may come too late. */
+/* While a rank hangs: which, and its pod's node rank. */
 #define TRAINING_HUNG_RANK "hungRank"
 #define TRAINING_HUNG_NODE "hungNode"
+/* The last rank that hung, also when it does so no more: an object with PROGRESS_RANK, step and
+ * time, and if they are known PROGRESS_RANK_PHASE, host, pod, its last collective's number, op and
+ * unit. Ranks that start again in place still tell it. */
+#define TRAINING_LAST_HANG   "lastHang"
+#define LAST_HANG_STEP       "step"
+#define LAST_HANG_TIME       "time" /* when it was named */
+#define LAST_HANG_HOST       "host"
+#define LAST_HANG_POD        "pod"
+#define LAST_HANG_COLLECTIVE "collective"
+#define LAST_HANG_OP         "op"
+#define LAST_HANG_UNIT       "unit"
+/* In status.training of it only numbers are kept. */
+#define TRAINING_LAST_HANG_RANK       "lastHangRank"
+#define TRAINING_LAST_HANG_STEP       "lastHangStep"
+#define TRAINING_LAST_HANG_COLLECTIVE "lastHangCollective"
+#define TRAINING_LAST_HANG_TIME       "lastHangTime"
 /* Of the process that tells: when it started; and an object, where its time went since then, in
  * seconds by kind, which add up. */
 #define TRAINING_PROCESS_START "processStartTime"

@@ -5,7 +5,9 @@
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
 #include "agent/launch/last_words.h"
+#include "agent/launch/rank_note.h"
 #include "agent/launch/thread_stacks.h"
+#include "base/clock.h"
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -19,7 +21,6 @@
 
 enum {
     LINE_BYTES = 4096,
-    STACKS_BYTES = 64 * 1024,
 };
 
 struct rank_health {
@@ -33,6 +34,7 @@ struct rank_health {
     struct rank_row *rows;              /* [ranks] */
     const struct rank_report **reports; /* [ranks] */
     struct str json;
+    struct str last_hang;              /* TRAINING_LAST_HANG's object; "": none so far */
     struct rendezvous_inspection hang; /* of the rank that hangs; rank -1: none, or it is ended */
     pthread_mutex_t show_mutex;        /* guards the two below */
     void (*show)(void *ctx, const struct rank_health_view *view);
@@ -41,30 +43,25 @@ struct rank_health {
 
 /* ---- in every rank ---- */
 
+static void read_report(struct rank_health *h, struct rank_report *ret)
+{
+    struct collective_state at = collective_progress_read(&h->progress);
+    activity_read(&h->activity, ret);
+    ret->entered = at.entered;
+    ret->ended = at.ended;
+    ret->node = h->setting.node;
+    ret->pid = (int)getpid();
+    snprintf(ret->op, sizeof ret->op, "%s", at.op);
+    snprintf(ret->unit, sizeof ret->unit, "%s", at.unit);
+}
+
 static void tell(void *ctx, char location[STORE_KEY_MAX], char text[STORE_VALUE_MAX])
 {
     struct rank_health *h = ctx;
     struct rank_report report;
-    struct collective_state at = collective_progress_read(&h->progress);
-    activity_read(&h->activity, &report);
-    report.entered = at.entered;
-    report.ended = at.ended;
-    report.node = h->setting.node;
-    report.pid = (int)getpid();
-    snprintf(report.op, sizeof report.op, "%s", at.op);
-    snprintf(report.unit, sizeof report.unit, "%s", at.unit);
+    read_report(h, &report);
     rank_report_write(&report, text, STORE_VALUE_MAX);
     rank_location_write(h->setting.host, h->setting.pod, location, STORE_KEY_MAX);
-}
-
-static void look_from_outside(const struct rendezvous_inspection *i)
-{
-    auto_str struct str text;
-    str_init(&text, STACKS_BYTES);
-    thread_stacks_describe(i->pid, &text);
-    /* Not through the log, whose lines are shorter. */
-    dprintf(STDERR_FILENO, "shoal-agent: rank %d, process %d, as the kernel shows it:\n%s", i->rank,
-            i->pid, text.length > 0 ? str_text(&text) : "  it is not there\n");
 }
 
 /* Whether one launcher has started that process and this one. */
@@ -106,7 +103,7 @@ static void inspect(void *ctx, const struct rendezvous_inspection *i)
     if (is_self)
         thread_stacks_print(i->rank);
     else
-        look_from_outside(i);
+        thread_stacks_show(i->rank, i->pid);
     /* The number comes from a report that is a second old, and may be of another PID namespace:
      * ranks of one machine may be in containers of their own. */
     if (!i->ends || (!is_self && !(is_sibling(i->pid) && was_started_as(i->pid, i->rank))))
@@ -153,17 +150,6 @@ static void add_rank(const struct rank_health *h, int rank, struct str *out)
     str_printf(out, "process %d)", r->pid);
 }
 
-static void add_collective(const struct rank_report *r, struct str *out)
-{
-    if (r->entered == 0) {
-        str_add(out, "none");
-        return;
-    }
-    str_printf(out, "%" PRIu64 ", %s", r->entered, r->op);
-    if (r->unit[0])
-        str_printf(out, " of %s", r->unit);
-}
-
 /* "hangs in phase data at step 12: no progress for 34 s, where 32 s are allowed; ..." */
 static void describe_hang(const struct rank_health *h, const struct hang_verdict *v,
                           struct str *out)
@@ -174,12 +160,12 @@ static void describe_hang(const struct rank_health *h, const struct hang_verdict
                rank_phase_name(r->phase), r->step, v->is_silent ? "no sign of life" : "no progress",
                (double)v->still_ms / 1000, (double)v->bound_ms / 1000);
     str_add(out, "; its last collective: ");
-    add_collective(r, out);
+    rank_report_add_collective(r, out);
     if (v->waiting == 0)
         return;
     str_printf(out, "; %d rank%s in collective ", v->waiting,
                v->waiting == 1 ? " waits" : "s wait");
-    add_collective(hang_detector_report(h->detector, v->waiting_first), out);
+    rank_report_add_collective(hang_detector_report(h->detector, v->waiting_first), out);
 }
 
 /* A rank of the same pod that is well. */
@@ -199,6 +185,17 @@ static int find_witness(const struct rank_health *h, const struct hang_verdict *
     return -1;
 }
 
+/* For whoever asks when it is over, and when rank 0 has started again. */
+static void keep_hang(struct rank_health *h, int rank)
+{
+    char time[40];
+    clock_format_rfc3339(h->setting.wall_ms(), time, sizeof time);
+    str_clear(&h->last_hang);
+    rank_table_hang_json(&h->rows[rank].location, hang_detector_report(h->detector, rank), rank,
+                         time, &h->last_hang);
+    rank_note_write(h->setting.note_fd, str_text(&h->last_hang));
+}
+
 static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
 {
     auto_str struct str who, how;
@@ -213,6 +210,7 @@ static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
         .pid = hang_detector_report(h->detector, v->rank)->pid,
     };
     snprintf(h->hang.why, sizeof h->hang.why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
+    keep_hang(h, v->rank);
     if (h->ras && h->setting.uses_nccl())
         nccl_ras_begin(h->ras);
 }
@@ -266,6 +264,7 @@ static void show(struct rank_health *h)
         str_clear(&h->json);
         rank_table_json(h->rows, h->setting.ranks, &h->json);
         view.ranks_json = str_text(&h->json);
+        view.last_hang = str_text(&h->last_hang);
         h->show(h->show_ctx, &view);
     }
     pthread_mutex_unlock(&h->show_mutex);
@@ -317,6 +316,8 @@ struct rank_health *rank_health_open(const struct rank_health_setting *setting)
     h->rows = xcalloc((size_t)setting->ranks, sizeof *h->rows);
     h->reports = xcalloc((size_t)setting->ranks, sizeof *h->reports);
     str_init(&h->json, RANK_TABLE_BYTES);
+    str_init(&h->last_hang, RANK_HANG_BYTES);
+    rank_note_read(setting->note_fd, &h->last_hang);
     return h;
 }
 
@@ -327,8 +328,10 @@ void rank_health_close(struct rank_health *h)
     activity_destroy(&h->activity);
     collective_progress_destroy(&h->progress);
     pthread_mutex_destroy(&h->show_mutex);
-    if (h->detector)
+    if (h->detector) {
         str_free(&h->json);
+        str_free(&h->last_hang);
+    }
     hang_detector_close(h->detector);
     stragglers_close(h->stragglers);
     nccl_ras_close(h->ras);
@@ -353,6 +356,16 @@ struct rendezvous_health rank_health_rendezvous(struct rank_health *h)
     if (h->detector)
         functions.hear = hear, functions.leave = leave, functions.tick = tick;
     return functions;
+}
+
+void rank_health_describe(struct rank_health *h, char *text, int bytes)
+{
+    struct rank_report report;
+    auto_str struct str words;
+    str_init(&words, LINE_BYTES);
+    read_report(h, &report);
+    rank_report_describe(&report, &words);
+    snprintf(text, (size_t)bytes, "%s", str_text(&words));
 }
 
 void rank_health_show_to(struct rank_health *h,

@@ -22,6 +22,10 @@ struct rank_health_setting {
     bool (*uses_nccl)(void);
     int64_t beat_ms;
     int64_t (*steady_ms)(void);
+    int64_t (*wall_ms)(void);
+    /* Where rank 0 leaves word of the last hang for the rank 0 that follows it in this pod, and
+     * finds that of the one before (rank_note.h); 0: nowhere. */
+    int note_fd;
 };
 
 /* What rank 0 knows of all ranks. */
@@ -29,6 +33,7 @@ struct rank_health_view {
     const char *ranks_json;   /* an array, an object for each rank that was heard */
     int hung, straggling;     /* so many ranks */
     int hung_rank, hung_node; /* who hangs, and its pod's number; -1: nobody */
+    const char *last_hang;    /* TRAINING_LAST_HANG's object (contract.h); "": none so far */
 };
 
 struct rank_health;
@@ -42,6 +47,9 @@ struct collective_progress *rank_health_progress(struct rank_health *health);
 
 /* For rendezvous_open(). */
 struct rendezvous_health rank_health_rendezvous(struct rank_health *health);
+
+/* What this rank does just now, in words: rank_report_describe(). From any thread. */
+void rank_health_describe(struct rank_health *health, char *text, int bytes);
 
 /* Rank 0's: `show` is called once a beat from now on, by a thread of the rendezvous; NULL: no more
  * once this returns. */

@@ -13,6 +13,25 @@ const char *rank_phase_name(enum rank_phase phase)
     return names[phase];
 }
 
+void rank_report_add_collective(const struct rank_report *r, struct str *out)
+{
+    if (r->entered == 0) {
+        str_add(out, "none");
+        return;
+    }
+    str_printf(out, "%" PRIu64 ", %s", r->entered, r->op);
+    if (r->unit[0])
+        str_printf(out, " of %s", r->unit);
+}
+
+void rank_report_describe(const struct rank_report *r, struct str *out)
+{
+    str_printf(out,
+               "phase %s at step %" PRId64 "; its last collective: ", rank_phase_name(r->phase),
+               r->step);
+    rank_report_add_collective(r, out);
+}
+
 void rank_report_write(const struct rank_report *r, char *text, int bytes)
 {
     /* The unit is last: its name may have blanks. */

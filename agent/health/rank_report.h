@@ -4,6 +4,7 @@
 #define SHOAL_AGENT_HEALTH_RANK_REPORT_H
 
 #include "base/error.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,11 @@ static inline bool rank_report_is_in_collective(const struct rank_report *report
 {
     return report->entered > report->ended;
 }
+
+/* Adds "17, all_gather of layers.3", or "none". */
+void rank_report_add_collective(const struct rank_report *report, struct str *out);
+/* Adds "phase data at step 12; its last collective: 17, all_gather of layers.3". */
+void rank_report_describe(const struct rank_report *report, struct str *out);
 
 void rank_report_write(const struct rank_report *report, char *text, int bytes);
 /* Errors: ERR_INPUT if the text is no report. */

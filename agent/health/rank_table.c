@@ -46,6 +46,22 @@ static void add_row(const struct rank_row *row, int rank, struct str *out)
     str_add(out, "}");
 }
 
+void rank_table_hang_json(const struct rank_location *at, const struct rank_report *r, int rank,
+                          const char *time, struct str *out)
+{
+    str_printf(out, "{\"" PROGRESS_RANK "\":%d,\"" LAST_HANG_STEP "\":%" PRId64, rank, r->step);
+    add_text(LAST_HANG_TIME, time, out);
+    add_text(PROGRESS_RANK_PHASE, rank_phase_name(r->phase), out);
+    add_text(LAST_HANG_HOST, at->host, out);
+    add_text(LAST_HANG_POD, at->pod, out);
+    if (r->entered > 0) {
+        str_printf(out, ",\"" LAST_HANG_COLLECTIVE "\":%" PRIu64, r->entered);
+        add_text(LAST_HANG_OP, r->op, out);
+        add_text(LAST_HANG_UNIT, r->unit, out);
+    }
+    str_add(out, "}");
+}
+
 /* -1: none is known to be slower than others. */
 static int slowest_of(const struct rank_row rows[], int count)
 {

@@ -9,7 +9,8 @@ enum {
     RANK_LOCATION_BYTES = 48,
     RANK_TABLE_BYTES = 768 * 1024,
     RANK_TABLE_ROWS = 1024,
-    RANK_TABLE_MORE = 64
+    RANK_TABLE_MORE = 64,
+    RANK_HANG_BYTES = 1536, /* every character escaped */
 };
 
 /* Where a rank runs; "": not known. Cut off at the end. */
@@ -34,4 +35,9 @@ struct rank_row {
 /* An array with an object for each rank that was heard: of the first RANK_TABLE_ROWS, and beyond
  * them of at most RANK_TABLE_MORE that are not well, and of the slowest. */
 void rank_table_json(const struct rank_row rows[], int count, struct str *out);
+
+/* Adds TRAINING_LAST_HANG's object (contract.h) for a rank that was named at `time`, RFC 3339. At
+ * most RANK_HANG_BYTES. */
+void rank_table_hang_json(const struct rank_location *location, const struct rank_report *report,
+                          int rank, const char *time, struct str *out);
 #endif

@@ -2,9 +2,20 @@
 
 #include "agent/launch/inherited_file.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define HEARTBEAT_FD "SHOAL_HEARTBEAT_FD"
+
+/* In the pipe. */
+struct beat {
+    int64_t wait_ms;
+    char doing[HEARTBEAT_DOING_BYTES];
+};
+
+_Static_assert(sizeof(struct beat) <= PIPE_BUF, "one write is whole or nothing");
 
 struct heartbeat heartbeat_inherit(void)
 {
@@ -13,10 +24,11 @@ struct heartbeat heartbeat_inherit(void)
     return (struct heartbeat){inherited_file_take(HEARTBEAT_FD, inherited_file_is_pipe)};
 }
 
-void heartbeat_send(void *heartbeat, int64_t wait_ms)
+void heartbeat_send(const struct heartbeat *heartbeat, int64_t wait_ms, const char *doing)
 {
-    int fd = ((struct heartbeat *)heartbeat)->fd;
-    if (fd >= 0 && write(fd, &wait_ms, sizeof wait_ms) < 0)
+    struct beat beat = {.wait_ms = wait_ms};
+    snprintf(beat.doing, sizeof beat.doing, "%s", doing);
+    if (heartbeat->fd >= 0 && write(heartbeat->fd, &beat, sizeof beat) < 0)
         return; /* the pipe is full of heartbeats, or the launcher is gone */
 }
 
@@ -36,11 +48,13 @@ void heartbeat_set_inheritable(int fd)
 
 void heartbeat_receive(struct heartbeat_listener *listener, int64_t now_ms)
 {
-    int64_t wait_ms;
+    struct beat beat;
     ssize_t n = -1;
-    while (listener->pipe >= 0 && (n = read(listener->pipe, &wait_ms, sizeof wait_ms)) > 0) {
-        listener->wait_ms = wait_ms;
-        listener->due_ms = wait_ms > 0 ? now_ms + wait_ms : INT64_MAX;
+    while (listener->pipe >= 0 && (n = read(listener->pipe, &beat, sizeof beat)) > 0) {
+        listener->wait_ms = beat.wait_ms;
+        listener->due_ms = beat.wait_ms > 0 ? now_ms + beat.wait_ms : INT64_MAX;
+        beat.doing[sizeof beat.doing - 1] = '\0';
+        memcpy(listener->doing, beat.doing, sizeof listener->doing);
     }
     if (n == 0)
         heartbeat_close(listener);

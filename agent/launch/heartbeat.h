@@ -1,7 +1,7 @@
 /* Heartbeats from a rank to its launcher, over a pipe. Each says within how many milliseconds the
- * next one comes. A rank whose heartbeat is overdue cannot even end itself: a thread of it waits in
- * NCCL or in a driver, or the process is stopped. The launcher kills it. A rank that has never sent
- * a heartbeat has no deadline. */
+ * next one comes, and what the rank does. A rank whose heartbeat is overdue cannot even end itself:
+ * a thread of it waits in NCCL or in a driver, or the process is stopped. The launcher kills it. A
+ * rank that has never sent a heartbeat has no deadline. */
 #ifndef SHOAL_AGENT_LAUNCH_HEARTBEAT_H
 #define SHOAL_AGENT_LAUNCH_HEARTBEAT_H
 
@@ -18,17 +18,19 @@ struct heartbeat {
 /* The pipe that heartbeat_set_inheritable() put into the environment: once, before any thread
  * starts. */
 struct heartbeat heartbeat_inherit(void);
-/* The next heartbeat comes within wait_ms; 0: no more come. Never blocks. heartbeat: a struct
- * heartbeat. */
-void heartbeat_send(void *heartbeat, int64_t wait_ms);
+/* The next heartbeat comes within wait_ms; 0: no more come. doing: for people, cut off behind
+ * HEARTBEAT_DOING_BYTES - 1; "": not known. Never blocks. */
+enum { HEARTBEAT_DOING_BYTES = 192 };
+void heartbeat_send(const struct heartbeat *heartbeat, int64_t wait_ms, const char *doing);
 
 /* ---- in the launcher ---- */
 
 /* The read end, for one rank. */
 struct heartbeat_listener {
-    int pipe;        /* -1: closed */
-    int64_t wait_ms; /* the last heartbeat's */
-    int64_t due_ms;  /* when the next must have come; INT64_MAX: no deadline */
+    int pipe;                          /* -1: closed */
+    int64_t wait_ms;                   /* the last heartbeat's */
+    int64_t due_ms;                    /* when the next must have come; INT64_MAX: no deadline */
+    char doing[HEARTBEAT_DOING_BYTES]; /* what the rank did when it sent the last; "": not known */
 };
 
 /* *ret_fd: the write end, for heartbeat_set_inheritable(). The caller closes it after the fork.

@@ -2,6 +2,7 @@
 
 #include "agent/launch/launch_internal.h"
 #include "agent/launch/rank_memory.h"
+#include "agent/launch/rank_note.h"
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/listen.h"
@@ -39,6 +40,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
                      .spent = round->spent,
                      .max_restarts = round->options->max_restarts},
         .memory = round->memory[i],
+        .note = i == 0 ? round->note : 0,
         .mask = mask,
     };
     int result = launch_rank_start(&options, &round->ranks[i], &round->streams[2 * i], err);
@@ -118,13 +120,9 @@ static int64_t kill_stuck(struct round *round, int64_t now_ms)
     for (int i = 0; i < round->count; i++) {
         struct local_rank *rank = &round->ranks[i];
         if (rank->pid > 0 && !rank->exit.is_stuck && now_ms >= rank->heartbeat.due_ms) {
-            fprintf(
-                stderr,
-                "shoal-agent: rank %d (local rank %d, pid %d) is stuck: it gave no sign of life "
-                "for %g s, and is killed\n",
-                round->options->topology->rank + i, i, (int)rank->pid,
-                (double)rank->heartbeat.wait_ms / 1000);
+            launch_print_stuck(round, i);
             rank->exit.is_stuck = true;
+            memcpy(rank->exit.doing, rank->heartbeat.doing, sizeof rank->exit.doing);
             kill(rank->pid, SIGKILL);
         }
         if (rank->pid > 0 && !rank->exit.is_stuck && rank->heartbeat.due_ms < next_ms)
@@ -294,11 +292,13 @@ static bool begin_restart(struct round *round, int signals)
     return restarts && pause_before_restart(round, signals);
 }
 
-static void close_memory(const struct round *round)
+static void close_memory(struct round *round)
 {
     for (int i = 0; i < round->count; i++)
         if (round->memory[i] > 0)
             close(take_fd(round->memory[i]));
+    if (round->note > 0)
+        close(take_fd(round->note));
 }
 
 /* Only a launcher that starts ranks again has use for what they leave behind. They train without
@@ -307,6 +307,7 @@ static void open_memory(struct round *round)
 {
     struct error err;
     bool needs_memory = round->options->max_restarts > 0 || round->nodes.meeting;
+    round->note = needs_memory ? rank_note_open() : 0;
     for (int i = 0; i < round->count && needs_memory; i++)
         if (rank_memory_open(i, &round->memory[i], &err)) {
             log_warning("no checkpoints in memory: %s", err.msg);

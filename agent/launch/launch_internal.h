@@ -26,6 +26,7 @@ struct round {
     int port;    /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
     int *memory;                   /* [local_size], which outlive the ranks; 0: none */
+    int note;                      /* of the first, which may be rank 0; likewise */
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats'; then
                            the meeting's */
@@ -48,8 +49,11 @@ void launch_wait_event(struct round *round, int signals, int64_t until_ms);
  * launcher ends: its exit code says that it was asked to. */
 void launch_end_as_asked(struct round *round);
 
-/* ---- launch_words.c: what a round's end says on stderr ---- */
+/* ---- launch_words.c: what a round says on stderr ---- */
 
+/* A local rank gives no sign of life, and is killed: what it did last, and what the kernel says of
+ * its threads. */
+void launch_print_stuck(const struct round *round, int local_rank);
 /* Which rank failed, where, when and why. The last lines that it wrote, if it has not told why. */
 void launch_print_failure(const struct round *round);
 /* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */

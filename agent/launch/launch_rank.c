@@ -1,6 +1,7 @@
 #include "agent/launch/launch_rank.h"
 
 #include "agent/launch/rank_memory.h"
+#include "agent/launch/rank_note.h"
 #include "base/contract.h"
 #include "base/mem.h"
 
@@ -21,6 +22,7 @@ static void exec_rank(const struct launch_rank_options *options, const int fds[2
     heartbeat_set_inheritable(heartbeat);
     last_words_set_inheritable(words);
     rank_memory_set_inheritable(options->memory);
+    rank_note_set_inheritable(options->note);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             dup2(fds[i], i + 1);

@@ -24,6 +24,7 @@ struct launch_rank_options {
     const struct launch_identity *identity;
     struct launch_position position;
     int memory;           /* which outlives the rank; 0: none */
+    int note;             /* likewise (rank_note.h) */
     const sigset_t *mask; /* the rank's */
 };
 

@@ -1,4 +1,5 @@
 #include "agent/launch/launch_internal.h"
+#include "agent/launch/thread_stacks.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -18,6 +19,18 @@ static void name_place(struct str *out)
         str_printf(out, " (pod %s)", pod);
     if (node && node[0] && strcmp(node, host) != 0)
         str_printf(out, " (node %s)", node);
+}
+
+void launch_print_stuck(const struct round *round, int local_rank)
+{
+    const struct local_rank *rank = &round->ranks[local_rank];
+    const struct heartbeat_listener *heartbeat = &rank->heartbeat;
+    fprintf(stderr,
+            "shoal-agent: rank %d (local rank %d, pid %d) is stuck: it gave no sign of life for %g "
+            "s, and is killed%s%s\n",
+            rank->exit.rank, local_rank, (int)rank->pid, (double)heartbeat->wait_ms / 1000,
+            heartbeat->doing[0] ? "; it was in " : "", heartbeat->doing);
+    thread_stacks_show(rank->exit.rank, (int)rank->pid);
 }
 
 /* Of a rank that could not tell its launcher why it ends: killed, crashed, ended by a library. */

@@ -47,7 +47,7 @@ void rank_memory_set_inheritable(int fd)
 
 /* Only memory that was created so can be sealed: a file of /dev/shm has seals too, but takes
  * none. */
-static bool is_memory(int fd)
+bool rank_memory_is(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     return fd > 0 && seals >= 0 && !(seals & F_SEAL_SEAL);
@@ -55,7 +55,7 @@ static bool is_memory(int fd)
 
 int rank_memory_inherit(void)
 {
-    int fd = inherited_file_take(MEMORY_FD, is_memory);
+    int fd = inherited_file_take(MEMORY_FD, rank_memory_is);
     return fd > 0 ? fd : 0;
 }
 

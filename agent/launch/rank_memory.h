@@ -19,6 +19,7 @@ void rank_memory_set_inheritable(int fd);
 
 /* ---- in the rank ---- */
 
+bool rank_memory_is(int fd); /* such memory, of a launcher */
 /* What rank_memory_set_inheritable() put into the environment: once, before any thread starts. 0:
  * there is none. */
 int rank_memory_inherit(void);

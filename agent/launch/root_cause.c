@@ -38,7 +38,8 @@ void rank_exit_describe(const struct rank_exit *rank, const char *place, const c
     str_printf(out, "rank %d (local rank %d, pid %d) on %s failed at %s: ", rank->rank,
                rank->local_rank, (int)rank->pid, place, when);
     if (rank->is_stuck)
-        str_add(out, "it gave no sign of life, and was killed");
+        str_printf(out, "it gave no sign of life, and was killed%s%s",
+                   rank->doing[0] ? "; it was in " : "", rank->doing);
     else if (WIFSIGNALED(rank->status))
         str_printf(out, "signal %d", WTERMSIG(rank->status));
     else

@@ -3,6 +3,7 @@
 #ifndef SHOAL_AGENT_LAUNCH_ROOT_CAUSE_H
 #define SHOAL_AGENT_LAUNCH_ROOT_CAUSE_H
 
+#include "agent/launch/heartbeat.h"
 #include "agent/launch/last_words.h"
 #include "base/str.h"
 
@@ -12,8 +13,9 @@
 struct rank_exit {
     int rank, local_rank;
     pid_t pid;
-    int status;       /* as waitpid() has it */
-    bool is_stuck;    /* its heartbeats stopped, so the launcher killed it */
+    int status;                        /* as waitpid() has it */
+    bool is_stuck;                     /* its heartbeats stopped, so the launcher killed it */
+    char doing[HEARTBEAT_DOING_BYTES]; /* then: what the last one said; "": nothing */
     bool is_too_slow; /* it did not end within LAUNCH_GRACE_S, so the launcher killed it */
     struct last_words words;
 };

@@ -141,6 +141,15 @@ void thread_stacks_describe(int pid, struct str *out)
         describe_thread(pid, tids[i], out);
 }
 
+void thread_stacks_show(int rank, int pid)
+{
+    auto_str struct str text;
+    str_init(&text, 64 * 1024);
+    thread_stacks_describe(pid, &text);
+    dprintf(STDERR_FILENO, "shoal-agent: rank %d, process %d, as the kernel shows it:\n%s", rank,
+            pid, text.length > 0 ? str_text(&text) : "  it is not there\n");
+}
+
 /* Libraries have threads that take no signals: asking them would cost ANSWER_S each. */
 static bool takes_signal(int tid)
 {

@@ -15,4 +15,6 @@ void thread_stacks_print(int rank);
 /* Adds a line for each thread of another process of this pod: its name, its state and the function
  * of the kernel that it waits in, and the kernel's stack where that may be read. */
 void thread_stacks_describe(int pid, struct str *out);
+/* Writes that to stderr, not through the log, whose lines are shorter. rank: for the line above. */
+void thread_stacks_show(int rank, int pid);
 #endif

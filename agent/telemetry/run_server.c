@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ struct run_server {
     struct str other_metrics[RUN_SERVER_PARTS]; /* of others, behind them */
     struct str status, ranks; /* the run's object, and what others tell of all ranks; "": nothing */
     struct str progress;      /* what the operator asks for */
-    int hung_rank, hung_node; /* its last members; -1: none */
+    int hung_rank, hung_node; /* members of it; -1: none */
+    struct str last_hang;     /* its last member, and of the status; "": none */
     /* The live page's: as published last, how it went so far, and the last message. */
     struct run_state shown;
     struct time_account account;
@@ -73,6 +75,15 @@ void run_server_add_metrics(struct run_server *s, enum run_server_part part, con
     set_metrics(s, &s->other_metrics[part], text, bytes);
 }
 
+/* Makes the text one more member of an object that ends with "}\n"; "": it is none. */
+static void add_member(struct str *object, const char *name, const char *json)
+{
+    if (!json[0] || object->length <= 2)
+        return;
+    object->length -= 2;
+    str_printf(object, ",\"%s\":%s}\n", name, json);
+}
+
 /* The same of the page of the status. */
 static void set_status(struct run_server *s, struct str *part, const char *text)
 {
@@ -82,10 +93,8 @@ static void set_status(struct run_server *s, struct str *part, const char *text)
     str_clear(part);
     str_add(part, text);
     str_add(&page, str_text(&s->status));
-    if (s->ranks.length > 0 && page.length > 2) {
-        page.length -= 2; /* "}\n": the ranks are one more member of the object */
-        str_printf(&page, ",\"ranks\":%s}\n", str_text(&s->ranks));
-    }
+    add_member(&page, "last_hang", str_text(&s->last_hang));
+    add_member(&page, "ranks", str_text(&s->ranks));
     httpd_publish(s->httpd, "/status", 200, "application/json", str_text(&page), page.length);
     pthread_mutex_unlock(&s->lock);
 }
@@ -93,14 +102,17 @@ static void set_status(struct run_server *s, struct str *part, const char *text)
 /* Called with the lock. */
 static void publish_progress(struct run_server *s)
 {
+    char rank[16], node[16];
     auto_str struct str page;
     str_init(&page, PAGE_MAX_BYTES);
     str_add(&page, str_text(&s->progress));
-    if (s->hung_rank >= 0 && page.length > 2) {
-        page.length -= 2; /* "}\n", as above */
-        str_printf(&page, ",\"" TRAINING_HUNG_RANK "\":%d,\"" TRAINING_HUNG_NODE "\":%d}\n",
-                   s->hung_rank, s->hung_node);
+    if (s->hung_rank >= 0) {
+        snprintf(rank, sizeof rank, "%d", s->hung_rank);
+        snprintf(node, sizeof node, "%d", s->hung_node);
+        add_member(&page, TRAINING_HUNG_RANK, rank);
+        add_member(&page, TRAINING_HUNG_NODE, node);
     }
+    add_member(&page, TRAINING_LAST_HANG, str_text(&s->last_hang));
     httpd_publish(s->httpd, TRAINING_PATH, 200, "application/json", str_text(&page), page.length);
 }
 
@@ -201,12 +213,15 @@ void run_server_add_ranks(struct run_server *s, const char *json)
     push_page(s);
 }
 
-void run_server_add_hung(struct run_server *s, int rank, int node)
+void run_server_add_hung(struct run_server *s, int rank, int node, const char *last_hang)
 {
     pthread_mutex_lock(&s->lock);
-    bool is_news = rank != s->hung_rank || node != s->hung_node;
+    bool is_news = rank != s->hung_rank || node != s->hung_node ||
+                   strcmp(last_hang, str_text(&s->last_hang)) != 0;
     s->hung_rank = rank;
     s->hung_node = node;
+    str_clear(&s->last_hang);
+    str_add(&s->last_hang, last_hang);
     if (is_news)
         publish_progress(s);
     pthread_mutex_unlock(&s->lock);
@@ -242,6 +257,7 @@ static void close_all(struct run_server *s)
     str_free(&s->status);
     str_free(&s->ranks);
     str_free(&s->progress);
+    str_free(&s->last_hang);
     page_past_free(&s->past);
     free(s);
 }
@@ -265,6 +281,7 @@ int run_server_open(struct run_server **ret_server, const struct run_server_sett
     str_init(&s->status, PAGE_MAX_BYTES);
     str_init(&s->ranks, PAGE_MAX_BYTES);
     str_init(&s->progress, PAGE_MAX_BYTES);
+    str_init(&s->last_hang, TRAINING_MAX_BYTES);
     s->hung_rank = s->hung_node = -1;
     httpd_local_names_only(httpd);
     httpd_stream(httpd, STEPS_PATH);

@@ -37,8 +37,9 @@ void run_server_add_metrics(struct run_server *server, enum run_server_part part
 /* What /status and the live page tell of all ranks, from now on; also when the loop stands still.
  * Likewise. */
 void run_server_add_ranks(struct run_server *server, const char *json);
-/* Who hangs, and its pod's node rank, for /progress; -1: nobody. Likewise. */
-void run_server_add_hung(struct run_server *server, int rank, int node);
+/* Who hangs, and its pod's node rank, for /progress; -1: nobody. And TRAINING_LAST_HANG's object
+ * (contract.h), for /status too; "": none. Likewise. */
+void run_server_add_hung(struct run_server *server, int rank, int node, const char *last_hang);
 /* Sends the event's object to whoever listens. */
 void run_server_push(struct run_server *server, enum field_event event,
                      const struct run_state *state);

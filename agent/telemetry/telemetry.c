@@ -222,7 +222,7 @@ void telemetry_health(struct telemetry *t, const struct telemetry_health *health
         return;
     run_metrics_print_health(&t->setting.facts, health->hung, health->straggling, &metrics);
     run_server_add_metrics(t->server, RUN_SERVER_HEALTH, str_text(&metrics), metrics.length);
-    run_server_add_hung(t->server, health->hung_rank, health->hung_node);
+    run_server_add_hung(t->server, health->hung_rank, health->hung_node, health->last_hang);
     run_server_add_ranks(t->server, health->ranks_json);
 }
 

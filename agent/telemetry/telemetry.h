@@ -74,6 +74,7 @@ struct telemetry_health {
     const char *ranks_json;   /* an array, an object for each */
     int hung, straggling;     /* so many ranks */
     int hung_rank, hung_node; /* who hangs, and its pod's node rank; -1: nobody */
+    const char *last_hang;    /* TRAINING_LAST_HANG's object (contract.h); "": none so far */
 };
 void telemetry_health(struct telemetry *telemetry, const struct telemetry_health *health);
 

@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
+#include "base/mem.h"
 
 #include <math.h>
+#include <string.h>
 
 static void read_field(const struct json *value, const struct training_field *field,
                        struct training *training)
@@ -35,6 +37,33 @@ static void read_spent(const struct json *object, struct training *training)
     }
 }
 
+/* What an agent tells of the last hang. */
+static void read_hang(const struct json *object, struct training *t)
+{
+    static const char *const numbers[][2] = {
+        {TRAINING_LAST_HANG_RANK, PROGRESS_RANK},
+        {TRAINING_LAST_HANG_STEP, LAST_HANG_STEP},
+        {TRAINING_LAST_HANG_COLLECTIVE, LAST_HANG_COLLECTIVE},
+        {TRAINING_LAST_HANG_TIME, LAST_HANG_TIME},
+    };
+    const struct {
+        const char *name;
+        char *word;
+    } words[] = {{LAST_HANG_POD, t->hang.pod},
+                 {PROGRESS_RANK_PHASE, t->hang.phase},
+                 {LAST_HANG_OP, t->hang.op},
+                 {LAST_HANG_UNIT, t->hang.unit}};
+    for (const struct training_field *field = training_fields; field->name; field++)
+        for (size_t i = 0; i < array_length(numbers); i++)
+            if (strcmp(field->name, numbers[i][0]) == 0)
+                read_field(json_get(object, numbers[i][1]), field, t);
+    for (size_t i = 0; i < array_length(words); i++) {
+        const struct json *value = json_get(object, words[i].name);
+        if (json_is_string(value))
+            training_set_word(words[i].word, json_as_text(value));
+    }
+}
+
 static struct training read_training(const struct json *value, bool is_status)
 {
     if (!json_is_object(value))
@@ -42,6 +71,8 @@ static struct training read_training(const struct json *value, bool is_status)
     struct training training = training_open();
     for (const struct training_field *field = training_fields; field->name; field++)
         read_field(json_get(value, field->name), field, &training);
+    if (!is_status)
+        read_hang(json_get(value, TRAINING_LAST_HANG), &training);
     read_spent(json_get(value, is_status ? GOODPUT_OF_PROCESS : TRAINING_SECONDS), &training);
     return training;
 }

@@ -32,6 +32,10 @@ const struct training_field training_fields[] = {
     {FIELD(TRAINING_LAST_PROGRESS, progress_ms, TRAINING_TIME)},
     {FIELD(TRAINING_HUNG_RANK, hung_rank, TRAINING_COUNT), .passes = true},
     {FIELD(TRAINING_HUNG_NODE, hung_node, TRAINING_COUNT), .passes = true},
+    {FIELD(TRAINING_LAST_HANG_RANK, hang_rank, TRAINING_COUNT)},
+    {FIELD(TRAINING_LAST_HANG_STEP, hang_step, TRAINING_COUNT)},
+    {FIELD(TRAINING_LAST_HANG_COLLECTIVE, hang_collective, TRAINING_COUNT)},
+    {FIELD(TRAINING_LAST_HANG_TIME, hang_ms, TRAINING_TIME)},
     {FIELD(TRAINING_PROCESS_START, process_ms, TRAINING_TIME)},
     {FIELD(TRAINING_RESUMED_STEP, resumed_step, TRAINING_COUNT)},
     {.name = NULL},
@@ -118,6 +122,17 @@ bool training_set_spent(struct training *t, int kind, double seconds)
     return true;
 }
 
+bool training_set_word(char word[TRAINING_WORD_BYTES], const char *text)
+{
+    size_t length = strlen(text);
+    if (length >= TRAINING_WORD_BYTES ||
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-") !=
+            length)
+        return false;
+    memcpy(word, text, length + 1);
+    return true;
+}
+
 bool training_has(const struct training *t, const struct training_field *field)
 {
     switch (field->kind) {
@@ -181,6 +196,8 @@ void training_merge(struct training *t, const struct training *told)
     for (const struct training_field *field = training_fields; field->name; field++)
         if (field->passes || (field->of_step && is_new_step) || training_has(told, field))
             take_over(t, told, field);
+    if (told->hang_ms) /* there may have been no collective before that hang */
+        t->hang_collective = told->hang_collective;
     if (told->process_ms)
         memcpy(t->spent_ms, told->spent_ms, sizeof t->spent_ms);
 }

@@ -1,6 +1,6 @@
 /* What a job's training says of itself: the numbers of status.training. Its agent tells them
  * (contract.h), and the operator keeps the last ones. Numbers only: no text of a pod gets into a
- * status this way. Pure. */
+ * status this way, and into an event only words of few characters. Pure. */
 #ifndef SHOAL_OPERATOR_JOB_TRAINING_H
 #define SHOAL_OPERATOR_JOB_TRAINING_H
 
@@ -23,8 +23,16 @@ enum training_spent {
 };
 const char *training_spent_name(int kind);
 
-/* A row of training_fields each, but for spent_ms. A count that is not known is -1, a real number
- * NaN, a time 0. All zero: nothing is known. */
+/* In words, what an agent tells of the last hang: for an event, and not kept in a status. Each is
+ * short and has letters, digits, blanks and ".-_" alone, or it is "". */
+enum { TRAINING_WORD_BYTES = 64 };
+struct training_hang {
+    char pod[TRAINING_WORD_BYTES], phase[TRAINING_WORD_BYTES];
+    char op[TRAINING_WORD_BYTES], unit[TRAINING_WORD_BYTES];
+};
+
+/* A row of training_fields each, but for hang and spent_ms. A count that is not known is -1, a real
+ * number NaN, a time 0. All zero: nothing is known. */
 struct training {
     bool known; /* anything of the below */
     int64_t step, steps;
@@ -35,6 +43,9 @@ struct training {
     int64_t restarts;
     int64_t checkpoint_step, checkpoint_ms;
     int64_t hung_rank, hung_node; /* who makes no progress while others wait, and its node rank */
+    /* Of the last rank that hung, also when it does so no more; hang_ms: when it was named. */
+    int64_t hang_rank, hang_step, hang_collective, hang_ms;
+    struct training_hang hang;
     int64_t progress_ms;  /* when a step, evaluation or save ended last, by the pod's clock */
     int64_t process_ms;   /* when the process that tells began */
     int64_t resumed_step; /* steps that were done then */
@@ -76,6 +87,9 @@ bool training_set_time(struct training *training, const struct training_field *f
 /* The same of the time that went to a kind. */
 #define TRAINING_SPENT_MAX_S 1e9
 bool training_set_spent(struct training *training, int kind, double seconds);
+
+/* The same of a word of struct training_hang. */
+bool training_set_word(char word[TRAINING_WORD_BYTES], const char *text);
 
 /* Whether the field is known, and its value. */
 bool training_has(const struct training *training, const struct training_field *field);

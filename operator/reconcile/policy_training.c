@@ -6,6 +6,7 @@
 #include "operator/reconcile/policy_avoid_node.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Events of checkpoints: one an hour at most. The hours are the clock's, so that another operator
  * goes on with them. */
@@ -79,8 +80,9 @@ static const char *pod_text(struct reconcile_context *ctx, int64_t node)
     return context_text(ctx, " in pod %s", name);
 }
 
-static void tell_hang(struct reconcile_context *ctx, const struct training *before,
-                      const struct training *after)
+/* Of an agent that tells of a hang only while it lasts. */
+static void tell_hang_of_now(struct reconcile_context *ctx, const struct training *before,
+                             const struct training *after)
 {
     int64_t told = before->known ? before->hung_rank : -1;
     if (after->hung_rank < 0 || after->hung_rank == told)
@@ -91,6 +93,50 @@ static void tell_hang(struct reconcile_context *ctx, const struct training *befo
                      "Rank %" PRId64 "%s hangs at %s, and others wait for it. The log of rank 0 "
                      "has its phase and collective, its own log its call stacks.",
                      after->hung_rank, pod_text(ctx, after->hung_node), progress_text(ctx, after)));
+}
+
+/* A name that an agent tells counts where the job has such a pod. */
+static const char *told_pod_text(struct reconcile_context *ctx, const char *name)
+{
+    for (size_t i = 0; i < ctx->view.pods.count; i++) {
+        const struct pod *pod = ctx->view.pods.items[i].pod;
+        if (!pod || strcmp(pod->name, name) != 0)
+            continue;
+        return pod->node ? context_text(ctx, " in pod %s on node %s", pod->name, pod->node)
+                         : context_text(ctx, " in pod %s", pod->name);
+    }
+    return "";
+}
+
+static const char *collective_text(struct reconcile_context *ctx, const struct training *t)
+{
+    const struct training_hang *hang = &t->hang;
+    if (t->hang_collective < 0)
+        return "";
+    return context_text(ctx, "; its last collective: %" PRId64 "%s%s%s%s", t->hang_collective,
+                        hang->op[0] ? ", " : "", hang->op, hang->unit[0] ? " of " : "", hang->unit);
+}
+
+/* Once for each hang, also where it was over before the agent was asked. */
+static void tell_hang(struct reconcile_context *ctx, const struct training *before,
+                      const struct training *told)
+{
+    const struct training_hang *hang = &told->hang;
+    if (told->hang_ms == 0 || told->hang_rank < 0) {
+        tell_hang_of_now(ctx, before, &ctx->status.training);
+        return;
+    }
+    if (before->known && before->hang_ms == told->hang_ms && before->hang_rank == told->hang_rank)
+        return;
+    bool is_now = told->hung_rank == told->hang_rank;
+    context_event(ctx, EVENT_WARNING, REASON_RANK_HUNG,
+                  context_text(ctx,
+                               "Rank %" PRId64 "%s %s%s%s at step %" PRId64
+                               ", and others %s for it%s. Its log has its call stacks.",
+                               told->hang_rank, told_pod_text(ctx, hang->pod),
+                               is_now ? "hangs" : "hung", hang->phase[0] ? " in phase " : "",
+                               hang->phase, told->hang_step > 0 ? told->hang_step : 0,
+                               is_now ? "wait" : "waited", collective_text(ctx, told)));
 }
 
 /* ---- goodput ---- */
@@ -137,7 +183,7 @@ static void take_over(struct reconcile_context *ctx, const struct training *told
     tell_first_step(ctx, &before, training);
     tell_checkpoint(ctx, &before, training);
     tell_recovery(ctx, &before, training);
-    tell_hang(ctx, &before, training);
+    tell_hang(ctx, &before, told);
 }
 
 void policy_training_follow(struct reconcile_context *ctx)

@@ -48,8 +48,8 @@ static int beat(const char *how)
     bool is_stuck = strcmp(how, "stuck") == 0;
     struct heartbeat heartbeat = heartbeat_inherit();
     signal(SIGTERM, SIG_IGN);
-    heartbeat_send(&heartbeat, SUPPORT_PATIENCE_MS);
-    heartbeat_send(&heartbeat, is_stuck ? 200 : 0);
+    heartbeat_send(&heartbeat, SUPPORT_PATIENCE_MS, "");
+    heartbeat_send(&heartbeat, is_stuck ? 200 : 0, "");
     usleep(400000);
     return is_stuck ? launched_pause_until_signal() : 6;
 }

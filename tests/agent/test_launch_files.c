@@ -112,7 +112,7 @@ static void test_no_other_file_is_taken_for_a_pipe(void **state)
     for (size_t i = 0; i < array_length(variables); i++)
         setenv(variables[i], text, 1);
     struct heartbeat heartbeat = heartbeat_inherit();
-    heartbeat_send(&heartbeat, 1);
+    heartbeat_send(&heartbeat, 1, "");
     last_words_inherit();
     last_words_send(&err, true);
     assert_int_equal(fstat(file, &st), 0);

@@ -3,6 +3,7 @@
 #include "tests/agent/launched.h"
 #include "tests/support.h"
 
+#include "agent/launch/heartbeat.h"
 #include "agent/launch/last_words.h"
 #include "base/contract.h"
 #include "base/file.h"
@@ -63,6 +64,14 @@ static void answer(int number)
     launched_leave_word(answer_file, "!");
 }
 
+/* Stopped, as by SIGSTOP: it could not even end itself. */
+static int stand_still(void)
+{
+    struct heartbeat heartbeat = heartbeat_inherit();
+    heartbeat_send(&heartbeat, 200, "phase data at step 12; its last collective: 17, all_gather");
+    return raise(SIGSTOP);
+}
+
 static int rank_main(const char *how, const char *file)
 {
     int rank = launched_number("RANK");
@@ -84,6 +93,8 @@ static int rank_main(const char *how, const char *file)
         return follow_peer(how, file, rank);
     if (rank != 6)
         return launched_pause_until_signal() == SIGTERM ? 8 : 9;
+    if (strcmp(how, "stuck") == 0)
+        return stand_still();
     if (strncmp(how, "shout", 5) == 0)
         shout();
     if (strcmp(how, "killed") == 0 || strcmp(how, "shout, killed") == 0)
@@ -213,6 +224,14 @@ static void test_a_death_by_a_signal_is_told(void **state)
     launched_place_close(&place);
 }
 
+#define STUCK                                                                                      \
+    "shoal-agent: rank 6 (local rank 0, pid ...) is stuck: it gave no sign of life for 0.2 s, "    \
+    "and is killed; it was in phase data at step 12; its last collective: 17, all_gather\n"        \
+    "shoal-agent: rank 6, process ..., as the kernel shows it:\n"                                  \
+    "  thread ... (main): ...\n"                                                                   \
+    "shoal-agent: rank 6 (local rank 0, pid ...: it gave no sign of life, and was killed; it was " \
+    "in phase data at step 12; its last collective: 17, all_gather\n"
+
 /* Each line once, and of those that follow another's failure only what it was. */
 static void test_the_cause_is_told(void **state)
 {
@@ -236,6 +255,9 @@ static void test_the_cause_is_told(void **state)
          "shoal-agent: all local ranks start again, 1 of 1 times\n"
          "shoal-agent: rank 6 (local rank 0, pid ...: exit code 5\n"
          "shoal-agent: no restart is left of 1: ends with exit code 5\n"},
+        {"stuck", 1,
+         STUCK "shoal-agent: all local ranks start again, 1 of 1 times\n" STUCK
+               "shoal-agent: no restart is left of 1: ends with exit code 138\n"},
         {"wrong", 1, "shoal-agent: rank 6 (local rank 0, pid ...: exit code 2\n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

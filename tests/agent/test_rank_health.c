@@ -5,6 +5,7 @@
 #include "agent/health/rank_table.h"
 #include "agent/health/straggler.h"
 #include "agent/launch/last_words.h"
+#include "agent/launch/rank_note.h"
 #include "tests/support.h"
 
 #include "base/mem.h"
@@ -260,6 +261,8 @@ static int64_t now(void)
     return clock_ms;
 }
 
+static int note; /* that ranks 0 hand on; 0: none */
+
 struct watch {
     struct rank_health *health;
     struct rendezvous_health functions;
@@ -274,7 +277,9 @@ static void open_watch(struct watch *w, enum hang_action action, int64_t patienc
                                                 .hang_action = action,
                                                 .hang_patience_ms = patience_ms,
                                                 .beat_ms = 1000,
-                                                .steady_ms = now};
+                                                .steady_ms = now,
+                                                .wall_ms = now,
+                                                .note_fd = note};
     *w = (struct watch){.health = rank_health_open(&setting), .named_s = -1, .ended_s = -1};
     w->functions = rank_health_rendezvous(w->health);
 }
@@ -355,6 +360,47 @@ static void test_a_silent_rank_is_killed_soon_unless_it_is_heard_again(void **st
     stand_still(&w, &saves, 14); /* it saves on, and that may take its time */
     assert_int_equal(w.ended_s, -1);
     rank_health_close(w.health);
+}
+
+static void copy_last_hang(void *text, const struct rank_health_view *view)
+{
+    snprintf(text, RANK_HANG_BYTES, "%s", view->last_hang);
+}
+
+/* Whoever asks after a hang, or after rank 0 has been killed and started again, still hears of
+ * it. */
+static void test_the_last_hang_is_told_on(void **state)
+{
+    (void)state;
+    const struct rank_report slow = {.step = 9,
+                                     .phase = RANK_DATA,
+                                     .passed = ~0u,
+                                     .entered = 9,
+                                     .ended = 9,
+                                     .op = "all_gather",
+                                     .unit = "layers.3"},
+                             well = {.step = 10, .entered = 10, .ended = 9, .phase = RANK_STEP};
+    const char *const told =
+        "{\"rank\":0,\"step\":9,\"time\":\"1970-01-01T00:00:37Z\",\"phase\":\"data\",\"host\":\"\","
+        "\"pod\":\"\",\"collective\":9,\"op\":\"all_gather\",\"unit\":\"layers.3\"}";
+    char text[RANK_HANG_BYTES];
+    struct watch w;
+    clock_ms = 0;
+    note = rank_note_open();
+    assert_true(note > 0);
+    for (int i = 0; i < 2; i++) {
+        open_watch(&w, HANG_REPORT, 0);
+        rank_health_show_to(w.health, copy_last_hang, text);
+        stand_still(&w, &well, 1);
+        assert_string_equal(text, i == 0 ? "" : told);
+        if (i == 0)
+            stand_still(&w, &slow, 100);
+        stand_still(&w, &well, 5);
+        assert_string_equal(text, told);
+        rank_health_close(w.health);
+    }
+    close(note);
+    note = 0;
 }
 
 static void test_patience_can_be_told(void **state)
@@ -499,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_a_window_needs_all_ranks_and_steps),
         cmocka_unit_test(test_a_rank_is_killed_long_after_it_was_named),
         cmocka_unit_test(test_a_silent_rank_is_killed_soon_unless_it_is_heard_again),
+        cmocka_unit_test(test_the_last_hang_is_told_on),
         cmocka_unit_test(test_patience_can_be_told),
         cmocka_unit_test(test_a_rank_is_killed_only_where_it_is_started_again),
         cmocka_unit_test(test_nobody_else_is_killed),

@@ -129,7 +129,7 @@ static void a_listener_hears_of_time_and_ranks(void **state)
     now_us = 0;
     struct report *r = report_open(&setting);
     go_to_stage(r, LAST_STEP);
-    report_health(r, &(struct telemetry_health){.ranks_json = "[{\"rank\":1}]"});
+    report_health(r, &(struct telemetry_health){.ranks_json = "[{\"rank\":1}]", .last_hang = ""});
     report_close(r);
     char text[4096];
     int accounts = 0, ranks = 0;

@@ -49,6 +49,9 @@ looked() { grep -q "thread $victim (main): stopped" "$work/stopped.log"; }
 check "another rank tells what it does" wait_for 60 looked
 kill -CONT "$victim"
 check "a rank that goes on hangs no more" wait_for 120 is_hung 0
+last_hang() { get "$1" | grep -qE "\"$2\":\{\"rank\":$3,\"step\":[0-9]+,\"time\":\"20[^}]*\"phase\":\"[^}]*\"collective\":[0-9]+,\"op\":\"[a-z_]+\""; }
+check "... which the status still tells" last_hang /status last_hang 2
+check "... and what the operator asks for" last_hang /progress lastHang 2
 check "... and the log says so" grep -qE "info rank 2 \(.*\) goes on" "$work/stopped.log"
 once() { test "$(grep -c "process $victim) hangs" "$work/stopped.log")" = "$(grep -c "process $victim) goes on" "$work/stopped.log")"; }
 check "each time it was told once" wait_for 60 once
@@ -115,6 +118,7 @@ drain_pipe
 check "it is replaced" wait_for 120 starts_again
 check "... and nothing is left of it" test ! -e "/proc/$blocked"
 check "the new ranks make steps" wait_for 120 goes_on
+check "... and their rank 0 tells of the hang of the one before" last_hang /progress lastHang 0
 end
 check "that run ends as ever, too" test "$code" = 143
 end_pipe

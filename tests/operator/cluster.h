@@ -87,7 +87,8 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   adopt                  the status is another operator's, which keeps no history
  *   bytes N                the job's object has so many as text
  *   forbid WORD, permit    pods and services cannot be seen from now on, for this reason; can
- *   told NAME VALUE        this of its training is told from now on; a time in seconds of 2000
+ *   told NAME VALUE        this of its training is told from now on; a time in seconds of 2000;
+ *                          hangPod, hangPhase, hangUnit (with an op): words of its last hang
  *   untold                 ... nothing is
  *   deny WORD, allow       the last create was refused, for this reason; it was not
  *   state                  the last plan becomes one that sets the status as it is:

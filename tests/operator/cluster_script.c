@@ -231,6 +231,13 @@ static bool tell(struct cluster *cluster, const char *name, const char *value)
 {
     if (!cluster->told.known)
         cluster->told = training_open();
+    struct training_hang *hang = &cluster->told.hang;
+    if (strcmp(name, "hangPod") == 0)
+        return training_set_word(hang->pod, value);
+    if (strcmp(name, "hangPhase") == 0)
+        return training_set_word(hang->phase, value);
+    if (strcmp(name, "hangUnit") == 0)
+        return training_set_word(hang->op, "all_gather") && training_set_word(hang->unit, value);
     for (const struct training_field *field = training_fields; field->name; field++) {
         if (strcmp(field->name, name) != 0)
             continue;

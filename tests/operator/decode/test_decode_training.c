@@ -45,6 +45,40 @@ static const char *const strangers[] = {
     "{" OURS ",\"worldSize\":3}",
 };
 
+/* Words that an event could not have are left out, as are numbers that are none. */
+static void the_last_hang_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hang;
+        int64_t rank, collective;
+        const char *pod, *phase, *unit;
+    } rows[] = {
+        {"{\"rank\":3,\"step\":7,\"time\":\"2026-01-01T00:00:09Z\",\"phase\":\"first step\","
+         "\"pod\":\"j-worker-1\",\"collective\":9,\"op\":\"all_gather\",\"unit\":\"layers.3\"}",
+         3, 9, "j-worker-1", "first step", "layers.3"},
+        {"{\"rank\":-3,\"time\":7,\"phase\":{},\"pod\":\"a\\nb\",\"collective\":\"9\","
+         "\"unit\":\"<script>\"}",
+         -1, -1, "", "", ""},
+        {"[]", -1, -1, "", "", ""},
+        {"{\"rank\":0,\"pod\":\"a-name-that-is-longer-than-what-there-is-room-for-in-a-word-of-"
+         "this-kind\"}",
+         0, -1, "", "", ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct training t;
+        struct error err;
+        auto_free char *text = xasprintf("{" OURS ",\"lastHang\":%s}", rows[i].hang);
+        assert_ok(decode_training_told(text, strlen(text), &t, &err), &err);
+        assert_int_equal(t.hang_rank, rows[i].rank);
+        assert_int_equal(t.hang_collective, rows[i].collective);
+        assert_int_equal(t.hang_ms != 0, i == 0);
+        assert_string_equal(t.hang.pod, rows[i].pod);
+        assert_string_equal(t.hang.phase, rows[i].phase);
+        assert_string_equal(t.hang.unit, rows[i].unit);
+    }
+}
+
 static void numbers_are_read_and_nothing_else(void **state)
 {
     (void)state;
@@ -157,6 +191,7 @@ static void what_tells_of_the_training_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_hang_is_read),
         cmocka_unit_test(numbers_are_read_and_nothing_else),
         cmocka_unit_test(what_is_none_is_refused),
         cmocka_unit_test(what_tells_of_the_training_is_kept),

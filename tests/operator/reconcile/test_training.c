@@ -17,6 +17,10 @@
     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob j is running.) Master=1/0/0"
 #define TOLD "told worldSize 1; told restarts 0; told lastProgressTime 100; told steps 5000; "
 
+#define HANG                                                                                       \
+    "told lastHangRank 3; told lastHangStep 40; told lastHangCollective 17; told lastHangTime "    \
+    "500; told hangPhase data; told hangUnit layers.3; "
+
 static const struct story stories[] = {
     {"an agent that has no step yet", 1, 0, "OnFailure", "", RUNS TOLD "pass",
      STATUS " start=1000 step=\n"},
@@ -62,6 +66,22 @@ static const struct story stories[] = {
      "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 "
      "start=1000 step=40/5000\nevent Warning RankHung: Rank 1 hangs at step 40/5000, and others "
      "wait for it. The log of rank 0 has its phase and collective, its own log its call stacks.\n"},
+    {"a hang that was over before anybody asked", 1, 2, "OnFailure", "",
+     RUNS TOLD "told step 41; pass; " HANG "told hangPod j-worker-1; pass",
+     STATUS " Worker=2/0/0 start=1000 step=41/5000\nevent Warning RankHung: Rank 3 in pod "
+            "j-worker-1 hung in phase data at step 40, and others waited for it; its last "
+            "collective: 17, all_gather of layers.3. Its log has its call stacks.\n"},
+    {"... is told once", 1, 2, "OnFailure", "",
+     RUNS TOLD "told step 41; " HANG "pass; told step 42; pass",
+     STATUS " Worker=2/0/0 start=1000 step=42/5000\n"},
+    {"... and the next one, which hangs on, of a pod that the job does not have", 1, 2, "OnFailure",
+     "",
+     RUNS TOLD "told step 41; " HANG "pass; told lastHangTime 600; told hungRank 3; told hangPod "
+               "x-worker-1; pass; told loss 3; pass; told lastHangTime 700; told hungRank 4; told "
+               "lastHangRank 4; pass",
+     STATUS " Worker=2/0/0 start=1000 step=41/5000\nevent Warning RankHung: Rank 4 hangs in phase "
+            "data at step 40, and others wait for it; its last collective: 17, all_gather of "
+            "layers.3. Its log has its call stacks.\n"},
     {"the pod is gone: the last numbers stay", 1, 0, "OnFailure", "",
      RUNS TOLD "told step 40; told secondsLeft 60; pass; untold; wait 1000; pass", ""},
     {"... but for how it goes, where it does not", 1, 0, "OnFailure", "",
@@ -94,13 +114,19 @@ static const struct story elastic[] = {
      STATUS " Worker=2/0/0 start=1000 step=40/5000\nevent Warning RankHung: Rank 2 hangs at step "
             "40/5000, and others wait for it. The log of rank 0 has its phase and collective, its "
             "own log its call stacks.\n"},
+    {"... which tells its pod", 1, 3, "OnFailure", "",
+     RUNS TOLD "told step 40; gone worker-1; pass; " HANG "told hangPod j-worker-2; pass",
+     STATUS " Worker=2/0/0 start=1000 step=40/5000\nevent Warning RankHung: Rank 3 in pod "
+            "j-worker-2 hung in phase data at step 40, and others waited for it; its last "
+            "collective: 17, all_gather of layers.3. Its log has its call stacks.\n"},
 };
 
 static void events_tell_the_story(void **state)
 {
     (void)state;
     cluster_tell(stories, array_length(stories));
-    cluster_tell_of("elasticPolicy: {minReplicas: 1, maxReplicas: 3}", elastic, 1);
+    cluster_tell_of("elasticPolicy: {minReplicas: 1, maxReplicas: 3}", elastic,
+                    array_length(elastic));
 }
 
 /* What the status says is what is asked for, and what kubectl's columns show. */
