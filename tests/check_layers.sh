@@ -76,6 +76,7 @@ agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*|agent/comm/meeting.h
 agent/launch/inherited_file.[ch]:base/(error|str).h|agent/launch/inherited_file.h
 agent/launch/rank_memory.[ch]:base/error.h|agent/launch/(inherited_file|rank_memory).h
 agent/launch/rank_note.[ch]:base/str.h|agent/launch/(inherited_file|rank_memory|rank_note).h
+agent/launch/repeated_end.[ch]:base/str.h|agent/launch/(rank_note|repeated_end).h
 agent/launch/output_tail.[ch]:base/(str|utf8).h|agent/launch/output_tail.h
 agent/launch/thread_stacks.[ch]:base/(mem|str).h|agent/launch/thread_stacks.h
 agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|net|rendezvous_health|store).h|agent/launch/(last_words|rank_note|thread_stacks).h

@@ -193,7 +193,7 @@ static void keep_hang(struct rank_health *h, int rank)
     str_clear(&h->last_hang);
     rank_table_hang_json(&h->rows[rank].location, hang_detector_report(h->detector, rank), rank,
                          time, &h->last_hang);
-    rank_note_write(h->setting.note_fd, str_text(&h->last_hang));
+    rank_note_write(h->setting.note_fd, RANK_NOTE_HANG, str_text(&h->last_hang));
 }
 
 static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
@@ -317,7 +317,7 @@ struct rank_health *rank_health_open(const struct rank_health_setting *setting)
     h->reports = xcalloc((size_t)setting->ranks, sizeof *h->reports);
     str_init(&h->json, RANK_TABLE_BYTES);
     str_init(&h->last_hang, RANK_HANG_BYTES);
-    rank_note_read(setting->note_fd, &h->last_hang);
+    rank_note_read(setting->note_fd, RANK_NOTE_HANG, &h->last_hang);
     return h;
 }
 

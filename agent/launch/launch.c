@@ -40,9 +40,10 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
                      .spent = round->spent,
                      .max_restarts = round->options->max_restarts},
         .memory = round->memory[i],
-        .note = i == 0 ? round->note : 0,
+        .note = round->notes[i],
         .mask = mask,
     };
+    rank_note_write(options.note, RANK_NOTE_STEP, "");
     int result = launch_rank_start(&options, &round->ranks[i], &round->streams[2 * i], err);
     round->alive += result == 0;
     return result;
@@ -209,6 +210,17 @@ static void settle_exit_code(struct round *round)
         round->exit_code = 128 + round->stop_signal;
 }
 
+/* Where the round has ended, if that was here. */
+static void note_end(struct round *round)
+{
+    auto_str struct str where;
+    str_init(&where, RANK_NOTE_BYTES);
+    if (round->exit_code == 0 || rank_exit_severity(&round->cause) == CONSEQUENCE)
+        return;
+    rank_note_read(round->notes[round->cause.local_rank], RANK_NOTE_STEP, &where);
+    repeated_end_add(&round->ends, str_text(&where));
+}
+
 /* No rank runs, and nothing of one is open. */
 static void forget_ranks(struct round *round)
 {
@@ -239,6 +251,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
         launch_signal_all(round, SIGKILL);
     wait_for_ranks(round, signals);
     settle_exit_code(round);
+    note_end(round);
     if (result) /* which the ranks that were killed say nothing of, if there were any */
         round->exit_code = EXIT_FAILED;
     return result;
@@ -297,8 +310,9 @@ static void close_memory(struct round *round)
     for (int i = 0; i < round->count; i++)
         if (round->memory[i] > 0)
             close(take_fd(round->memory[i]));
-    if (round->note > 0)
-        close(take_fd(round->note));
+    for (int i = 0; i < round->count; i++)
+        if (round->notes[i] > 0)
+            close(take_fd(round->notes[i]));
 }
 
 /* Only a launcher that starts ranks again has use for what they leave behind. They train without
@@ -307,7 +321,8 @@ static void open_memory(struct round *round)
 {
     struct error err;
     bool needs_memory = round->options->max_restarts > 0 || round->nodes.meeting;
-    round->note = needs_memory ? rank_note_open() : 0;
+    for (int i = 0; i < round->count && needs_memory; i++)
+        round->notes[i] = rank_note_open(i);
     for (int i = 0; i < round->count && needs_memory; i++)
         if (rank_memory_open(i, &round->memory[i], &err)) {
             log_warning("no checkpoints in memory: %s", err.msg);
@@ -350,12 +365,14 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     }
     auto_free struct local_rank *ranks = xcalloc(count, sizeof *ranks);
     auto_free int *memory = xcalloc(count, sizeof *memory);
+    auto_free int *notes = xcalloc(count, sizeof *notes);
     auto_free struct launch_stream *streams = xcalloc(2 * count, sizeof *streams);
     struct launch_options own = *options;
     struct round round = {.options = &own,
                           .place = *options->topology,
                           .ranks = ranks,
                           .memory = memory,
+                          .notes = notes,
                           .streams = streams,
                           .count = (int)count};
     own.topology = &round.place;

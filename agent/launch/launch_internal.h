@@ -5,6 +5,7 @@
 #include "agent/comm/meeting.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/launch_rank.h"
+#include "agent/launch/repeated_end.h"
 
 #include <poll.h>
 
@@ -26,7 +27,8 @@ struct round {
     int port;    /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
     int *memory;                   /* [local_size], which outlive the ranks; 0: none */
-    int note;                      /* of the first, which may be rank 0; likewise */
+    int *notes;                    /* [local_size], likewise (rank_note.h) */
+    struct repeated_end ends;      /* of the rounds whose cause was here */
     struct launch_stream *streams; /* [2 local_size] */
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats'; then
                            the meeting's */
@@ -56,6 +58,8 @@ void launch_end_as_asked(struct round *round);
 void launch_print_stuck(const struct round *round, int local_rank);
 /* Which rank failed, where, when and why. The last lines that it wrote, if it has not told why. */
 void launch_print_failure(const struct round *round);
+/* No restart is left: says so, and in which step the run ends again and again. */
+void launch_print_no_restart(const struct round *round);
 /* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */
 void launch_print_end(const struct round *round, bool restarts);
 

@@ -129,8 +129,7 @@ static bool spend_restart(struct round *round)
         return true;
     }
     if (round->spent == options->max_restarts) {
-        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
-                options->max_restarts, round->exit_code);
+        launch_print_no_restart(round);
         return false;
     }
     round->spent++;

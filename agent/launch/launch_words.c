@@ -60,6 +60,18 @@ void launch_print_failure(const struct round *round)
     print_last_lines(round);
 }
 
+void launch_print_no_restart(const struct round *round)
+{
+    auto_str struct str ends;
+    str_init(&ends, 2 * RANK_NOTE_BYTES);
+    if (rank_exit_severity(&round->cause) != CONSEQUENCE)
+        repeated_end_describe(&round->ends, &ends);
+    if (ends.length > 0)
+        fprintf(stderr, "shoal-agent: %s\n", str_text(&ends));
+    fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
+            round->options->max_restarts, round->exit_code);
+}
+
 void launch_print_end(const struct round *round, bool restarts)
 {
     const struct launch_options *options = round->options;
@@ -76,6 +88,5 @@ void launch_print_end(const struct round *round, bool restarts)
         fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
                 str_text(&loss), loss.length ? ": " : "", round->spent + 1, options->max_restarts);
     else if (options->max_restarts > 0 && round->spent == options->max_restarts)
-        fprintf(stderr, "shoal-agent: no restart is left of %d: ends with exit code %d\n",
-                options->max_restarts, round->exit_code);
+        launch_print_no_restart(round);
 }

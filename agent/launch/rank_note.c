@@ -4,18 +4,17 @@
 #include "agent/launch/rank_memory.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define NOTE_FD "SHOAL_NOTE_FD"
 
-int rank_note_open(void)
+int rank_note_open(int local_rank)
 {
     struct error ignored;
     int fd;
-    return rank_memory_open(0, &fd, &ignored) ? 0 : fd;
+    return rank_memory_open(local_rank, &fd, &ignored) ? 0 : fd;
 }
 
 void rank_note_set_inheritable(int fd)
@@ -32,22 +31,19 @@ int rank_note_inherit(void)
     return fd > 0 ? fd : 0;
 }
 
-void rank_note_write(int fd, const char *text)
+void rank_note_write(int fd, enum rank_note note, const char *text)
 {
-    char note[RANK_NOTE_BYTES];
-    assert(strlen(text) < sizeof note);
+    size_t bytes = strlen(text) + 1;
+    assert(bytes <= RANK_NOTE_BYTES);
     /* All of it in one write(2), which no signal cuts short in memory. */
-    memset(note, 0, sizeof note);
-    snprintf(note, sizeof note, "%s", text);
-    if (fd > 0 && pwrite(fd, note, sizeof note, 0) < 0)
-        return; /* no memory is left: the next rank goes without */
+    if (fd > 0 && pwrite(fd, text, bytes, (off_t)note * RANK_NOTE_BYTES) < 0)
+        return; /* no memory is left: it goes without */
 }
 
-void rank_note_read(int fd, struct str *out)
+void rank_note_read(int fd, enum rank_note note, struct str *out)
 {
-    char note[RANK_NOTE_BYTES];
-    if (fd <= 0 || pread(fd, note, sizeof note, 0) != sizeof note)
-        return;
-    note[sizeof note - 1] = '\0';
-    str_add(out, note);
+    char text[RANK_NOTE_BYTES];
+    ssize_t bytes = fd > 0 ? pread(fd, text, sizeof text - 1, (off_t)note * RANK_NOTE_BYTES) : 0;
+    text[bytes > 0 ? bytes : 0] = '\0';
+    str_add(out, text);
 }

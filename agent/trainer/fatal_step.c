@@ -2,15 +2,13 @@
 
 #include <inttypes.h>
 
-void fatal_step_describe_end(int64_t step, int times, struct str *out)
+void fatal_step_describe_end(int64_t step, struct str *out)
 {
-    str_printf(out,
-               "the run has ended %d times in a row behind step %" PRId64 ", which was done: in an "
-               "evaluation or as it saved",
-               times, step);
+    str_printf(out, "behind step %" PRId64 ", which was done: in an evaluation or as it saved",
+               step);
 }
 
-void fatal_step_describe(const struct data_cursor *c, int64_t step, int times, struct str *out)
+void fatal_step_describe(const struct data_cursor *c, int64_t step, struct str *out)
 {
     int64_t samples = c->train->samples, epoch = c->position.epoch;
     int64_t first = c->position.epoch_samples;
@@ -29,7 +27,7 @@ void fatal_step_describe(const struct data_cursor *c, int64_t step, int times, s
     if (samples >= 0 && last > samples)
         last = samples;
     str_printf(out,
-               "the run has ended %d times in a row in step %" PRId64 ", which trains on samples "
-               "%" PRId64 " to %" PRId64 " of epoch %" PRId64 ", in the order of the epoch",
-               times, step, first + 1, last, epoch + 1);
+               "in step %" PRId64 ", which trains on samples %" PRId64 " to %" PRId64
+               " of epoch %" PRId64 ", in the order of the epoch",
+               step, first + 1, last, epoch + 1);
 }

@@ -99,6 +99,7 @@ struct rank_env {
     void *alive_ctx;
     struct activity *activity;            /* where to note what the rank does; NULL: nowhere */
     struct collective_progress *progress; /* likewise, for NCCL's collectives */
+    int note_fd;                          /* where to note the step (rank_note.h); 0: nowhere */
     int local_rank;                       /* on this node: which of its GPUs */
     int local_size;                       /* ranks on this node: HYBRID's default group */
     const char *node;                     /* its name; NULL or "": nobody has told */

@@ -1,6 +1,7 @@
 /* Which checkpoint to go on from, and going on from it. */
 #include "agent/checkpoint/checkpoint.h"
 #include "agent/comm/agree.h"
+#include "agent/launch/rank_note.h"
 #include "agent/trainer/fatal_step.h"
 #include "agent/trainer/trainer_internal.h"
 
@@ -368,18 +369,20 @@ static int begin_anew(struct trainer *t, struct error *err)
 static void report_fatal_step(const struct trainer *t)
 {
     const struct memory_saver *memory = &t->memory_saver;
-    auto_str struct str text;
-    str_init(&text, 512);
+    char notice[1024];
+    auto_str struct str where;
+    str_init(&where, 512);
     const int64_t last = memory->found.last_step;
     if (memory->ends < 2 || last < t->cursor.position.step)
         return;
     if (memory->found.begun_step <= last)
-        fatal_step_describe_end(last, memory->ends, &text);
+        fatal_step_describe_end(last, &where);
     else if (!data_cursor_run_done(&t->cursor))
-        fatal_step_describe(&t->cursor, last + 1, memory->ends, &text);
+        fatal_step_describe(&t->cursor, last + 1, &where);
     else
         return;
-    t->listener->notice(t->listener->ctx, str_text(&text));
+    snprintf(notice, sizeof notice, RANK_NOTE_ENDS, memory->ends, str_text(&where));
+    t->listener->notice(t->listener->ctx, notice);
 }
 
 int trainer_resume(struct trainer *t, struct error *err)

@@ -1,4 +1,6 @@
 /* The loop: epochs, and what is done between two steps. */
+#include "agent/launch/rank_note.h"
+#include "agent/trainer/fatal_step.h"
 #include "agent/trainer/trainer_internal.h"
 
 #include <math.h>
@@ -58,10 +60,39 @@ static int agree_between_steps(struct trainer *t, bool *ret_stop, struct error *
     return ended >= t->world->size ? end_save(t, err) : 0;
 }
 
+/* For the launcher, should the run end there. */
+static void note_place(const struct trainer *t, bool is_done)
+{
+    auto_str struct str where;
+    str_init(&where, RANK_NOTE_BYTES - 1);
+    if (t->env.note_fd == 0)
+        return;
+    if (is_done)
+        fatal_step_describe_end(t->cursor.position.step, &where);
+    else
+        fatal_step_describe(&t->cursor, t->cursor.position.step + 1, &where);
+    rank_note_write(t->env.note_fd, RANK_NOTE_STEP, str_text(&where));
+}
+
+static void begin_step(struct trainer *t)
+{
+    trainer_profile_begin_step(t);
+    memory_saver_step_begins(&t->memory_saver, t->cursor.position.step + 1);
+    note_place(t, false);
+}
+
+/* What began is no step: the epoch has ended. */
+static void leave_step(struct trainer *t)
+{
+    memory_saver_step_is_none(&t->memory_saver, t->cursor.position.step);
+    note_place(t, true);
+}
+
 /* samples: of the epoch, before the step. */
 static int after_step(struct trainer *t, int64_t samples, struct error *err)
 {
     memory_saver_step_ends(&t->memory_saver, t->cursor.position.step);
+    note_place(t, true);
     if (is_eval_step(t, samples) && trainer_evaluate(t, err))
         return -1;
     if (memory_saver_save(&t->memory_saver, t->cursor.position.step, err))
@@ -102,8 +133,7 @@ static int run_epoch(struct trainer *t, struct error *err)
     int64_t group = t->config->optimizer.gradient_accumulation_steps;
     while (data_cursor_has_next_step(&t->cursor, t->cursor.position.step)) {
         struct step_batches fetched;
-        trainer_profile_begin_step(t);
-        memory_saver_step_begins(&t->memory_saver, t->cursor.position.step + 1);
+        begin_step(t);
         phases_begin(t->phases);
         phases_mark(t->phases, PHASE_DATA);
         if (!source->is_ahead)
@@ -118,7 +148,7 @@ static int run_epoch(struct trainer *t, struct error *err)
         if (data_cursor_fetched(&t->cursor, fetched.batches, err))
             return -1;
         if (t->cursor.epoch_ended)
-            memory_saver_step_is_none(&t->memory_saver, t->cursor.position.step);
+            leave_step(t);
         else if (trainer_step(t, &fetched, err) || after_step(t, samples, err))
             return -1;
         trainer_profile_end_step(t, !t->cursor.epoch_ended);

@@ -386,7 +386,7 @@ static void test_the_last_hang_is_told_on(void **state)
     char text[RANK_HANG_BYTES];
     struct watch w;
     clock_ms = 0;
-    note = rank_note_open();
+    note = rank_note_open(0);
     assert_true(note > 0);
     for (int i = 0; i < 2; i++) {
         open_watch(&w, HANG_REPORT, 0);

@@ -1,6 +1,7 @@
 /* What a rank's exit says of the cause of a round's end. */
 #include "tests/support.h"
 
+#include "agent/launch/repeated_end.h"
 #include "agent/launch/root_cause.h"
 #include "base/contract.h"
 #include "base/mem.h"
@@ -100,10 +101,38 @@ static void what_would_end_the_same_is_not_tried_again(void **state)
                          rows[i].expected);
 }
 
+static void ends_in_one_place_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *where[4]; /* of the rounds; NULL: no more */
+        const char *expected;
+    } rows[] = {
+        {{"in step 7"}, ""},
+        {{"in step 7", "in step 7"}, "the run has ended 2 times in a row in step 7"},
+        {{"in step 7", "in step 9"}, ""},
+        {{"in step 7", "in step 9", "in step 9"}, "the run has ended 2 times in a row in step 9"},
+        {{"in step 7", "in step 9", "in step 7"}, ""},
+        {{"in step 7", "in step 7", "in step 7"}, "the run has ended 3 times in a row in step 7"},
+        {{"in step 7", "", "in step 7"}, ""},
+        {{"", "", ""}, ""}, /* before the first step, or of programs that tell nothing */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct repeated_end ends = {.times = 0};
+        auto_str struct str text;
+        str_init(&text, 200);
+        for (int round = 0; round < 4 && rows[i].where[round]; round++)
+            repeated_end_add(&ends, rows[i].where[round]);
+        repeated_end_describe(&ends, &text);
+        assert_string_equal(str_text(&text), rows[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exits_are_weighed_and_described),
+        cmocka_unit_test(ends_in_one_place_are_counted),
         cmocka_unit_test(what_would_end_the_same_is_not_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

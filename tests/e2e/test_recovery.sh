@@ -103,6 +103,17 @@ let_end never
 end
 check "... and both launchers end, one with the cause's code and one with that of a lost peer" with never 138 137
 
+# A rank that dies in the same step again and again, with nothing that remembers steps but its launcher.
+mapfile -t held < <(hold poisoned)
+let_end poisoned
+start poisoned "${held[@]}" PET_MAX_RESTARTS=1 AGENT_CHECKPOINT_MEMORY_EVERY_STEPS=0 DIE_RANK=3 "DIE_WHERE=in step 5,"
+end
+check "a rank that no restart mends ends both launchers, one with the cause's code" with poisoned 138 137
+check "... it names the step and its samples" says poisoned 1 \
+    "shoal-agent: the run has ended 2 times in a row in step 5, which trains on samples 129 to 160 of epoch 1, in the order of the epoch"
+check "... where the cause was, alone" lacks "$work/poisoned/log0" "times in a row"
+check "... and how the last restart went" says poisoned 1 "shoal-agent: no restart is left of 1: ends with exit code 137"
+
 # A launcher that waits for the other, after a rank has been killed, is asked to end: that is its end, not the rank's.
 mapfile -t held < <(hold asked)
 start asked "${held[@]}"
