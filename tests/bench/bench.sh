@@ -53,13 +53,23 @@ row hybrid_shard_zero2 4 --sharding_strategy HYBRID_SHARD_ZERO2 --shard_group_si
 # What sums that know no ranks cost (docs/recovery.md): as many slots as ranks.
 row full_shard_slots 4 --sharding_strategy FULL_SHARD --parallel.reduction_slots 4
 row no_shard_slots 4 --sharding_strategy NO_SHARD --parallel.reduction_slots 4
+# What it costs to keep checkpoints in memory, which only a launcher that starts ranks again holds; and to look for ranks that hang.
+for every in 0 auto 1; do
+    row "full_shard_memory_$every" 4 --sharding_strategy FULL_SHARD --max_restarts 1 --checkpoint.memory_every_steps "$every"
+done
+for action in none report; do
+    row "full_shard_hangs_$action" 4 --sharding_strategy FULL_SHARD --runtime.hang_action "$action"
+done
+
+speed_of() { awk -v name="$1" '$2 == name && $3 == 4 { print $4 }' "$out/shoal.txt"; }
+# WHAT NAME BASE: samples/s of the one row to those of the other
+ratio() { awk -v what="$1" -v of="$(speed_of "$2")" -v to="$(speed_of "$3")" 'BEGIN { printf "%s at 4 ranks: %.2fx\n", what, of / to }'; }
 echo
-awk '$3 == 4 { speed[$2] = $4 }
-     END {
-         for (strategy in speed)
-             if ((strategy "_slots") in speed)
-                 printf "reduction slots at 4 ranks, %s: %.2fx\n", strategy, speed[strategy "_slots"] / speed[strategy]
-     }' "$out/shoal.txt" | sort
+ratio "reduction slots, full_shard," full_shard_slots full_shard
+ratio "reduction slots, no_shard," no_shard_slots no_shard
+ratio "checkpoints in memory, auto," full_shard_memory_auto full_shard_memory_0
+ratio "checkpoints in memory, every step," full_shard_memory_1 full_shard_memory_0
+ratio "hang_action report to none" full_shard_hangs_report full_shard_hangs_none
 
 peak() { sed -n 's/^Peak memory per rank: .*(\([0-9]*\) bytes: .*/\1/p' "$out/$1-4-1.log"; }
 wrapped=$(peak full_shard_wrapped) one_unit=$(peak full_shard) full=$(peak no_shard)
