@@ -166,6 +166,8 @@ for what in "a rank that is killed is seen:killed" "a collective that hangs ends
     "a rank that is stuck is killed:stopped"; do
     check "${what%:*}" longer "${what#*:}"
 done
+check "what it did last is told" grep -qE "and is killed; it was in phase .* at step [0-9]+; its last collective: [0-9]+, " "$work/stopped.log"
+check "... and what the kernel says of it" grep -qE "rank 1, process [0-9]+, as the kernel shows it:" "$work/stopped.log"
 check "what hung is told" contains "$work/trace_rank_0" "runs for"
 check "... what waited beside it, too" contains "$work/beside.log" "reduce_scatter 3 of nccl.0:0, 8736 bytes: runs for"
 tap_done
