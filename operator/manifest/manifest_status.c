@@ -39,8 +39,9 @@ static struct json *conditions(const struct job_status *status)
         struct json *item = json_new_object();
         json_set(item, "type", json_new_text(names_condition(condition->type)));
         json_set(item, "status", json_new_text(condition->status ? "True" : "False"));
-        json_set(item, "reason", json_new_text(condition->reason));
-        json_set(item, "message", json_new_text_cut(condition->message, MESSAGE_MAX_BYTES));
+        json_set_text(item, "reason", condition->reason);
+        if (condition->message)
+            json_set(item, "message", json_new_text_cut(condition->message, MESSAGE_MAX_BYTES));
         set_time(item, "lastUpdateTime", condition->update_ms);
         set_time(item, "lastTransitionTime", condition->transition_ms);
         json_append(list, item);

@@ -330,6 +330,19 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
     decode_close(manifest);
 }
 
+/* Other operators' may have neither; the schema takes no null. */
+static void a_condition_without_words_stays_without(void **state)
+{
+    (void)state;
+    struct manifest *manifest = decode_text(PLAIN(""));
+    struct job_status status = {.history.known = true, .condition_count = 1};
+    status.conditions[0] = (struct condition){.type = CONDITION_FAILED, .status = true};
+    assert_json(manifest_status(manifest->jobs[0], &status),
+                "{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
+                "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{}}");
+    decode_close(manifest);
+}
+
 #define BESIDE                                                                                     \
     ",\"labels\":{\"training.kubeflow.org/operator-name\":\"pytorchjob-controller\","              \
     "\"training.kubeflow.org/job-name\":\"j\"}"
@@ -390,6 +403,7 @@ int main(void)
         cmocka_unit_test(events_name_their_job),
         cmocka_unit_test(deletes_name_the_object_they_mean),
         cmocka_unit_test(a_status_is_put_over_the_version_that_was_read),
+        cmocka_unit_test(a_condition_without_words_stays_without),
         cmocka_unit_test(pod_groups_speak_their_schedulers_language),
         cmocka_unit_test(autoscalers_scale_the_job),
     };
