@@ -128,7 +128,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
         .shrink_after_s = c->runtime.shrink_after_s,
         .join_timeout_s = c->runtime.join_timeout_s,
         .reduction_slots = are_saved ? rank_saved_slots(c, t) : slots,
-        .slots_are_saved = are_saved,
+        .slots_are = are_saved ? SLOTS_SAVED : SLOTS_ASKED,
         .names_endpoint = is_shim || c->runtime.max_restarts > 0,
         .is_verbose = is_shim || t->max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,

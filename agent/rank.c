@@ -14,6 +14,7 @@
 #include "agent/launch/rank_note.h"
 #include "agent/launch/stop.h"
 #include "agent/notices.h"
+#include "agent/rank_meeting.h"
 #include "agent/report/banner.h"
 #include "agent/report/report.h"
 #include "agent/telemetry/termination_log.h"
@@ -99,13 +100,6 @@ static const char *node_name(void)
     return host;
 }
 
-static int min_ranks(void)
-{
-    int64_t ranks;
-    return str_to_i64(or_empty(getenv(ENV_MIN_RANKS)), 0, TOPOLOGY_MAX_RANKS, &ranks) ? (int)ranks
-                                                                                      : 0;
-}
-
 /* What the launcher hands to its ranks; taken before any thread starts. */
 struct inheritance {
     struct heartbeat heartbeat;
@@ -178,7 +172,7 @@ static int init_process_group(const struct agent_config *c, const struct topolog
         .silence_ms = RENDEZVOUS_SILENCE_MS,
         .health = rank_health_rendezvous(m->health),
     };
-    if (rendezvous_open(&options, &m->rendezvous, err))
+    if (rank_meeting_open(&options, t->local_rank == 0, &m->rendezvous, err))
         return -1;
     struct comm_ring_options ring = {
         .join_timeout_ms = options.join_timeout_ms,
@@ -327,7 +321,7 @@ static int train(const struct config *config, const struct topology *t,
         .now_us = clock_monotonic_us,
         .memory_left = memory_bounds,
         .threads = thread_count(c, t, on_node),
-        .min_ranks = min_ranks(),
+        .min_ranks = rank_meeting_number(ENV_MIN_RANKS),
         .restarted = is_restarted(t),
         .run = run_of(t),
         .agent_config = str_text(&yaml),
@@ -380,8 +374,12 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
     int result = init_process_group(&config->value, t, inheritance.note, &group, err);
     if (result)
         last_words_send(err, group.rendezvous != NULL);
+    if (result == 0 && group.rendezvous && t->local_rank == 0)
+        rank_meeting_announce(rendezvous_store(group.rendezvous));
     if (result == 0 && group.rendezvous)
         result = report_failure(&group, check_config(config, t, &group, err), err);
+    if (result == 0 && group.rendezvous && t->local_rank == 0)
+        rank_meeting_ask(rendezvous_store(group.rendezvous));
     if (result == 0) {
         const struct report_setting setting = {
             .config = config,

@@ -71,6 +71,11 @@
 
 /* Ours, from the launcher to its ranks: the fewest that may be next time; 0: all of them. */
 #define ENV_MIN_RANKS "SHOAL_MIN_RANKS"
+/* Likewise: the elastic run's reduction slots (0: none), the rounds that the launcher has had
+ * before, and "1" if its ranks have met the others' in one of them and these may come back. */
+#define ENV_SLOTS         "SHOAL_SLOTS"
+#define ENV_LAUNCH_ROUNDS "SHOAL_LAUNCH_ROUNDS"
+#define ENV_HAVE_MET      "SHOAL_HAVE_MET"
 
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable
  * (restartPolicy ExitCode). */

@@ -22,7 +22,7 @@ struct meeting {
     bool is_admitted;   /* node 0 has answered that */
     bool is_running;    /* in a round that began over this connection */
     bool is_done;       /* the run is, as node 0 has said */
-    int known;          /* nodes of the last round; 0: none */
+    int known, slots;   /* nodes and slots of the last round; 0: none */
     int64_t ready_ms;   /* since when it waits, or waits without node 0 */
     int64_t retry_ms;   /* when to connect again */
     int64_t beat_ms;    /* when a heartbeat was sent last */
@@ -50,8 +50,11 @@ static void set_waits(struct meeting *m, const char *text)
 static void introduce(struct meeting *m, const char *nonce)
 {
     const struct meeting_options *o = &m->options;
-    struct meeting_message join = {
-        .type = MEETING_JOIN, .number = o->node, .size = o->local_size, .other = m->known};
+    struct meeting_message join = {.type = MEETING_JOIN,
+                                   .number = o->node,
+                                   .size = o->local_size,
+                                   .other = m->known,
+                                   .slots = m->slots};
     struct error ignored; /* if sending fails, reading fails, too */
     snprintf(join.name, sizeof join.name, "%s", o->name);
     snprintf(join.text, sizeof join.text, "%s", o->job_id);
@@ -65,6 +68,7 @@ static void begin(struct meeting *m, const struct meeting_message *in, struct me
     m->is_ready = false;
     m->is_running = m->is_admitted = true;
     m->known = in->size;
+    m->slots = event->slots = in->slots;
     event->what = MEETING_ROUND_BEGINS;
     event->rank = in->number;
     event->nodes = in->size;
@@ -91,6 +95,9 @@ static void handle(struct meeting *m, int64_t now_ms, struct meeting_event *even
         if (m->is_running)
             event->what = in->other == ROSTER_REGROUP ? MEETING_ROUND_ENDS : MEETING_ROUND_BROKEN;
         break;
+    case MEETING_LEAVE:
+        event->what = MEETING_DISMISSED;
+        break;
     case MEETING_GOODBYE:
         event->what = MEETING_RUN_DONE;
         m->is_done = true;
@@ -116,7 +123,7 @@ static void connect_again(struct meeting *m, struct meeting_event *event)
     int64_t now_ms = clock_monotonic_ms();
     if (!m->is_ready || now_ms < m->retry_ms)
         return;
-    if (now_ms >= m->ready_ms + o->patience_ms) {
+    if (m->known == 0 && now_ms >= m->ready_ms + o->patience_ms) {
         event->what = MEETING_FAILED;
         event->err = m->error;
         event->err.code = ERR_TIMEOUT;
@@ -133,6 +140,18 @@ static void connect_again(struct meeting *m, struct meeting_event *event)
     now_ms = clock_monotonic_ms();
     m->retry_ms = now_ms + RETRY_MS;
     m->link.heard_ms = m->beat_ms = now_ms;
+}
+
+/* Node 0's launcher is of another version, and learns of this one by the header of the answer. */
+static void refuse_version(struct meeting *m, struct meeting_event *event)
+{
+    struct meeting_message answer = {.type = MEETING_REFUSED};
+    struct error ignored;
+    meeting_send(&m->link, &answer, &ignored);
+    event->what = MEETING_FAILED;
+    event->err = m->error;
+    event->err.code = ERR_CONFIG;
+    error_wrap(&event->err, "meeting at %s:%d", m->options.host, m->options.port);
 }
 
 static void beat(struct meeting *m, int64_t now_ms)
@@ -169,7 +188,10 @@ void meeting_handle(struct meeting *m, struct meeting_event *event)
         got = error_set(&m->error, ERR_PEER, "no sign of life for %d ms", MEETING_SILENCE_MS);
     if (got > 0)
         handle(m, now_ms, event);
-    if (got < 0) {
+    if (got < 0 && m->error.code == ERR_UNSUPPORTED) {
+        refuse_version(m, event);
+        hang_up(m, now_ms);
+    } else if (got < 0) {
         event->what = m->is_running ? MEETING_ROUND_BROKEN : MEETING_NOTHING;
         snprintf(event->news, sizeof event->news, "node 0 is lost (%.200s)", m->error.msg);
         set_waits(m, event->news);
@@ -179,13 +201,15 @@ void meeting_handle(struct meeting *m, struct meeting_event *event)
         beat(m, now_ms);
 }
 
-void meeting_ready(struct meeting *m)
+void meeting_ready(struct meeting *m, const struct meeting_report *last)
 {
-    struct meeting_message message = {.type = MEETING_READY};
+    struct meeting_message message = {.type = MEETING_READY,
+                                      .number = last ? last->restarts_left : INT32_MAX,
+                                      .other = !last || last->have_met};
     struct error ignored;
     int64_t now_ms = clock_monotonic_ms();
     if (m->server) {
-        meeting_server_ready(m->server, now_ms);
+        meeting_server_ready(m->server, last, now_ms);
         return;
     }
     m->is_ready = true;

@@ -1,39 +1,17 @@
 #include "agent/comm/meeting_server.h"
 
-#include "agent/comm/meeting_wire.h"
+#include "agent/comm/meeting_server_internal.h"
 #include "agent/comm/net.h"
 #include "base/clock.h"
 #include "base/listen.h"
 #include "base/mem.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { STRANGERS_MAX = 64, NO_NODE = -1, NODE_MOST = 4095, PAUSE_MS = 100 };
-
-struct member {
-    struct meeting_link link;
-    int node;       /* NO_NODE: has not joined */
-    bool is_failed; /* it takes no bytes: to be dropped */
-    char nonce[RENDEZVOUS_NONCE_BYTES];
-    int64_t accepted_ms;
-};
-
-struct meeting_server {
-    struct meeting_options options;
-    struct roster *roster;
-    int listener;
-    struct member *members;
-    int members_max;
-    int64_t beat_ms;          /* when heartbeats were sent last */
-    int64_t decide_ms;        /* when the roster is to be asked again */
-    int64_t full_until_ms;    /* accept() failed: it is tried again then */
-    int64_t ready_ms;         /* since when node 0 waits; -1: it does not */
-    struct meeting_event own; /* node 0's, to be taken */
-};
+enum { STRANGERS_MAX = 64 };
 
 /* ---- sending ---- */
 
@@ -48,32 +26,32 @@ static void send_to(struct meeting_server *s, struct member *m, struct meeting_m
     s->decide_ms = 0;
 }
 
-static void send_text(struct meeting_server *s, struct member *m, enum meeting_type type,
-                      int32_t other, const char *text)
+void meeting_server_send_text(struct meeting_server *s, struct member *m, enum meeting_type type,
+                              int32_t other, const char *text)
 {
     struct meeting_message message = {.type = type, .other = other};
     snprintf(message.text, sizeof message.text, "%s", text);
     send_to(s, m, &message);
 }
 
-static bool has_joined(const struct member *m)
+bool meeting_server_has_joined(const struct member *m)
 {
     return m->link.fd >= 0 && m->node != NO_NODE;
 }
 
-/* Tells all nodes of the round that runs to end their ranks. */
-static void end_round(struct meeting_server *s, enum roster_verdict how, const char *why)
+void meeting_server_end_round(struct meeting_server *s, enum roster_verdict how, const char *why)
 {
     for (int i = 0; i < s->members_max; i++)
-        if (has_joined(&s->members[i]) && roster_is_running(s->roster, s->members[i].node))
-            send_text(s, &s->members[i], MEETING_END, how, why);
+        if (meeting_server_has_joined(&s->members[i]) &&
+            roster_is_running(s->roster, s->members[i].node))
+            meeting_server_send_text(s, &s->members[i], MEETING_END, how, why);
     if (!roster_is_running(s->roster, 0))
         return;
     s->own.what = how == ROSTER_REGROUP ? MEETING_ROUND_ENDS : MEETING_ROUND_BROKEN;
     snprintf(s->own.news, sizeof s->own.news, "%s", why);
 }
 
-static void drop(struct meeting_server *s, struct member *m, enum roster_loss how)
+void meeting_server_drop(struct meeting_server *s, struct member *m, enum roster_loss how)
 {
     char why[64];
     int node = m->node;
@@ -84,7 +62,7 @@ static void drop(struct meeting_server *s, struct member *m, enum roster_loss ho
         return;
     snprintf(why, sizeof why, "node %d %s", node,
              how == ROSTER_LOST ? "is lost" : "was asked to end");
-    end_round(s, how == ROSTER_LOST ? ROSTER_WAIT : ROSTER_REGROUP, why);
+    meeting_server_end_round(s, how == ROSTER_LOST ? ROSTER_WAIT : ROSTER_REGROUP, why);
 }
 
 /* ---- decisions ---- */
@@ -94,7 +72,8 @@ static void begin_round(struct meeting_server *s)
     auto_str struct str news;
     str_init(&news, MEETING_NEWS_BYTES - 1);
     roster_describe(s->roster, &news);
-    struct meeting_message message = {.type = MEETING_BEGIN, .size = roster_nodes(s->roster)};
+    struct meeting_message message = {
+        .type = MEETING_BEGIN, .size = roster_nodes(s->roster), .slots = s->slots};
     struct meeting_event *own = &s->own;
     s->ready_ms = -1;
     if (s->options.free_port(&message.other, &own->err)) {
@@ -107,14 +86,33 @@ static void begin_round(struct meeting_server *s)
     *own = (struct meeting_event){.what = MEETING_ROUND_BEGINS,
                                   .nodes = message.size,
                                   .port = message.other,
+                                  .slots = s->slots,
                                   .has_changed = roster_has_changed(s->roster)};
     snprintf(own->news, sizeof own->news, "%s", str_text(&news));
     for (int i = 0; i < s->members_max; i++) {
         struct member *m = &s->members[i];
-        message.number = has_joined(m) ? roster_rank(s->roster, m->node) : -1;
+        message.number = meeting_server_has_joined(m) ? roster_rank(s->roster, m->node) : -1;
         if (message.number >= 0)
             send_to(s, m, &message);
     }
+}
+
+/* Node 0's own launcher leaves, too, if it is one of them. */
+static void dismiss(struct meeting_server *s)
+{
+    for (int i = 0; i < s->members_max; i++) {
+        struct member *m = &s->members[i];
+        const char *why =
+            meeting_server_has_joined(m) ? roster_dismissal(s->roster, m->node) : NULL;
+        if (why)
+            meeting_server_send_text(s, m, MEETING_LEAVE, 0, why);
+    }
+    const char *why = roster_dismissal(s->roster, 0);
+    if (!why)
+        return;
+    s->ready_ms = -1;
+    s->own.what = MEETING_DISMISSED;
+    snprintf(s->own.news, sizeof s->own.news, "%s", why);
 }
 
 static void decide(struct meeting_server *s, int64_t now_ms)
@@ -125,7 +123,11 @@ static void decide(struct meeting_server *s, int64_t now_ms)
         begin_round(s);
         break;
     case ROSTER_REGROUP:
-        end_round(s, ROSTER_REGROUP, "more nodes are here");
+        meeting_server_end_round(s, ROSTER_REGROUP, "more nodes are here");
+        break;
+    case ROSTER_DISMISS:
+        dismiss(s);
+        s->decide_ms = now_ms; /* of those that stay */
         break;
     case ROSTER_WAIT:
         break;
@@ -141,133 +143,24 @@ static void decide(struct meeting_server *s, int64_t now_ms)
               str_text(&text));
 }
 
-/* ---- joining ---- */
-
-static struct member *member_of(struct meeting_server *s, int node)
-{
-    for (int i = 0; i < s->members_max; i++)
-        if (has_joined(&s->members[i]) && s->members[i].node == node)
-            return &s->members[i];
-    return NULL;
-}
-
-static bool has_proof(const struct meeting_server *s, const struct member *m)
-{
-    char expected[RENDEZVOUS_PROOF_BYTES];
-    const struct meeting_message *in = &m->link.in;
-    rendezvous_prove(s->options.secret, m->nonce, in->number, in->size, in->text, expected);
-    return !s->options.secret[0] || rendezvous_proof_equal(in->proof, expected);
-}
-
-static void join(struct meeting_server *s, struct member *m, int64_t now_ms)
-{
-    const struct meeting_message in = m->link.in;
-    const struct meeting_options *o = &s->options;
-    char text[200] = "";
-    if (!has_proof(s, m) || in.number < 0 || in.number > NODE_MOST) {
-        drop(s, m, ROSTER_LEFT);
-        return;
-    }
-    if (strcmp(in.text, o->job_id) != 0) {
-        snprintf(text, sizeof text, "this is the meeting of another job than \"%.60s\"", in.text);
-        send_text(s, m, MEETING_AGAIN, 0, text);
-    } else if (in.number == 0 || member_of(s, in.number)) {
-        snprintf(text, sizeof text, "node %d is here already", in.number);
-        send_text(s, m, MEETING_AGAIN, 0, text);
-    } else if (in.size != o->local_size) {
-        snprintf(text, sizeof text,
-                 "node %d has %d ranks and node 0 has %d (PET_NPROC_PER_NODE): an elastic run "
-                 "needs as many on each",
-                 in.number, in.size, o->local_size);
-        send_text(s, m, MEETING_REFUSED, 0, text);
-    } else {
-        m->node = in.number;
-        roster_join(s->roster, m->node, in.other, in.name, now_ms);
-    }
-}
-
-static enum roster_loss loss_of(int32_t number)
-{
-    return number == ROSTER_LEFT || number == ROSTER_DONE ? (enum roster_loss)number : ROSTER_LOST;
-}
-
-static void handle(struct meeting_server *s, struct member *m, int64_t now_ms)
-{
-    const struct meeting_message *in = &m->link.in;
-    if ((m->node == NO_NODE) != (in->type == MEETING_JOIN))
-        drop(s, m, ROSTER_LOST);
-    else if (in->type == MEETING_JOIN)
-        join(s, m, now_ms);
-    else if (in->type == MEETING_READY)
-        roster_join(s->roster, m->node, 0, in->name, now_ms);
-    else if (in->type == MEETING_GOODBYE)
-        drop(s, m, loss_of(in->other));
-    else if (in->type != MEETING_BEAT)
-        drop(s, m, ROSTER_LOST);
-}
-
-static struct member *make_room(struct meeting_server *s)
-{
-    struct member *oldest = NULL;
-    for (int i = 0; i < s->members_max; i++) {
-        struct member *m = &s->members[i];
-        if (m->link.fd < 0)
-            return m;
-        if (m->node == NO_NODE && (!oldest || m->accepted_ms < oldest->accepted_ms))
-            oldest = m;
-    }
-    if (oldest)
-        drop(s, oldest, ROSTER_LEFT);
-    return oldest;
-}
-
-static void accept_all(struct meeting_server *s, int64_t now_ms)
-{
-    struct error ignored;
-    for (;;) {
-        int fd = net_accept(s->listener);
-        if (fd < 0) { /* else poll() would return at once for what is in the backlog */
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                s->full_until_ms = now_ms + PAUSE_MS;
-            return;
-        }
-        struct member *m = make_room(s);
-        if (!m) {
-            close(fd);
-            return;
-        }
-        *m = (struct member){
-            .link = {.fd = fd, .heard_ms = now_ms}, .node = NO_NODE, .accepted_ms = now_ms};
-        if (rendezvous_nonce(m->nonce, &ignored) < 0)
-            drop(s, m, ROSTER_LEFT);
-        else
-            send_text(s, m, MEETING_CHALLENGE, 0, m->nonce);
-    }
-}
-
-static void receive(struct meeting_server *s, struct member *m, int64_t now_ms)
-{
-    struct error err;
-    while (m->link.fd >= 0) {
-        int got = meeting_receive(&m->link, now_ms, &err);
-        if (got == 0)
-            return;
-        if (got < 0)
-            drop(s, m, ROSTER_LOST);
-        else
-            handle(s, m, now_ms);
-    }
-}
-
 /* What the node waits for, if anything. */
-static void describe_wait_of(const struct meeting_server *s, int node, struct str *out)
+static void describe_wait_of(const struct meeting_server *s, int node, int64_t now_ms,
+                             struct str *out)
 {
     int nodes = roster_nodes(s->roster);
+    const char *train = nodes == 1 ? "node trains" : "nodes train";
+    int64_t left_ms = roster_grows_ms(s->roster) - now_ms;
     if (s->ready_ms >= 0)
         roster_describe_wait(s->roster, out);
-    else if (nodes >= s->options.roster.max && !roster_is_running(s->roster, node))
-        str_printf(out, "%d node%s, and no more may: this one is in reserve", nodes,
-                   nodes == 1 ? " trains" : "s train");
+    else if (nodes == 0 || roster_is_running(s->roster, node))
+        return;
+    else if (nodes < s->nodes_max && roster_grows_ms(s->roster) > now_ms)
+        str_printf(out, "%d %s, and the last came not long ago: more take part in %lld s", nodes,
+                   train, (long long)(left_ms + 999) / 1000);
+    else if (nodes >= s->nodes_max)
+        str_printf(out, "%d %s, and no more may: this one is in reserve", nodes, train);
+    if (nodes >= s->nodes_max && s->nodes_max < s->options.roster.max && s->ready_ms < 0)
+        str_printf(out, " (parallel.reduction_slots=%d)", s->slots);
 }
 
 static void send_beats(struct meeting_server *s, int64_t now_ms)
@@ -276,23 +169,23 @@ static void send_beats(struct meeting_server *s, int64_t now_ms)
     str_init(&text, MEETING_NEWS_BYTES - 1);
     s->beat_ms = now_ms;
     for (int i = 0; i < s->members_max; i++)
-        if (has_joined(&s->members[i])) {
+        if (meeting_server_has_joined(&s->members[i])) {
             str_clear(&text);
-            describe_wait_of(s, s->members[i].node, &text);
-            send_text(s, &s->members[i], MEETING_BEAT, 0, str_text(&text));
+            describe_wait_of(s, s->members[i].node, now_ms, &text);
+            meeting_server_send_text(s, &s->members[i], MEETING_BEAT, 0, str_text(&text));
         }
 }
 
 void meeting_server_handle(struct meeting_server *s, int64_t now_ms,
                            struct meeting_event *ret_event)
 {
-    accept_all(s, now_ms);
+    meeting_server_accept(s, now_ms);
     for (int i = 0; i < s->members_max; i++) {
         struct member *m = &s->members[i];
-        receive(s, m, now_ms);
+        meeting_server_receive(s, m, now_ms);
         int64_t since_ms = m->node == NO_NODE ? m->accepted_ms : m->link.heard_ms;
         if (m->link.fd >= 0 && (m->is_failed || now_ms - since_ms > MEETING_SILENCE_MS))
-            drop(s, m, ROSTER_LOST);
+            meeting_server_drop(s, m, ROSTER_LOST);
     }
     decide(s, now_ms);
     if (now_ms >= s->beat_ms + MEETING_BEAT_MS)
@@ -320,11 +213,13 @@ int meeting_server_polls_most(const struct meeting_server *s)
     return 1 + s->members_max;
 }
 
-void meeting_server_ready(struct meeting_server *s, int64_t now_ms)
+void meeting_server_ready(struct meeting_server *s, const struct meeting_report *last,
+                          int64_t now_ms)
 {
+    const struct meeting_report none = {INT_MAX, true};
     s->ready_ms = now_ms;
     s->decide_ms = now_ms;
-    roster_join(s->roster, 0, 0, s->options.name, now_ms);
+    meeting_server_node_ready(s, 0, last ? last : &none, s->options.name, now_ms);
 }
 
 void meeting_server_describe_wait(const struct meeting_server *s, struct str *out)
@@ -345,6 +240,7 @@ int meeting_server_open(const struct meeting_options *options, struct meeting_se
     s->options = *options;
     s->listener = listener;
     s->roster = roster_open(&options->roster);
+    meeting_server_set_slots(s, options->slots);
     s->ready_ms = -1;
     s->decide_ms = INT64_MAX;
     s->members_max = options->roster.max + STRANGERS_MAX;
@@ -361,12 +257,12 @@ void meeting_server_close(struct meeting_server *s, bool is_done)
         struct member *m = &s->members[i];
         struct meeting_message goodbye = {.type = MEETING_GOODBYE};
         struct error ignored;
-        if (is_done && has_joined(m)) {
+        if (is_done && meeting_server_has_joined(m))
             meeting_send(&m->link, &goodbye, &ignored);
-            /* Closing a socket with unread bytes resets it, and the goodbye is lost. */
-            while (meeting_receive(&m->link, 0, &ignored) > 0)
-                ;
-        }
+        /* Closing a socket with unread bytes resets it, and what was sent last is lost: the
+         * goodbye, or why the other launcher is to leave, too. */
+        while (m->link.fd >= 0 && meeting_receive(&m->link, 0, &ignored) > 0)
+            ;
         meeting_hang_up(&m->link);
     }
     close(s->listener);

@@ -10,7 +10,9 @@ int meeting_server_open(const struct meeting_options *options, struct meeting_se
                         struct error *err);
 void meeting_server_close(struct meeting_server *server, bool is_done);
 
-void meeting_server_ready(struct meeting_server *server, int64_t now_ms); /* node 0 itself */
+/* Node 0 itself. */
+void meeting_server_ready(struct meeting_server *server, const struct meeting_report *last,
+                          int64_t now_ms);
 int meeting_server_polls_most(const struct meeting_server *server);
 nfds_t meeting_server_polls(const struct meeting_server *server, struct pollfd *ret_polls,
                             int64_t *ret_until_ms);

@@ -11,9 +11,11 @@ enum change { UNCHANGED, JOINED, LEFT, LOST };
 
 struct node {
     enum state state;
-    bool is_awaited;    /* absent: it may come back */
-    int rank;           /* in the last round; -1: it takes no part */
-    enum change change; /* since that round began */
+    bool is_awaited;       /* absent: it may come back */
+    int rank;              /* in the last round; -1: it takes no part */
+    enum change change;    /* since that round began */
+    bool is_spent;         /* no restart is left to it */
+    const char *dismissal; /* by the last verdict; NULL: none */
     char name[ROSTER_NAME_BYTES];
 };
 
@@ -25,6 +27,9 @@ struct roster {
     int size, size_before; /* nodes of the last round, and of the one before */
     bool has_changed;
     bool is_ending;   /* the round that runs is to end */
+    bool has_done;    /* nodes of the last round came to the end of the run */
+    int64_t gap_ms;   /* between the last regroup and the next; 0: there was none */
+    int64_t grows_ms; /* when there may be one */
     int64_t since_ms; /* since when the next round waits; -1: it does not */
     struct str news;  /* roster_describe() */
 };
@@ -37,6 +42,7 @@ struct roster *roster_open(const struct roster_options *options)
     assert(options->min >= 1 && options->max >= options->min);
     r->options = *options;
     r->since_ms = -1;
+    r->grows_ms = INT64_MIN;
     str_init(&r->news, NEWS_BYTES);
     return r;
 }
@@ -82,7 +88,8 @@ void roster_join(struct roster *r, int number, int known, const char *name, int6
     if (node->state == ABSENT && node->change != LOST)
         node->change = node->rank >= 0 ? LOST : JOINED; /* who is back so soon was away */
     node->state = WAITING;
-    node->is_awaited = false;
+    node->is_awaited = node->is_spent = false;
+    node->dismissal = NULL;
     snprintf(node->name, sizeof node->name, "%s", name);
     /* Whoever has been in a round knows how many there were better than a pod's variables do. */
     if (r->rounds == 0 && known > r->options.expected)
@@ -92,12 +99,23 @@ void roster_join(struct roster *r, int number, int known, const char *name, int6
         wait_since(r, now_ms);
 }
 
+void roster_set_restarts(struct roster *r, int number, int left)
+{
+    node_of(r, number)->is_spent = left <= 0;
+}
+
+void roster_limit(struct roster *r, int max)
+{
+    r->options.max = max > r->options.min ? max : r->options.min;
+}
+
 bool roster_leave(struct roster *r, int number, enum roster_loss how, int64_t now_ms)
 {
     struct node *node = node_of(r, number);
     bool was_in = node->rank >= 0;
     node->state = ABSENT;
     node->is_awaited = was_in && how == ROSTER_LOST;
+    r->has_done |= was_in && how == ROSTER_DONE;
     node->change = !was_in || how == ROSTER_DONE ? UNCHANGED : how == ROSTER_LOST ? LOST : LEFT;
     if (was_in)
         wait_since(r, now_ms);
@@ -159,11 +177,53 @@ static void start(struct roster *r, int64_t now_ms)
         }
     }
     r->rounds++;
-    r->is_ending = false;
+    r->is_ending = r->has_done = false;
     r->since_ms = -1;
 }
 
-static enum roster_verdict look_at_round(struct roster *r)
+/* Whether the next round would have other nodes than the last, or some of them anew. */
+static bool would_change(const struct roster *r)
+{
+    bool changes = r->is_ending || r->rounds == 0;
+    int size = 0;
+    for (int i = 0; i < r->count; i++) {
+        const struct node *node = &r->nodes[i];
+        bool is_in = node->state == WAITING && size < r->options.max;
+        size += is_in;
+        changes |= node->change != UNCHANGED && (is_in || node->rank >= 0);
+    }
+    return changes;
+}
+
+/* Sends away who was in the last round and waits for the next: all of them, or those who have no
+ * restart left. */
+static bool dismiss(struct roster *r, bool only_spent, const char *why)
+{
+    bool has_any = false;
+    for (int i = 0; i < r->count; i++) {
+        struct node *node = &r->nodes[i];
+        node->dismissal = NULL;
+        if (node->state != WAITING || node->rank < 0 || (only_spent && !node->is_spent))
+            continue;
+        node->state = ABSENT;
+        node->change = LOST;
+        node->is_awaited = has_any = true;
+        node->dismissal = why;
+    }
+    return has_any;
+}
+
+static void note_regroup(struct roster *r, int64_t now_ms)
+{
+    int64_t patience_ms = r->options.patience_ms, most_ms = ROSTER_REGROUP_MOST_MS;
+    bool is_soon = r->gap_ms > 0 && now_ms - r->grows_ms < r->gap_ms;
+    most_ms = patience_ms > most_ms ? patience_ms : most_ms;
+    r->gap_ms = is_soon ? 2 * r->gap_ms : patience_ms;
+    r->gap_ms = r->gap_ms < most_ms ? r->gap_ms : most_ms;
+    r->grows_ms = now_ms + r->gap_ms;
+}
+
+static enum roster_verdict look_at_round(struct roster *r, int64_t now_ms, int64_t *ret_until_ms)
 {
     bool may_grow = r->size < r->options.max;
     for (int i = 0; i < r->count; i++)
@@ -171,7 +231,12 @@ static enum roster_verdict look_at_round(struct roster *r)
             return ROSTER_WAIT; /* it ends already */
     for (int i = 0; i < r->count && may_grow && !r->is_ending; i++)
         if (r->nodes[i].state == WAITING) {
+            if (now_ms < r->grows_ms) {
+                *ret_until_ms = r->grows_ms;
+                return ROSTER_WAIT;
+            }
             r->is_ending = true;
+            note_regroup(r, now_ms);
             return ROSTER_REGROUP;
         }
     return ROSTER_WAIT;
@@ -182,7 +247,11 @@ enum roster_verdict roster_decide(struct roster *r, int64_t now_ms, int64_t *ret
     int waiting = count_state(r, WAITING);
     *ret_until_ms = INT64_MAX;
     if (count_state(r, RUNNING) > 0)
-        return look_at_round(r);
+        return look_at_round(r, now_ms, ret_until_ms);
+    /* Who is done does not return: with fewer than MIN they might wait for ever. */
+    if (waiting < r->options.min && r->has_done &&
+        dismiss(r, false, "other nodes have come to the end of the run, and too few are left"))
+        return ROSTER_DISMISS;
     if (waiting < r->options.min || r->nodes[0].state != WAITING)
         return ROSTER_WAIT;
     int64_t until_ms = (r->since_ms < 0 ? now_ms : r->since_ms) + r->options.patience_ms;
@@ -190,6 +259,8 @@ enum roster_verdict roster_decide(struct roster *r, int64_t now_ms, int64_t *ret
         *ret_until_ms = until_ms;
         return ROSTER_WAIT;
     }
+    if (!would_change(r) && dismiss(r, true, "no restart is left"))
+        return ROSTER_DISMISS;
     start(r, now_ms);
     return ROSTER_START;
 }
@@ -204,6 +275,16 @@ int roster_nodes(const struct roster *r)
 int roster_rank(const struct roster *r, int number)
 {
     return number < r->count ? r->nodes[number].rank : -1;
+}
+
+const char *roster_dismissal(const struct roster *r, int number)
+{
+    return number < r->count ? r->nodes[number].dismissal : NULL;
+}
+
+int64_t roster_grows_ms(const struct roster *r)
+{
+    return r->grows_ms;
 }
 
 bool roster_has_changed(const struct roster *r)

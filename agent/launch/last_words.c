@@ -1,6 +1,7 @@
 #include "agent/launch/last_words.h"
 
 #include "agent/launch/inherited_file.h"
+#include "agent/launch/stop.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -18,12 +19,22 @@ void last_words_inherit(void)
     atomic_store(&inherited, inherited_file_take(LAST_WORDS_FD, inherited_file_is_pipe));
 }
 
+void last_words_met(bool has_new_peer)
+{
+    int fd = atomic_load(&inherited);
+    const struct last_words words = {
+        .code = ERR_NONE, .has_met = true, .has_new_peer = has_new_peer};
+    if (fd >= 0)
+        (void)!write(fd, &words, sizeof words);
+}
+
 void last_words_send(const struct error *err, bool has_met)
 {
     int fd = atomic_exchange(&inherited, -1);
     if (fd < 0)
         return;
-    struct last_words words = {.code = (int32_t)err->code, .has_met = has_met};
+    struct last_words words = {
+        .code = (int32_t)err->code, .has_met = has_met, .was_asked = stop_requested(NULL)};
     snprintf(words.text, sizeof words.text, "%s", err->msg);
     (void)!write(fd, &words, sizeof words);
 }
@@ -40,11 +51,15 @@ void last_words_set_inheritable(int fd)
 
 void last_words_take(int fd, struct last_words *ret_words)
 {
+    struct last_words words;
     *ret_words = (struct last_words){.code = ERR_NONE};
     if (fd < 0)
         return;
-    if (read(fd, ret_words, sizeof *ret_words) != sizeof *ret_words)
-        *ret_words = (struct last_words){.code = ERR_NONE};
-    ret_words->text[sizeof ret_words->text - 1] = '\0';
+    while (read(fd, &words, sizeof words) == sizeof words) {
+        words.has_met |= ret_words->has_met;
+        words.has_new_peer |= ret_words->has_new_peer;
+        words.text[sizeof words.text - 1] = '\0';
+        *ret_words = words;
+    }
     close(fd);
 }

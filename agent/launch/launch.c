@@ -38,7 +38,9 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
                      .port = round->port,
                      .attempt = round->attempt,
                      .spent = round->spent,
-                     .max_restarts = round->options->max_restarts},
+                     .max_restarts = round->options->max_restarts,
+                     .slots = round->nodes.slots,
+                     .have_met = round->have_met_ever && !round->nodes.meeting},
         .memory = round->memory[i],
         .note = round->notes[i],
         .mask = mask,
@@ -103,6 +105,8 @@ static void record_exit(struct round *round, pid_t pid, int status)
         last_words_take(rank->words, &rank->exit.words);
         rank->words = -1;
         round->alive--;
+        round->have_met |= rank->exit.words.has_met;
+        round->has_new_peer |= rank->exit.words.has_new_peer;
     }
 }
 
@@ -241,7 +245,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     int result = t->port > 0 ? 0 : listen_free_port(&round->port, err);
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
-    round->is_killed = false;
+    round->is_killed = round->have_met = round->has_new_peer = false;
     if (round->options->names_endpoint)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     forget_ranks(round);
@@ -252,6 +256,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     wait_for_ranks(round, signals);
     settle_exit_code(round);
     note_end(round);
+    round->have_met_ever |= round->have_met;
     if (result) /* which the ranks that were killed say nothing of, if there were any */
         round->exit_code = EXIT_FAILED;
     return result;
@@ -261,9 +266,29 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
 
 static bool should_restart(const struct round *round)
 {
-    return round->exit_code != 0 && round->exit_code != EXIT_CONFIG && !round->fails_asked &&
-           (round->nodes.meeting || round->spent < round->options->max_restarts) &&
-           !rank_exit_would_repeat(&round->cause);
+    const struct launch_options *options = round->options;
+    bool is_free = launch_is_free(round) && options->max_restarts > 0;
+    bool meets_anew = round->nodes.meeting != NULL;
+    return round->exit_code != 0 && !round->fails_asked &&
+           (meets_anew || is_free || round->spent < options->max_restarts) &&
+           !rank_exit_would_repeat(&round->cause, meets_anew);
+}
+
+/* The restart before this round was for a peer that was lost. Its launcher was, as another one took
+ * its place: that is no failure of a rank. */
+static void take_back_restart(struct round *round)
+{
+    if (!round->spent_on_loss || !round->has_new_peer)
+        return;
+    round->spent--;
+    round->spent_on_loss = false;
+    fprintf(stderr, "shoal-agent: a launcher was lost and is back: the restart for it is not "
+                    "counted\n");
+}
+
+bool launch_is_free(const struct round *round)
+{
+    return !round->nodes.meeting && rank_exit_follows_stop(&round->cause);
 }
 
 void launch_end_as_asked(struct round *round)
@@ -296,12 +321,14 @@ static bool go_on_with_others(struct round *round, int signals)
 /* Whether another round follows this one. */
 static bool begin_restart(struct round *round, int signals)
 {
-    bool restarts = should_restart(round);
+    take_back_restart(round);
+    bool restarts = should_restart(round), spends = restarts && !launch_is_free(round);
     if (round->nodes.meeting && restarts)
         return go_on_with_others(round, signals);
     launch_print_end(round, restarts && !round->stop_signal);
     round->attempt += restarts;
-    round->spent += restarts;
+    round->spent += spends;
+    round->spent_on_loss = spends && rank_exit_severity(&round->cause) == CONSEQUENCE;
     return restarts && pause_before_restart(round, signals);
 }
 

@@ -13,6 +13,13 @@
 /* When one rank fails, the others get SIGTERM, and SIGKILL after so many seconds. */
 enum { LAUNCH_GRACE_S = 5 };
 
+/* Where an elastic run's reduction slots come from. */
+enum slots_source {
+    SLOTS_ASKED,   /* the configuration */
+    SLOTS_SAVED,   /* the checkpoint's, and nobody has asked for others */
+    SLOTS_DEFAULT, /* neither: those of a round that other launchers were in take their place */
+};
+
 struct launch_options {
     const struct topology *topology;
     char *const *argv;       /* of the ranks: this program's own */
@@ -21,10 +28,10 @@ struct launch_options {
     double shrink_after_s;   /* of an elastic run: how long to wait for nodes that are gone */
     double join_timeout_s;   /* likewise: how long to wait for fewer than it needs */
     int64_t reduction_slots; /* likewise: at most so many ranks take part; 0: no limit */
-    bool slots_are_saved;    /* they are the checkpoint's, and nobody has asked for others */
-    bool names_endpoint;     /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
-    bool is_verbose;         /* print every failure on stderr; false: only ranks that a
-                                signal killed */
+    enum slots_source slots_are;
+    bool names_endpoint;              /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
+    bool is_verbose;                  /* print every failure on stderr; false: only ranks that a
+                                         signal killed */
     struct launch_output_spec output; /* of the ranks */
 };
 
@@ -42,6 +49,9 @@ int launch_count_gpus(void);
  * In an elastic run (topology.h) the launchers meet before each round, at node 0's, and it may have
  * other nodes than the one before. Then ranks, world size and port are the round's, and the restart
  * is not one of max_restarts.
+ * In any other run a restart is not one of them, either, that follows a peer's stop
+ * (rank_exit_follows_stop()), or the loss of a peer whose launcher then comes back as another one.
+ * Once ranks have met, those of a later round wait for lost peers longer (ENV_HAVE_MET).
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.
  * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE.

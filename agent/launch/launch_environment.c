@@ -41,6 +41,9 @@ void launch_environment_set(const struct topology *t, const struct launch_identi
     setenv(ENV_MASTER_ADDR, t->host, 1);
     set_number(ENV_MASTER_PORT, position->port);
     set_number(ENV_MIN_RANKS, topology_is_elastic(t) ? t->min_nodes * t->local_size : 0);
+    set_number(ENV_SLOTS, position->slots);
+    set_number(ENV_LAUNCH_ROUNDS, position->attempt);
+    set_number(ENV_HAVE_MET, position->have_met);
     /* torchrun's workers have these, too. */
     set_number("GROUP_RANK", t->node_rank);
     set_number("GROUP_WORLD_SIZE", t->nodes);

@@ -5,6 +5,7 @@
 
 #include "agent/launch/topology.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What all ranks and all rounds of a launcher have in common. */
@@ -19,6 +20,9 @@ struct launch_position {
     int attempt; /* rounds before this one */
     int spent;   /* restarts of max_restarts; fewer where nodes came and went */
     int max_restarts;
+    int slots;     /* of an elastic run; 0: none */
+    bool have_met; /* the launcher's ranks, in an earlier round, and those that are lost return to
+                      the same place */
 };
 
 /* The run's id is the topology's, or a new random one. A run that began before this process and has

@@ -14,6 +14,7 @@ struct launch_nodes {
     struct meeting *meeting; /* NULL: the number of nodes is fixed */
     struct meeting_event event;
     bool has_told; /* the launcher waits for a round, and has said for whom */
+    int slots;     /* the run's; 0: none */
     char name[TOPOLOGY_HOST_BYTES];
 };
 
@@ -22,9 +23,13 @@ struct round {
     struct topology place;                /* of an elastic run: this round's */
     struct launch_nodes nodes;
     struct launch_identity identity;
-    int attempt; /* rounds before this one */
-    int spent;   /* restarts of max_restarts; fewer than attempts where nodes came and went */
-    int port;    /* MASTER_PORT */
+    int attempt;   /* rounds before this one */
+    int spent;     /* restarts of max_restarts; fewer than attempts where nodes came and went */
+    bool have_met; /* this round's ranks, with the others' */
+    bool have_met_ever;            /* those of some round */
+    bool has_new_peer;             /* in this round: another rank's launcher was started anew */
+    bool spent_on_loss;            /* the last restart was, and not on a failure of a rank here */
+    int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
     int *memory;                   /* [local_size], which outlive the ranks; 0: none */
     int *notes;                    /* [local_size], likewise (rank_note.h) */
@@ -47,6 +52,9 @@ struct round {
 void launch_signal_all(const struct round *round, int number);
 /* Waits for the next event, at most until `until_ms`. */
 void launch_wait_event(struct round *round, int signals, int64_t until_ms);
+/* Whether the restart that follows the round's end is not one of max_restarts. In an elastic run
+ * the next round shows it. */
+bool launch_is_free(const struct round *round);
 /* A signal has asked for the end. What failed before and would have started again is not why the
  * launcher ends: its exit code says that it was asked to. */
 void launch_end_as_asked(struct round *round);

@@ -20,35 +20,30 @@ static void choose_name(char *out, size_t out_bytes)
 }
 
 /* A rank without a slot would have nothing to do. */
-static int find_most(const struct round *round, int *ret_most, struct error *err)
+static int check_slots(const struct round *round, struct error *err)
 {
     const struct topology *t = &round->place;
-    int64_t slots = round->options->reduction_slots, most = slots / t->local_size;
-    *ret_most = t->max_nodes;
+    int64_t slots = round->options->reduction_slots;
     if (slots == 0 && t->node_rank == 0)
         log_warning("an elastic run without parallel.reduction_slots: a step has as many samples "
                     "as there are ranks; %d slots keep its samples, and the bits of the weights",
                     t->nodes * t->local_size);
-    if (slots == 0 || most >= t->max_nodes)
-        return 0;
-    *ret_most = (int)most;
-    if (most >= t->min_nodes)
+    if (slots == 0 || slots / t->local_size >= t->min_nodes)
         return 0;
     error_set(err, ERR_CONFIG,
               "parallel.reduction_slots: %lld slots for at least %d nodes of %d ranks: give at "
               "least %d",
               (long long)slots, t->min_nodes, t->local_size, t->min_nodes * t->local_size);
-    return round->options->slots_are_saved ? error_wrap(err, "the checkpoint") : -1;
+    return round->options->slots_are == SLOTS_SAVED ? error_wrap(err, "the checkpoint") : -1;
 }
 
 int launch_nodes_open(struct round *round, struct error *err)
 {
-    int most;
     const struct topology *t = &round->place;
     struct launch_nodes *nodes = &round->nodes;
     if (!topology_is_elastic(t))
         return 0;
-    if (find_most(round, &most, err))
+    if (check_slots(round, err))
         return -1;
     choose_name(nodes->name, sizeof nodes->name);
     const struct meeting_options options = {
@@ -57,9 +52,11 @@ int launch_nodes_open(struct round *round, struct error *err)
         .node = t->node_rank,
         .local_size = t->local_size,
         .roster = {.min = t->min_nodes,
-                   .max = most,
+                   .max = t->max_nodes,
                    .expected = t->nodes,
                    .patience_ms = (int64_t)(round->options->shrink_after_s * 1000)},
+        .slots = (int)round->options->reduction_slots,
+        .slots_are_default = round->options->slots_are == SLOTS_DEFAULT,
         .name = nodes->name,
         .job_id = t->job_id,
         .secret = t->secret,
@@ -113,10 +110,11 @@ static void take_place(struct round *round)
     t->rank = t->node_rank * t->local_size;
     t->world_size = t->nodes * t->local_size;
     t->port = event->port;
+    round->nodes.slots = event->slots;
 }
 
-/* Of a round after the first. False: no restart is left for it. */
-static bool spend_restart(struct round *round)
+/* For a round after the first. Who has none left was dismissed before. */
+static void spend_restart(struct round *round)
 {
     const struct meeting_event *event = &round->nodes.event;
     const struct launch_options *options = round->options;
@@ -126,18 +124,13 @@ static bool spend_restart(struct round *round)
         fprintf(stderr, "shoal-agent: goes on with %s%s%d ranks\n",
                 event->news[0] ? event->news : "the same nodes", event->news[0] ? "; " : ", ",
                 round->place.world_size);
-        return true;
-    }
-    if (round->spent == options->max_restarts) {
-        launch_print_no_restart(round);
-        return false;
+        return;
     }
     round->spent++;
     if (rank_exit_severity(&round->cause) == CONSEQUENCE)
         rank_exit_describe_loss(&round->cause, &loss);
     fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
             str_text(&loss), loss.length ? ": " : "", round->spent, options->max_restarts);
-    return true;
 }
 
 /* Says so once, as soon as that is not for a moment only. */
@@ -155,7 +148,37 @@ static bool is_over(const struct round *round)
 {
     enum meeting_what what = round->nodes.event.what;
     return round->stop_signal || what == MEETING_ROUND_BEGINS || what == MEETING_RUN_DONE ||
-           what == MEETING_FAILED;
+           what == MEETING_DISMISSED || what == MEETING_FAILED;
+}
+
+/* Whether the last round ended by a failure of this node's own, whose exit code is to be the
+ * launcher's. What only followed another's is told by that one. */
+static bool has_own_failure(const struct round *round)
+{
+    return round->exit_code != 0 && rank_exit_severity(&round->cause) != CONSEQUENCE;
+}
+
+/* No round follows for this node. */
+static void end_with_meeting(struct round *round)
+{
+    const struct meeting_event *event = &round->nodes.event;
+    bool is_own = has_own_failure(round);
+    if (event->what == MEETING_FAILED) {
+        fprintf(stderr, "shoal-agent: %s\n", event->err.msg);
+        if (!is_own)
+            round->exit_code = event->err.code == ERR_CONFIG ? EXIT_CONFIG : EXIT_RETRYABLE;
+    } else if (event->what == MEETING_RUN_DONE && !is_own) {
+        fprintf(stderr, "shoal-agent: the run has come to its end without this node\n");
+        round->exit_code = EXIT_DONE;
+    } else if (event->what == MEETING_DISMISSED && round->spent == round->options->max_restarts) {
+        launch_print_no_restart(round);
+    } else {
+        const char *why = event->what == MEETING_RUN_DONE
+                              ? "the run has come to its end, but a rank of this node failed"
+                              : event->news;
+        fprintf(stderr, "shoal-agent: %s (restarts: %d of %d): ends with exit code %d\n", why,
+                round->spent, round->options->max_restarts, round->exit_code);
+    }
 }
 
 bool launch_nodes_gather(struct round *round, int signals)
@@ -166,22 +189,21 @@ bool launch_nodes_gather(struct round *round, int signals)
         return true;
     nodes->event.what = MEETING_NOTHING;
     nodes->has_told = false;
-    meeting_ready(nodes->meeting);
+    const struct meeting_report last = {
+        .restarts_left = round->options->max_restarts - round->spent, .have_met = round->have_met};
+    meeting_ready(nodes->meeting, round->attempt > 0 ? &last : NULL);
     while (!is_over(round)) {
         launch_wait_event(round, signals, INT64_MAX);
         tell_wait(round, since_ms);
     }
-    if (round->stop_signal) {
+    if (round->stop_signal)
         launch_end_as_asked(round);
-    } else if (nodes->event.what == MEETING_RUN_DONE) {
-        fprintf(stderr, "shoal-agent: the run has come to its end without this node\n");
-        round->exit_code = EXIT_DONE;
-    } else if (nodes->event.what == MEETING_FAILED) {
-        fprintf(stderr, "shoal-agent: %s\n", nodes->event.err.msg);
-        round->exit_code = nodes->event.err.code == ERR_CONFIG ? EXIT_CONFIG : EXIT_RETRYABLE;
-    } else {
-        take_place(round);
-        return round->attempt == 0 || spend_restart(round);
-    }
-    return false;
+    else if (nodes->event.what != MEETING_ROUND_BEGINS)
+        end_with_meeting(round);
+    if (round->stop_signal || nodes->event.what != MEETING_ROUND_BEGINS)
+        return false;
+    take_place(round);
+    if (round->attempt > 0)
+        spend_restart(round);
+    return true;
 }

@@ -84,7 +84,10 @@ void launch_print_end(const struct round *round, bool restarts)
         rank_exit_describe_loss(&round->cause, &loss);
     else if (options->is_verbose || severity == UNREPORTED)
         launch_print_failure(round);
-    if (restarts)
+    if (restarts && launch_is_free(round))
+        fprintf(stderr, "shoal-agent: %s: all local ranks start again, at no cost\n",
+                str_text(&loss));
+    else if (restarts)
         fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
                 str_text(&loss), loss.length ? ": " : "", round->spent + 1, options->max_restarts);
     else if (options->max_restarts > 0 && round->spent == options->max_restarts)

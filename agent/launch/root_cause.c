@@ -26,10 +26,19 @@ enum exit_severity rank_exit_severity(const struct rank_exit *rank)
     return WIFSIGNALED(rank->status) && !rank->is_stuck ? UNREPORTED : REPORTED;
 }
 
-bool rank_exit_would_repeat(const struct rank_exit *rank)
+bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew)
 {
-    return rank->words.code == ERR_DIVERGED || rank->words.code == ERR_HARDWARE ||
-           (rank->words.code == ERR_TIMEOUT && !rank->words.has_met);
+    const struct last_words *words = &rank->words;
+    if (meets_anew && !words->has_met && (words->code == ERR_EXISTS || words->code == ERR_TIMEOUT))
+        return false;
+    return rank_exit_code(rank) == EXIT_CONFIG || words->code == ERR_DIVERGED ||
+           words->code == ERR_HARDWARE || (words->code == ERR_TIMEOUT && !words->has_met);
+}
+
+bool rank_exit_follows_stop(const struct rank_exit *rank)
+{
+    return rank_exit_code(rank) == EXIT_TERMINATED && rank->words.code == ERR_CANCELLED &&
+           !rank->words.was_asked;
 }
 
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

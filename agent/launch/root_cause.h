@@ -31,9 +31,14 @@ enum exit_severity {
 /* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck. */
 int rank_exit_code(const struct rank_exit *rank);
 enum exit_severity rank_exit_severity(const struct rank_exit *rank);
-/* Whether another round would end the same: it waited in vain for the other ranks to join, what it
- * computes is no number any more, or its machine's hardware is bad. */
-bool rank_exit_would_repeat(const struct rank_exit *rank);
+/* Whether another round would end the same: EXIT_CONFIG, it waited in vain for the other ranks to
+ * join, what it computes is no number any more, or its machine's hardware is bad.
+ * meets_anew: the launchers meet before the round, which has another port and those that are there:
+ * then a port that was taken, or a rank that did not come, is no reason to end. */
+bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew);
+/* Whether the ranks ended since a peer of another launcher was asked to stop: its pod was deleted
+ * or evicted, or its hardware is bad. That is nobody's failure, and no loop of failures. */
+bool rank_exit_follows_stop(const struct rank_exit *rank);
 
 /* Adds "rank 2 (local rank 0, pid 7) on PLACE failed at WHEN: exit code 1: why". */
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

@@ -19,10 +19,14 @@
 
 /* ---- a rank ---- */
 
-/* The first round ends as it is asked, the second fails, the third is good. */
+/* The first round ends as it is asked, the second fails, the third is good. A file that is named so
+ * has the exit code of all of them. */
 static int rank_main(const char *file)
 {
     int attempt = launched_number("SHOAL_RESTART_COUNT");
+    const char *code = strstr(file, "code=");
+    if (code)
+        return atoi(code + strlen("code="));
     alarm(SUPPORT_PATIENCE_S);
     signal(SIGTERM, launched_on_signal);
     char word[32];
@@ -43,14 +47,16 @@ static int free_port(void)
     return port;
 }
 
-/* nodes: how many the first round waits for. */
-static pid_t launch_apart(const char *file, int port, int nodes, struct launch_output_spec output)
+/* min: how many a round needs; nodes: how many the first one waits for. */
+static pid_t launch_needing(int min, int node, const char *file, int port, int nodes,
+                            struct launch_output_spec output)
 {
     struct topology t = {.world_size = nodes,
+                         .node_rank = node,
                          .local_size = 1,
                          .nodes = nodes,
-                         .min_nodes = 1,
-                         .max_nodes = 2,
+                         .min_nodes = min,
+                         .max_nodes = 3,
                          .host = "127.0.0.1",
                          .port = port};
     char *argv[] = {(char *)"test_launch_nodes", (char *)"rank", (char *)file, NULL};
@@ -68,11 +74,24 @@ static pid_t launch_apart(const char *file, int port, int nodes, struct launch_o
     return pid;
 }
 
-static struct meeting *open_node(int port)
+static pid_t launch_node(int node, const char *file, int port, int nodes,
+                         struct launch_output_spec output)
+{
+    return launch_needing(1, node, file, port, nodes, output);
+}
+
+static pid_t launch_apart(const char *file, int port, int nodes, struct launch_output_spec output)
+{
+    return launch_node(0, file, port, nodes, output);
+}
+
+static struct meeting *open_as(int node, int port)
 {
     const struct meeting_options options = {.host = "127.0.0.1",
                                             .port = port,
-                                            .node = 1,
+                                            .node = node,
+                                            .roster = {2, 2, 2, 0},
+                                            .free_port = listen_free_port,
                                             .local_size = 1,
                                             .name = "",
                                             .job_id = "",
@@ -84,11 +103,16 @@ static struct meeting *open_node(int port)
     return meeting;
 }
 
+static struct meeting *open_node(int port)
+{
+    return open_as(1, port);
+}
+
 static struct meeting_event next(struct meeting *meeting)
 {
     struct meeting_event event;
     do {
-        struct pollfd polls[1];
+        struct pollfd polls[100];
         int64_t until_ms;
         poll(polls, meeting_polls(meeting, polls, &until_ms), 10);
         meeting_handle(meeting, &event);
@@ -113,7 +137,7 @@ static void ranks_that_cannot_start_are_no_end_of_the_run(void **state)
     pid_t pid = launch_apart(place.file, port, 2,
                              (struct launch_output_spec){.log_dir = place.file, .redirects = "3"});
     struct meeting *node = open_node(port);
-    meeting_ready(node);
+    meeting_ready(node, NULL);
     assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
     assert_int_equal(next(node).what, MEETING_ROUND_BROKEN);
     assert_int_equal(exit_code_of(pid), 99);
@@ -130,12 +154,12 @@ static void nodes_that_come_spend_no_restart(void **state)
     pid_t pid = launch_apart(place.file, port, 1, (struct launch_output_spec){0});
     support_wait_until(launched_size(place.file) == strlen("0/0 "));
     struct meeting *node = open_node(port);
-    meeting_ready(node);
+    meeting_ready(node, NULL);
     struct meeting_event event = next(node);
     assert_int_equal(event.what, MEETING_ROUND_BEGINS);
     assert_int_equal(event.nodes, 2);
     support_wait_until(launched_size(place.file) == strlen("0/0 1/0 "));
-    meeting_ready(node);
+    meeting_ready(node, NULL);
     assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
     assert_int_equal(exit_code_of(pid), 0);
     char text[100] = "";
@@ -146,6 +170,57 @@ static void nodes_that_come_spend_no_restart(void **state)
     launched_place_close(&place);
 }
 
+/* Its own failure is the launcher's end, and no success; that it lost a peer by the end is none. */
+static void a_failure_behind_the_end_of_the_run_is_no_success(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int expected;
+    } rows[] = {{"code=5", 5}, {"code=138", EXIT_DONE}, {"code=143", EXIT_DONE}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        int port = free_port();
+        struct meeting *node = open_as(0, port);
+        pid_t pid = launch_node(1, rows[i].how, port, 2, (struct launch_output_spec){0});
+        meeting_ready(node, NULL);
+        assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+        assert_int_equal(next(node).what, MEETING_ROUND_BROKEN); /* they had not met */
+        meeting_close(node, MEETING_ALL_DONE);
+        assert_int_equal(exit_code_of(pid), rows[i].expected);
+    }
+}
+
+/* Node 1 has come to the end, node 0's ranks fail behind it, and MIN is two. */
+static void a_failure_that_is_left_alone_ends(void **state)
+{
+    (void)state;
+    int port = free_port();
+    pid_t pid = launch_needing(2, 0, "code=5", port, 2, (struct launch_output_spec){0});
+    struct meeting *node = open_node(port);
+    meeting_ready(node, NULL);
+    assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+    meeting_close(node, MEETING_ALL_DONE);
+    assert_int_equal(exit_code_of(pid), 5);
+}
+
+/* The cause's code stays, when node 0 ends by the same failure at once. */
+static void the_cause_outlives_node_0s_end(void **state)
+{
+    (void)state;
+    int port = free_port();
+    struct meeting *node = open_as(0, port);
+    pid_t pid = launch_node(1, "code=5", port, 2, (struct launch_output_spec){0});
+    meeting_ready(node, NULL);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+        assert_int_equal(next(node).what, MEETING_ROUND_BROKEN);
+        meeting_ready(node, &(struct meeting_report){1 - round, true});
+    }
+    assert_int_equal(next(node).what, MEETING_DISMISSED);
+    meeting_close(node, MEETING_MAY_RETURN);
+    assert_int_equal(exit_code_of(pid), 5);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "rank") == 0)
@@ -153,6 +228,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_that_cannot_start_are_no_end_of_the_run),
         cmocka_unit_test(nodes_that_come_spend_no_restart),
+        cmocka_unit_test(a_failure_behind_the_end_of_the_run_is_no_success),
+        cmocka_unit_test(a_failure_that_is_left_alone_ends),
+        cmocka_unit_test(the_cause_outlives_node_0s_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,139 +1,67 @@
 /* Launchers of an elastic run that meet, over real sockets, all in this process. */
-#include "agent/comm/meeting.h"
 #include "agent/comm/meeting_wire.h"
 #include "agent/comm/net.h"
 #include "base/clock.h"
-#include "base/listen.h"
+#include "base/contract.h"
 #include "base/mem.h"
+#include "tests/agent/meetings.h"
 #include "tests/support.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-
-enum { NODES = 3 };
-
-static struct meeting *open_node(int port, int node, const struct meeting_options *other)
-{
-    struct meeting_options options = *other;
-    struct meeting *meeting;
-    struct error err;
-    options.host = "127.0.0.1";
-    options.port = port;
-    options.node = node;
-    options.name = "";
-    options.free_port = listen_free_port;
-    if (options.patience_ms == 0)
-        options.patience_ms = SUPPORT_PATIENCE_MS;
-    assert_ok(meeting_open(&options, &meeting, &err), &err);
-    return meeting;
-}
-
-static const struct meeting_options plain = {
-    .local_size = 2, .roster = {2, NODES, NODES, 0}, .job_id = "j", .secret = "s"};
-
-/* Lets all of them work until this one has something to say; NULL in nodes: it is not there. */
-static struct meeting_event pump(struct meeting *const nodes[NODES], int node)
-{
-    struct meeting_event event, other;
-    do {
-        struct pollfd polls[100];
-        int64_t until_ms;
-        for (int i = 0; i < NODES; i++) {
-            if (!nodes[i])
-                continue;
-            assert_in_range(meeting_polls_most(nodes[i]), 1, array_length(polls));
-            nfds_t count = meeting_polls(nodes[i], polls, &until_ms);
-            poll(polls, count, 1);
-            meeting_handle(nodes[i], i == node ? &event : &other);
-            if (i == node && event.what != MEETING_NOTHING)
-                break;
-        }
-    } while (event.what == MEETING_NOTHING);
-    return event;
-}
-
-static void all_begin(struct meeting *const nodes[NODES], int count, bool has_changed)
-{
-    int port = 0;
-    for (int i = 0, rank = 0; i < NODES; i++) {
-        if (!nodes[i])
-            continue;
-        struct meeting_event event = pump(nodes, i);
-        assert_int_equal(event.what, MEETING_ROUND_BEGINS);
-        assert_int_equal(event.rank, rank++);
-        assert_int_equal(event.nodes, count);
-        assert_int_equal(event.has_changed, has_changed);
-        assert_true(event.port > 0 && (port == 0 || event.port == port));
-        port = event.port;
-    }
-}
-
-static void ready(struct meeting *const nodes[NODES])
-{
-    for (int i = 0; i < NODES; i++)
-        if (nodes[i])
-            meeting_ready(nodes[i]);
-}
-
-static int free_port(void)
-{
-    int port;
-    struct error err;
-    assert_ok(listen_free_port(&port, &err), &err);
-    return port;
-}
+#include <unistd.h>
 
 static void launchers_come_and_go(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting *nodes[NODES];
-    for (int i = 0; i < NODES; i++)
-        nodes[i] = open_node(port, i, &plain);
-    ready(nodes);
-    all_begin(nodes, 3, true);
-    ready(nodes); /* a rank has failed */
-    all_begin(nodes, 3, false);
+    int port = meetings_free_port();
+    struct meeting *nodes[MEETINGS];
+    for (int i = 0; i < MEETINGS; i++)
+        nodes[i] = meetings_open(port, i, &meetings_plain);
+    meetings_ready(nodes);
+    meetings_begin(nodes, 3, true);
+    meetings_ready(nodes); /* a rank has failed */
+    meetings_begin(nodes, 3, false);
 
     meeting_close(take(nodes[1]), MEETING_MAY_RETURN);
-    for (int i = 0; i < NODES; i += 2) {
-        struct meeting_event event = pump(nodes, i);
+    for (int i = 0; i < MEETINGS; i += 2) {
+        struct meeting_event event = meetings_pump(nodes, i);
         assert_int_equal(event.what, MEETING_ROUND_BROKEN);
         assert_string_equal(event.news, "node 1 is lost");
     }
-    ready(nodes);
-    all_begin(nodes, 2, true); /* patience is 0 s */
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true); /* patience is 0 s */
 
-    nodes[1] = open_node(port, 1, &plain);
-    meeting_ready(nodes[1]);
-    for (int i = 0; i < NODES; i += 2) {
-        assert_int_equal(pump(nodes, i).what, MEETING_ROUND_ENDS);
-        meeting_ready(nodes[i]);
+    nodes[1] = meetings_open(port, 1, &meetings_plain);
+    meeting_ready(nodes[1], NULL);
+    for (int i = 0; i < MEETINGS; i += 2) {
+        assert_int_equal(meetings_pump(nodes, i).what, MEETING_ROUND_ENDS);
+        meeting_ready(nodes[i], NULL);
     }
-    all_begin(nodes, 3, true);
+    meetings_begin(nodes, 3, true);
 
     meeting_close(take(nodes[2]), MEETING_ASKED_TO_END);
-    assert_int_equal(pump(nodes, 0).what, MEETING_ROUND_ENDS);
-    assert_int_equal(pump(nodes, 1).what, MEETING_ROUND_ENDS);
-    ready(nodes);
-    all_begin(nodes, 2, true);
+    assert_int_equal(meetings_pump(nodes, 0).what, MEETING_ROUND_ENDS);
+    assert_int_equal(meetings_pump(nodes, 1).what, MEETING_ROUND_ENDS);
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true);
 
     meeting_close(take(nodes[0]), MEETING_MAY_RETURN);
-    struct meeting_event event = pump(nodes, 1);
+    struct meeting_event event = meetings_pump(nodes, 1);
     assert_int_equal(event.what, MEETING_ROUND_BROKEN);
     assert_non_null(strstr(event.news, "node 0 is lost"));
-    nodes[0] = open_node(port, 0, &plain);
-    ready(nodes);
-    all_begin(nodes, 2, true);
+    nodes[0] = meetings_open(port, 0, &meetings_plain);
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true);
 
-    nodes[2] = open_node(port, 2, &plain); /* it comes as the others end */
-    meeting_ready(nodes[2]);
-    assert_int_equal(pump(nodes, 0).what, MEETING_ROUND_ENDS);
+    nodes[2] = meetings_open(port, 2, &meetings_plain); /* it comes as the others end */
+    meeting_ready(nodes[2], NULL);
+    assert_int_equal(meetings_pump(nodes, 0).what, MEETING_ROUND_ENDS);
     meeting_close(take(nodes[1]), MEETING_ALL_DONE);
     meeting_close(take(nodes[0]), MEETING_ALL_DONE);
-    assert_int_equal(pump(nodes, 2).what, MEETING_RUN_DONE);
+    assert_int_equal(meetings_pump(nodes, 2).what, MEETING_RUN_DONE);
     meeting_close(nodes[2], MEETING_ALL_DONE);
 }
 
@@ -155,17 +83,17 @@ static void strangers_take_no_part(void **state)
          "node 2 has 3 ranks and node 0 has 2"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        int port = free_port();
-        struct meeting *nodes[NODES] = {open_node(port, 0, &plain), NULL,
-                                        open_node(port, 2, &rows[i].options)};
-        ready(nodes);
-        struct meeting_event event = pump(nodes, 2);
+        int port = meetings_free_port();
+        struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &meetings_plain), NULL,
+                                           meetings_open(port, 2, &rows[i].options)};
+        meetings_ready(nodes);
+        struct meeting_event event = meetings_pump(nodes, 2);
         assert_int_equal(event.what, MEETING_FAILED);
         assert_fails(-1, &event.err, rows[i].code, rows[i].why);
         meeting_close(take(nodes[2]), MEETING_MAY_RETURN);
-        nodes[1] = open_node(port, 1, &plain);
-        meeting_ready(nodes[1]);
-        all_begin(nodes, 2, true);
+        nodes[1] = meetings_open(port, 1, &meetings_plain);
+        meeting_ready(nodes[1], NULL);
+        meetings_begin(nodes, 2, true);
         meeting_close(nodes[1], MEETING_ALL_DONE);
         meeting_close(nodes[0], MEETING_ALL_DONE);
     }
@@ -174,44 +102,33 @@ static void strangers_take_no_part(void **state)
 static void too_few_give_up(void **state)
 {
     (void)state;
-    struct meeting_options hasty = plain;
+    struct meeting_options hasty = meetings_plain;
     hasty.patience_ms = 100;
-    struct meeting *nodes[NODES] = {open_node(free_port(), 0, &hasty)};
-    ready(nodes);
-    struct meeting_event event = pump(nodes, 0);
+    struct meeting *nodes[MEETINGS] = {meetings_open(meetings_free_port(), 0, &hasty)};
+    meetings_ready(nodes);
+    struct meeting_event event = meetings_pump(nodes, 0);
     assert_int_equal(event.what, MEETING_FAILED);
     assert_fails(-1, &event.err, ERR_TIMEOUT, "at least 2 are needed; missing: node 1 2");
     meeting_close(nodes[0], MEETING_MAY_RETURN);
 }
 
-/* Lets it work, for so long, with nothing to say. */
-static void rest(struct meeting *node, int64_t ms)
-{
-    struct meeting_event event;
-    for (int64_t until_ms = clock_monotonic_ms() + ms; clock_monotonic_ms() < until_ms;) {
-        poll(NULL, 0, 5);
-        meeting_handle(node, &event);
-        assert_int_equal(event.what, MEETING_NOTHING);
-    }
-}
-
 static void who_is_one_too_many_is_told(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting_options one = plain;
+    int port = meetings_free_port();
+    struct meeting_options one = meetings_plain;
     one.roster = (struct roster_options){1, 1, 1, 0};
-    struct meeting *nodes[NODES] = {open_node(port, 0, &one), open_node(port, 1, &one)};
-    ready(nodes);
-    assert_int_equal(pump(nodes, 0).what, MEETING_ROUND_BEGINS);
+    struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &one), meetings_open(port, 1, &one)};
+    meetings_ready(nodes);
+    assert_int_equal(meetings_pump(nodes, 0).what, MEETING_ROUND_BEGINS);
     while (!meeting_waits_for(nodes[1])[0]) {
-        rest(nodes[0], 5);
-        rest(nodes[1], 5);
+        meetings_rest(nodes[0], 5);
+        meetings_rest(nodes[1], 5);
     }
     assert_string_equal(meeting_waits_for(nodes[1]),
                         "1 node trains, and no more may: this one is in reserve");
     meeting_close(take(nodes[0]), MEETING_ALL_DONE);
-    assert_int_equal(pump(nodes, 1).what, MEETING_RUN_DONE);
+    assert_int_equal(meetings_pump(nodes, 1).what, MEETING_RUN_DONE);
     meeting_close(nodes[1], MEETING_ALL_DONE);
 }
 
@@ -219,20 +136,21 @@ static void who_is_one_too_many_is_told(void **state)
 static void too_few_of_a_run_wait_on(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting_options hasty = plain;
+    int port = meetings_free_port();
+    struct meeting_options hasty = meetings_plain;
     hasty.patience_ms = 100;
     hasty.roster.expected = 2;
-    struct meeting *nodes[NODES] = {open_node(port, 0, &hasty), open_node(port, 1, &plain)};
-    ready(nodes);
-    all_begin(nodes, 2, true);
+    struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &hasty),
+                                       meetings_open(port, 1, &meetings_plain)};
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true);
     meeting_close(take(nodes[1]), MEETING_MAY_RETURN);
-    assert_int_equal(pump(nodes, 0).what, MEETING_ROUND_BROKEN);
-    meeting_ready(nodes[0]);
-    rest(nodes[0], 2 * hasty.patience_ms);
-    nodes[1] = open_node(port, 1, &plain);
-    meeting_ready(nodes[1]);
-    all_begin(nodes, 2, true);
+    assert_int_equal(meetings_pump(nodes, 0).what, MEETING_ROUND_BROKEN);
+    meeting_ready(nodes[0], NULL);
+    meetings_rest(nodes[0], 2 * hasty.patience_ms);
+    nodes[1] = meetings_open(port, 1, &meetings_plain);
+    meeting_ready(nodes[1], NULL);
+    meetings_begin(nodes, 2, true);
     meeting_close(nodes[1], MEETING_ALL_DONE);
     meeting_close(nodes[0], MEETING_ALL_DONE);
 }
@@ -242,12 +160,13 @@ static void who_waits_has_patience_with_a_new_node_0(void **state)
 {
     (void)state;
     enum { PATIENCE_MS = 2000 };
-    int port = free_port();
-    struct meeting_options patient = plain;
+    int port = meetings_free_port();
+    struct meeting_options patient = meetings_plain;
     patient.patience_ms = PATIENCE_MS;
-    struct meeting *nodes[NODES] = {open_node(port, 0, &plain), open_node(port, 1, &patient)};
+    struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &meetings_plain),
+                                       meetings_open(port, 1, &patient)};
     struct meeting_event event;
-    meeting_ready(nodes[1]);
+    meeting_ready(nodes[1], NULL);
     for (int64_t until_ms = clock_monotonic_ms() + PATIENCE_MS; clock_monotonic_ms() < until_ms;)
         for (int i = 0; i < 2; i++) {
             poll(NULL, 0, 5);
@@ -255,11 +174,11 @@ static void who_waits_has_patience_with_a_new_node_0(void **state)
             assert_int_equal(event.what, MEETING_NOTHING);
         }
     meeting_close(nodes[0], MEETING_MAY_RETURN);
-    struct meeting_options few = plain;
+    struct meeting_options few = meetings_plain;
     few.roster.expected = 2;
-    nodes[0] = open_node(port, 0, &few);
-    meeting_ready(nodes[0]);
-    assert_int_equal(pump(nodes, 1).what, MEETING_ROUND_BEGINS);
+    nodes[0] = meetings_open(port, 0, &few);
+    meeting_ready(nodes[0], NULL);
+    assert_int_equal(meetings_pump(nodes, 1).what, MEETING_ROUND_BEGINS);
     meeting_close(nodes[1], MEETING_ALL_DONE);
     meeting_close(nodes[0], MEETING_ALL_DONE);
 }
@@ -268,25 +187,25 @@ static void who_waits_has_patience_with_a_new_node_0(void **state)
 static void an_end_that_is_late_is_none(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting *nodes[NODES];
-    for (int i = 0; i < NODES; i++)
-        nodes[i] = open_node(port, i, &plain);
-    ready(nodes);
-    all_begin(nodes, 3, true);
+    int port = meetings_free_port();
+    struct meeting *nodes[MEETINGS];
+    for (int i = 0; i < MEETINGS; i++)
+        nodes[i] = meetings_open(port, i, &meetings_plain);
+    meetings_ready(nodes);
+    meetings_begin(nodes, 3, true);
     meeting_close(take(nodes[1]), MEETING_MAY_RETURN);
-    struct meeting_event event = pump((struct meeting *[NODES]){nodes[0]}, 0);
+    struct meeting_event event = meetings_pump((struct meeting *[MEETINGS]){nodes[0]}, 0);
     assert_int_equal(event.what, MEETING_ROUND_BROKEN);
-    ready(nodes);
-    all_begin(nodes, 2, true);
-    nodes[1] = open_node(port, 1, &plain); /* for which the round ends, once */
-    meeting_ready(nodes[1]);
-    for (int i = 0; i < NODES; i += 2) {
-        assert_int_equal(pump(nodes, i).what, MEETING_ROUND_ENDS);
-        meeting_ready(nodes[i]);
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true);
+    nodes[1] = meetings_open(port, 1, &meetings_plain); /* for which the round ends, once */
+    meeting_ready(nodes[1], NULL);
+    for (int i = 0; i < MEETINGS; i += 2) {
+        assert_int_equal(meetings_pump(nodes, i).what, MEETING_ROUND_ENDS);
+        meeting_ready(nodes[i], NULL);
     }
-    all_begin(nodes, 3, true);
-    for (int i = NODES - 1; i >= 0; i--)
+    meetings_begin(nodes, 3, true);
+    for (int i = MEETINGS - 1; i >= 0; i--)
         meeting_close(nodes[i], MEETING_ALL_DONE);
 }
 
@@ -294,17 +213,17 @@ static void an_end_that_is_late_is_none(void **state)
 static void the_end_of_the_run_breaks_no_round(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting_options few = plain;
+    int port = meetings_free_port();
+    struct meeting_options few = meetings_plain;
     few.roster.expected = 2;
-    struct meeting *nodes[NODES] = {open_node(port, 0, &few), open_node(port, 1, &few)};
-    ready(nodes);
-    all_begin(nodes, 2, true);
+    struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &few), meetings_open(port, 1, &few)};
+    meetings_ready(nodes);
+    meetings_begin(nodes, 2, true);
     meeting_close(take(nodes[0]), MEETING_ALL_DONE);
-    assert_int_equal(pump(nodes, 1).what, MEETING_RUN_DONE);
-    rest(nodes[1], 20);
-    ready(nodes); /* a rank has failed, behind the end */
-    assert_int_equal(pump(nodes, 1).what, MEETING_RUN_DONE);
+    assert_int_equal(meetings_pump(nodes, 1).what, MEETING_RUN_DONE);
+    meetings_rest(nodes[1], 20);
+    meetings_ready(nodes); /* a rank has failed, behind the end */
+    assert_int_equal(meetings_pump(nodes, 1).what, MEETING_RUN_DONE);
     meeting_close(nodes[1], MEETING_ALL_DONE);
 }
 
@@ -341,30 +260,31 @@ static void fill(int fd)
 static void who_reads_nothing_is_dropped_behind_the_start(void **state)
 {
     (void)state;
-    int port = free_port();
-    struct meeting_options open = plain;
+    int port = meetings_free_port();
+    struct meeting_options open = meetings_plain;
     open.secret = "";
     open.roster.patience_ms = SUPPORT_PATIENCE_MS;
-    struct meeting *nodes[NODES] = {open_node(port, 0, &open)};
+    struct meeting *nodes[MEETINGS] = {meetings_open(port, 0, &open)};
     struct meeting_link deaf = {.fd = join_deaf(port)};
-    struct meeting_message again = {.type = MEETING_READY};
+    struct meeting_message again = {.type = MEETING_READY, .number = 1, .other = 1};
     struct meeting_event event;
     struct error err;
-    rest(nodes[0], 20); /* it is told before node 2 */
-    nodes[2] = open_node(port, 2, &open);
-    ready(nodes);
-    for (int i = 0; i < NODES; i += 2)
-        assert_int_equal(pump(nodes, i).what, MEETING_ROUND_BEGINS);
+    meetings_rest(nodes[0], 20); /* it is told before node 2 */
+    nodes[2] = meetings_open(port, 2, &open);
+    meetings_ready(nodes);
+    for (int i = 0; i < MEETINGS; i += 2)
+        assert_int_equal(meetings_pump(nodes, i).what, MEETING_ROUND_BEGINS);
     assert_ok(meeting_send(&deaf, &again, &err), &err);
     fill(deaf.fd);
-    meeting_ready(nodes[2]);
-    meeting_ready(nodes[0]);
-    assert_int_equal(pump((struct meeting *[NODES]){nodes[0]}, 0).what, MEETING_ROUND_BEGINS);
+    meeting_ready(nodes[2], NULL);
+    meeting_ready(nodes[0], NULL);
+    assert_int_equal(meetings_pump((struct meeting *[MEETINGS]){nodes[0]}, 0).what,
+                     MEETING_ROUND_BEGINS);
     meeting_handle(nodes[0], &event);
     assert_int_equal(event.what, MEETING_ROUND_BROKEN);
     assert_string_equal(event.news, "node 1 is lost");
-    assert_int_equal(pump(nodes, 2).what, MEETING_ROUND_BEGINS);
-    assert_int_equal(pump(nodes, 2).what, MEETING_ROUND_BROKEN);
+    assert_int_equal(meetings_pump(nodes, 2).what, MEETING_ROUND_BEGINS);
+    assert_int_equal(meetings_pump(nodes, 2).what, MEETING_ROUND_BROKEN);
     meeting_hang_up(&deaf);
     meeting_close(nodes[2], MEETING_ALL_DONE);
     meeting_close(nodes[0], MEETING_ALL_DONE);
@@ -383,8 +303,15 @@ static void nonsense_is_refused(void **state)
     assert_int_equal(to.heard_ms, 7);
     assert_int_equal(meeting_receive(&to, 8, &err), 0);
     assert_ok(meeting_check(&whole, &err), &err);
-    wrong = whole, wrong.magic++;
-    assert_fails(meeting_check(&wrong, &err), &err, ERR_INPUT, "no launcher of this version");
+    wrong = whole, wrong.header.magic++;
+    assert_fails(meeting_check(&wrong, &err), &err, ERR_INPUT, "no launcher");
+    wrong = whole, wrong.header.version[0] = '\n';
+    assert_fails(meeting_check(&wrong, &err), &err, ERR_INPUT, "no launcher");
+    wrong = whole, memset(wrong.header.version, 'x', sizeof wrong.header.version);
+    assert_fails(meeting_check(&wrong, &err), &err, ERR_INPUT, "no launcher");
+    wrong = whole, wrong.header.protocol++;
+    assert_fails(meeting_check(&wrong, &err), &err, ERR_UNSUPPORTED,
+                 "the other launcher is shoal-agent " SHOAL_VERSION " (protocol ");
     wrong = whole, wrong.type = MEETING_TYPES;
     assert_fails(meeting_check(&wrong, &err), &err, ERR_INPUT, "unknown message of type");
     wrong = whole, memset(wrong.text, 'x', sizeof wrong.text);

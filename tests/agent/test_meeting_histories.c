@@ -53,7 +53,7 @@ static void come(struct history *h, int node)
                                             .free_port = count_round};
     struct error err;
     assert_ok(meeting_open(&options, &h->nodes[node], &err), &err);
-    meeting_ready(h->nodes[node]);
+    meeting_ready(h->nodes[node], NULL);
     h->states[node] = WAITING;
 }
 
@@ -97,7 +97,7 @@ static bool has_lost_peers(const struct history *h, int node)
 static void end_ranks(struct history *h, int node)
 {
     h->states[node] = WAITING;
-    meeting_ready(h->nodes[node]);
+    meeting_ready(h->nodes[node], NULL);
 }
 
 static void go(struct history *h, int node)

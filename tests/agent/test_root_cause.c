@@ -20,7 +20,8 @@ static void exits_are_weighed_and_described(void **state)
         enum exit_severity severity;
         const char *text, *loss;
     } rows[] = {
-        {{.status = 1 * EXITED, .words = {ERR_IO, true, "read x: it is gone"}},
+        {{.status = 1 * EXITED,
+          .words = {.code = ERR_IO, .has_met = true, .text = "read x: it is gone"}},
          1,
          REPORTED,
          "exit code 1: read x: it is gone",
@@ -38,23 +39,28 @@ static void exits_are_weighed_and_described(void **state)
          CONSEQUENCE,
          "signal 9",
          "a peer was lost"},
-        {{.status = EXIT_RETRYABLE * EXITED, .words = {ERR_PEER, true, "rank 3 is lost"}},
+        {{.status = EXIT_RETRYABLE * EXITED,
+          .words = {.code = ERR_PEER, .has_met = true, .text = "rank 3 is lost"}},
          EXIT_RETRYABLE,
          CONSEQUENCE,
          "exit code 138: rank 3 is lost",
          "a peer was lost (rank 3 is lost)"},
-        {{.status = EXIT_RETRYABLE * EXITED, .words = {ERR_DEVICE, true, "GPU: ECC error"}},
+        {{.status = EXIT_RETRYABLE * EXITED,
+          .words = {.code = ERR_DEVICE, .has_met = true, .text = "GPU: ECC error"}},
          EXIT_RETRYABLE,
          REPORTED,
          "exit code 138: GPU: ECC error",
          NULL},
         {{.status = EXIT_HARDWARE * EXITED,
-          .words = {ERR_HARDWARE, true, "bad hardware: GPU 1 reports Xid 79"}},
+          .words = {.code = ERR_HARDWARE,
+                    .has_met = true,
+                    .text = "bad hardware: GPU 1 reports Xid 79"}},
          EXIT_HARDWARE,
          BAD_HARDWARE,
          "exit code 144: bad hardware: GPU 1 reports Xid 79",
          NULL},
-        {{.status = EXIT_TERMINATED * EXITED, .words = {ERR_CANCELLED, true, "stopped at step 4"}},
+        {{.status = EXIT_TERMINATED * EXITED,
+          .words = {.code = ERR_CANCELLED, .has_met = true, .text = "stopped at step 4"}},
          EXIT_TERMINATED,
          CONSEQUENCE,
          "exit code 143: stopped at step 4",
@@ -84,21 +90,46 @@ static void what_would_end_the_same_is_not_tried_again(void **state)
 {
     (void)state;
     static const struct {
-        struct last_words words;
+        int status;
+        enum error_code code;
+        bool has_met, expected, with_a_meeting;
+    } rows[] = {
+        {EXIT_RETRYABLE, ERR_TIMEOUT, false, true, false},
+        {EXIT_RETRYABLE, ERR_TIMEOUT, true, false, false},
+        {EXIT_RETRYABLE, ERR_PEER, false, false, false},
+        {EXIT_FAILED, ERR_DIVERGED, true, true, true},
+        {EXIT_HARDWARE, ERR_HARDWARE, true, true, true},
+        {EXIT_FAILED, ERR_IO, true, false, false},
+        {EXIT_RETRYABLE, ERR_NONE, false, false, false},
+        {EXIT_CONFIG, ERR_CONFIG, false, true, true},
+        {EXIT_CONFIG, ERR_EXISTS, false, true, false}, /* rank 0's port: the next has another */
+        {EXIT_CONFIG, ERR_EXISTS, true, true, true},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct rank_exit exit = {
+            .status = rows[i].status * EXITED,
+            .words = {.code = (int32_t)rows[i].code, .has_met = rows[i].has_met}};
+        assert_int_equal(rank_exit_would_repeat(&exit, false), rows[i].expected);
+        assert_int_equal(rank_exit_would_repeat(&exit, true), rows[i].with_a_meeting);
+    }
+}
+
+static void a_peer_that_was_stopped_is_nobodys_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rank_exit exit;
         bool expected;
     } rows[] = {
-        {{ERR_TIMEOUT, false, "1 of 2 ranks are here"}, true},
-        {{ERR_TIMEOUT, true, "all_gather 4 took more than 1800 s"}, false},
-        {{ERR_PEER, false, "rank 0 is lost"}, false},
-        {{ERR_DIVERGED, true, "step 7: the gradient's norm is no number"}, true},
-        {{ERR_HARDWARE, true, "bad hardware: GPU 1 reports Xid 79"}, true},
-        {{ERR_IO, true, "read x: it is gone"}, false},
-        {{ERR_NONE, false, ""}, false},
+        {{.status = EXIT_TERMINATED * EXITED, .words = {.code = ERR_CANCELLED}}, true},
+        {{.status = EXIT_TERMINATED * EXITED, .words = {.code = ERR_CANCELLED, .was_asked = true}},
+         false},
+        {{.status = SIGTERM}, false}, /* before it could say anything */
+        {{.status = EXIT_RETRYABLE * EXITED, .words = {.code = ERR_PEER}}, false},
+        {{.status = EXIT_TERMINATED * EXITED}, false}, /* another program's */
     };
     for (size_t i = 0; i < array_length(rows); i++)
-        assert_int_equal(rank_exit_would_repeat(&(struct rank_exit){
-                             .status = EXIT_RETRYABLE * EXITED, .words = rows[i].words}),
-                         rows[i].expected);
+        assert_int_equal(rank_exit_follows_stop(&rows[i].exit), rows[i].expected);
 }
 
 static void ends_in_one_place_are_counted(void **state)
@@ -134,6 +165,7 @@ int main(void)
         cmocka_unit_test(exits_are_weighed_and_described),
         cmocka_unit_test(ends_in_one_place_are_counted),
         cmocka_unit_test(what_would_end_the_same_is_not_tried_again),
+        cmocka_unit_test(a_peer_that_was_stopped_is_nobodys_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+/* How a rank that a launcher has started meets the others, and what it tells its launcher of that
+ * (last_words.h). Reads what the launcher has put into the environment. */
+#ifndef SHOAL_AGENT_RANK_MEETING_H
+#define SHOAL_AGENT_RANK_MEETING_H
+
+#include "agent/comm/rendezvous.h"
+
+/* For so long ranks that have met before wait for one that was lost. Longer is nobody's wish: the
+ * job is forgotten. */
+enum { RANK_MEETING_PARK_S = 24 * 3600 };
+
+/* A number that the launcher has set; 0 without one. */
+int rank_meeting_number(const char *variable);
+
+/* rendezvous_open(). Ranks that have met in an earlier round wait on when the time is up: a pod is
+ * made again when there is a node for it, and what the launchers hold in memory would go with them.
+ * tells: log that, once. Errors: those of rendezvous_open(). */
+int rank_meeting_open(const struct rendezvous_options *options, bool tells,
+                      struct rendezvous **ret_rendezvous, struct error *err);
+
+/* For the first rank of each launcher. A launcher in its first round among others that are not has
+ * taken the place of one that was lost. Announce, pass a point that all ranks pass, then ask: so
+ * the others' launchers learn of it. */
+void rank_meeting_announce(struct store *store);
+void rank_meeting_ask(struct store *store);
+#endif
