@@ -1,4 +1,5 @@
 /* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
+#include "agent/comm/comm_device.h"
 #include "agent/compat/accelerate.h"
 #include "agent/compat/command_stubs.h"
 #include "agent/compat/script.h"
@@ -93,6 +94,28 @@ static void explain(struct config *config, struct arena *arena)
         log_info("%s", config->script_notice);
 }
 
+/* Whether the ranks' sums can run in the order of slots: NCCL's cannot, nor those on the host. */
+static bool may_have_slots(const struct agent_config *c)
+{
+    bool has_gpus = strcmp(c->runtime.device, "cpu") != 0 && launch_count_gpus() > 0;
+    return !c->memory.cpu_offload && (!has_gpus || c->runtime.collectives == COMM_DEVICE_HOST);
+}
+
+/* The reduction slots of an elastic run; 0: none. Its first world is as large as the job was made:
+ * so they cost nothing there, and a step's samples stay when nodes come and go. */
+static int64_t launch_slots(const struct agent_config *c, const struct topology *t,
+                            enum slots_source *ret_source)
+{
+    int64_t asked = c->parallel.reduction_slots, saved = 0;
+    *ret_source = SLOTS_ASKED;
+    if (asked != SLOTS_AUTO || !topology_is_elastic(t))
+        return asked == SLOTS_AUTO ? 0 : asked;
+    if (t->node_rank == 0)
+        saved = rank_saved_slots(c, t);
+    *ret_source = saved > 0 ? SLOTS_SAVED : SLOTS_DEFAULT;
+    return saved > 0 ? saved : may_have_slots(c) ? (int64_t)t->nodes * t->local_size : 0;
+}
+
 static void print_help(bool as_page)
 {
     auto_str struct str text;
@@ -104,8 +127,13 @@ static void print_help(bool as_page)
     fputs(str_text(&text), stdout);
 }
 
-static int describe(const struct config *config, const struct topology *t, struct error *err)
+static int describe(const struct config *asked, const struct topology *t, struct error *err)
 {
+    struct config resolved = *asked;
+    const struct config *config = &resolved;
+    enum slots_source ignored;
+    if (topology_is_elastic(t))
+        resolved.value.parallel.reduction_slots = launch_slots(&asked->value, t, &ignored);
     auto_str struct str text;
     str_init(&text, 256 * 1024);
     const int min_ranks = topology_is_elastic(t) ? t->min_nodes * t->local_size : 0;
@@ -118,8 +146,8 @@ static int describe(const struct config *config, const struct topology *t, struc
 static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
                   bool is_shim, struct error *err)
 {
-    int64_t slots = c->parallel.reduction_slots;
-    bool are_saved = slots == 0 && topology_is_elastic(t) && t->node_rank == 0;
+    enum slots_source slots_are;
+    int64_t slots = launch_slots(c, t, &slots_are);
     const struct launch_options options = {
         .topology = t,
         .argv = argv,
@@ -127,8 +155,8 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
         .restart_delay_s = c->runtime.monitor_interval_s,
         .shrink_after_s = c->runtime.shrink_after_s,
         .join_timeout_s = c->runtime.join_timeout_s,
-        .reduction_slots = are_saved ? rank_saved_slots(c, t) : slots,
-        .slots_are = are_saved ? SLOTS_SAVED : SLOTS_ASKED,
+        .reduction_slots = slots,
+        .slots_are = slots_are,
         .names_endpoint = is_shim || c->runtime.max_restarts > 0,
         .is_verbose = is_shim || t->max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,

@@ -38,6 +38,7 @@ enum config_choose { CHOOSE_AUTO, CHOOSE_YES, CHOOSE_NO };
 enum config_accumulation { ACCUMULATE_NO_SYNC, ACCUMULATE_EVERY };
 enum config_state_dtype { STATE_FP32, STATE_BF16 };
 enum config_state_dict { STATE_DICT_FULL, STATE_DICT_LOCAL, STATE_DICT_SHARDED };
+enum { SLOTS_AUTO = -1 };
 enum config_wrap { WRAP_NONE, WRAP_SIZE, WRAP_TRANSFORMER, WRAP_AUTO };
 enum config_precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_BF16_TRUE };
 enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
@@ -131,7 +132,7 @@ struct agent_config {
         int64_t min_num_params;
         int64_t backward_prefetch; /* enum backward_prefetch */
         bool forward_prefetch, limit_all_gathers;
-        int64_t reduction_slots;                            /* 0: none */
+        int64_t reduction_slots;                            /* 0: none; SLOTS_AUTO */
         bool sync_module_states, cpu_ram_efficient_loading; /* what is so anyway */
     } parallel;
     struct {

@@ -51,10 +51,11 @@ static const struct config_key keys[] = {
     KEY_BOOL("parallel", "limit_all_gathers", parallel.limit_all_gathers, "true",
              "fsdp_limit_all_gathers", "at most two units unsharded and not yet resharded",
              .needs = {NEED_SHARDS}),
-    KEY_INT(
-        "parallel", "reduction_slots", parallel.reduction_slots, "0", 0, 1e6, NULL,
-        "ranks as which to compute, to the same bits on fewer ranks: each of these takes the parts "
-        "of several in turns; 0: as the checkpoint has it, else as many as there are"),
+    KEY_INT("parallel", "reduction_slots", parallel.reduction_slots, "auto", -1, 1e6, NULL,
+            "ranks as which to compute, to the same bits on fewer ranks: each of these takes the "
+            "parts of several in turns; 0: as many as there are; auto: as the checkpoint has it, "
+            "else in an elastic run those that it begins with, else 0",
+            .low_words = "auto"),
     KEY_BOOL("parallel", "sync_module_states", parallel.sync_module_states, "true",
              "fsdp_sync_module_states",
              "no effect: all ranks begin with the same values in any case",

@@ -109,6 +109,8 @@ struct rank_env {
     /* What host memory this rank and those beside it can still have; likewise. */
     void (*memory_left)(struct memory_bound ret_bounds[MEMORY_BOUNDS]);
     int min_ranks;            /* so few there may be at the next start; 0: their number stays */
+    int slots;                /* reduction slots of an elastic run, where the configuration leaves
+                                 them open; 0: none */
     bool restarted;           /* this rank is known to have been started before (auto_resume) */
     const char *run;          /* the run's id, the same after a restart; "" or NULL: not known */
     const char *agent_config; /* the configuration as YAML, for checkpoints; NULL: none */

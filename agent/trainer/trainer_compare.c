@@ -49,7 +49,7 @@ int trainer_check_saved(struct trainer *t, const char *path, struct checkpoint *
     if (saved->optimizer[0] && strcmp(saved->optimizer, optimizer) != 0)
         lines_add(&lines, "optimizer.name %s (saved: %s)", optimizer, saved->optimizer);
     if (lines.count == 0)
-        return 0;
+        return trainer_check_slots(t, path, saved->reduction_slots, err);
     return error_set(err, ERR_CONFIG,
                      "%s: saved from another model or optimizer: %s; give what was saved, or start "
                      "anew in another checkpoint.dir",

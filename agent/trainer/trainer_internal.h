@@ -118,9 +118,14 @@ int trainer_memory_fits(const char *strategy, int64_t needed, const struct memor
 int trainer_open_model(struct trainer *t, struct error *err);
 
 /* trainer_slots.c */
-/* How many slots there are: as configured, else as the checkpoint says from which the run will go
- * on. Collective. Errors: ERR_CONFIG if there are more ranks, or CPU offload. */
+/* How many slots there are: as configured, else an elastic run's, else as the checkpoint says from
+ * which the run will probably go on. Collective. Errors: ERR_CONFIG if there are more ranks, or CPU
+ * offload. */
 int trainer_open_slots(struct trainer *t, struct error *err);
+/* Whether what the run goes on from has these slots, if nobody has asked for a number: saved, 0 if
+ * it has none. path: of it. Errors: ERR_CONFIG. */
+int trainer_check_slots(const struct trainer *t, const char *path, int64_t saved,
+                        struct error *err);
 /* Opens t->cursor.train for what this rank's slots have. env: its rank and size are not read. */
 int trainer_open_shares(struct trainer *t, struct batch_source_env env, struct error *err);
 

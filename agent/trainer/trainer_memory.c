@@ -79,6 +79,7 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     struct run_plan plan;
     if (run_plan_facts_make(t->config, t->model, t->world->size, t->group_size, arena, &facts, err))
         return -1;
+    facts.slots = t->fixed_slots ? t->slots.count : 0;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t known = s->device - s->allowance - plan.graphs;
@@ -119,6 +120,7 @@ static int plan_host_memory(const struct trainer *t, int ranks, int node_size,
         return -1;
     if (device_is_host(t->device))
         run_plan_facts_of_host(t->model, &facts);
+    facts.slots = t->fixed_slots ? t->slots.count : 0;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     bool is_there = device_is_host(t->device) || t->config->memory.cpu_offload;

@@ -283,6 +283,8 @@ static int load_memory(struct trainer *t, const struct choice *choice, struct er
     struct step_sums sums;
     trainer_event(t, RUN_LOAD_BEGIN, NULL);
     int result = memory_saver_load(&t->memory_saver, t->arena, &state, &sums, err);
+    if (result == 0)
+        result = trainer_check_slots(t, "the snapshot in memory", state.reduction_slots, err);
     if (agree_all(t->world, t->compute, result, err))
         return -1;
     const int sent = t->memory_saver.found.sent, before = t->memory_saver.recut.world_size;

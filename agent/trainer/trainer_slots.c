@@ -21,24 +21,66 @@ static int check(const struct trainer *t, struct error *err)
     return -1;
 }
 
+/* Rank 0's answer, sent to all. What an elastic run's launchers have agreed on also says how many
+ * nodes take part. */
+struct answer {
+    int64_t count;
+    bool is_saved; /* the checkpoint's */
+};
+
+static struct answer find_slots(const struct trainer *t)
+{
+    struct answer answer = {.count = t->env.slots};
+    if (answer.count > 0)
+        return answer;
+    answer.count = trainer_saved_slots(t->config, t->env.run ? t->env.run : "", t->env.restarted);
+    answer.is_saved = true;
+    return answer;
+}
+
+static void tell(struct trainer *t, const struct answer *answer)
+{
+    const char *text =
+        answer->is_saved
+            ? arena_printf(t->arena, "parallel.reduction_slots=%lld, as of the checkpoint",
+                           (long long)answer->count)
+            : arena_printf(t->arena,
+                           "parallel.reduction_slots=%lld: this elastic run computes as on so many "
+                           "ranks, however many there are; 0 lets a step's samples follow them",
+                           (long long)answer->count);
+    t->listener->notice(t->listener->ctx, text);
+}
+
 int trainer_open_slots(struct trainer *t, struct error *err)
 {
     int ranks = t->world->size;
-    int64_t asked = t->config->parallel.reduction_slots, count = asked;
-    if (asked == 0 && t->world->rank == 0)
-        count = trainer_saved_slots(t->config, t->env.run ? t->env.run : "", t->env.restarted);
-    if (asked == 0 && agree_broadcast(t->world, t->compute, &count, sizeof count, err))
+    bool is_asked = t->config->parallel.reduction_slots != SLOTS_AUTO;
+    struct answer answer = {.count = t->config->parallel.reduction_slots};
+    if (!is_asked && t->world->rank == 0)
+        answer = find_slots(t);
+    if (!is_asked && agree_broadcast(t->world, t->compute, &answer, sizeof answer, err))
         return -1;
-    t->fixed_slots = count > 0;
-    t->slots = (struct slots){count > 0 ? (int)count : ranks, ranks};
+    t->fixed_slots = answer.count > 0;
+    t->slots = (struct slots){answer.count > 0 ? (int)answer.count : ranks, ranks};
     if (check(t, err))
-        return asked > 0 ? -1 : error_wrap(err, "the checkpoint");
-    if (count > 0 && asked == 0)
-        t->listener->notice(t->listener->ctx,
-                            arena_printf(t->arena,
-                                         "parallel.reduction_slots=%lld, as of the checkpoint",
-                                         (long long)count));
+        return answer.is_saved ? error_wrap(err, "the checkpoint") : -1;
+    if (!is_asked && t->fixed_slots)
+        tell(t, &answer);
     return 0;
+}
+
+/* The slots were needed before it was known which checkpoint the run can go on from: the newest may
+ * be damaged, or memory have a later one. */
+int trainer_check_slots(const struct trainer *t, const char *path, int64_t saved, struct error *err)
+{
+    int now = t->fixed_slots ? t->slots.count : 0;
+    if (t->config->parallel.reduction_slots != SLOTS_AUTO || saved == 0 || saved == now)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "%s has %lld reduction slots, and this run began with %d: give "
+                     "--parallel.reduction_slots=%lld, or another number if its samples per step "
+                     "and the order of its sums may change",
+                     path, (long long)saved, now, (long long)saved);
 }
 
 int trainer_open_shares(struct trainer *t, struct batch_source_env env, struct error *err)

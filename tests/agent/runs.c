@@ -307,6 +307,7 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
                                  .node = run->nodes[rank],
                                  .threads = 1,
                                  .min_ranks = run->min_ranks,
+                                 .slots = run->slots,
                                  .restarted = run->restarted,
                                  .run = run->name,
                                  .agent_config = "seed: 1\n"};

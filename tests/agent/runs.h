@@ -71,6 +71,7 @@ struct run {
         doomed; /* that live: the last one's end is told to the others, as a job's would be */
     bool restarted;
     int min_ranks;    /* of an elastic run; 0: it is none */
+    int slots;        /* likewise, that its launchers have agreed on; 0: none */
     const char *name; /* the run's id; NULL: none is known */
     struct comm_local *group;
     struct seen seen[RUNS_MAX_RANKS];

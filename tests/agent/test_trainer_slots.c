@@ -159,6 +159,75 @@ static void the_checkpoint_names_the_slots(void **state)
                         "samples per step and micro-batch: it had 6, this one has 4");
 }
 
+#define NAMED "--batch_size=2 --device=cpu --epochs=20 --decay_steps=12 "
+
+/* What an elastic run's launchers have agreed on holds where nobody asks for a number. */
+static void an_elastic_run_has_slots(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/elastic", (char *)*state);
+    static const char *const flags[] = {"--parallel.reduction_slots=3", "",
+                                        "--parallel.reduction_slots=0"};
+    struct run *runs[3];
+    for (int i = 0; i < 3; i++) {
+        runs[i] = arena_new(arena, struct run);
+        runs[i]->slots = i ? 3 : 0;
+        runs_do_language(
+            runs[i], arena, *state, 2,
+            arena_printf(arena, NAMED "%s --max_steps=2 --checkpoint_dir=%s%d", flags[i], dir, i));
+    }
+    checkpoints_assert_same(arena_printf(arena, "%s0/llama-2steps", dir),
+                            arena_printf(arena, "%s1/llama-2steps", dir));
+    struct run *on = arena_new(arena, struct run); /* 0 switches them off, whoever has some */
+    on->slots = 3;
+    runs_do_language(on, arena, *state, 2,
+                     arena_printf(arena,
+                                  NAMED "--parallel.reduction_slots=0 --max_steps=4 "
+                                        "--resume_from_checkpoint=%s1",
+                                  dir));
+    assert_non_null(
+        strstr(on->seen[0].differs, "parallel.reduction_slots: it had 3, this one has 0"));
+    runs_do_language(runs[2], arena, *state, 2,
+                     arena_printf(arena,
+                                  NAMED "--parallel.reduction_slots=0 --max_steps=4 "
+                                        "--resume_from_checkpoint=%s2",
+                                  dir));
+    assert_string_equal(runs[2]->seen[0].differs, "");
+}
+
+/* The newest checkpoint named the slots, but it is damaged. */
+static void an_older_checkpoint_of_other_slots_is_an_error(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/older", (char *)*state);
+    for (int slots = 3; slots >= 2; slots--)
+        runs_do_language(arena_new(arena, struct run), arena, *state, 2,
+                         arena_printf(arena,
+                                      NAMED "--parallel.reduction_slots=%d --max_steps=%d "
+                                            "--checkpoint_dir=%s --resume=latest",
+                                      slots, slots == 3 ? 2 : 4, dir));
+    auto_free char *command = xasprintf("truncate -s -1 %s/llama-4steps/model/shard-00002-*", dir);
+    assert_int_equal(system(command), 0);
+    static const char *const flags[] = {"", "--parallel.reduction_slots=2"};
+    for (int i = 0; i < 2; i++) {
+        struct config *config = arena_new(arena, struct config);
+        struct run *run = arena_new(arena, struct run);
+        runs_configure_language(
+            config, arena, *state, 2,
+            arena_printf(arena, NAMED "%s --max_steps=5 --resume=%s", flags[i], dir));
+        run->config = &config->value;
+        run->size = 2;
+        run->seen[0].may_skip = true;
+        runs_start(run);
+        if (i == 0)
+            assert_fails(run->result[1], &run->err[1], ERR_CONFIG,
+                         "llama-2steps has 3 reduction slots, and this run began with 2: give "
+                         "--parallel.reduction_slots=3");
+        else
+            assert_int_equal(run->seen[0].resumed_step, 2);
+    }
+}
+
 static void what_slots_refuse(void **state)
 {
     static const struct {
@@ -191,6 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_leave_the_bits),
         cmocka_unit_test(the_checkpoint_names_the_slots),
+        cmocka_unit_test(an_elastic_run_has_slots),
+        cmocka_unit_test(an_older_checkpoint_of_other_slots_is_an_error),
         cmocka_unit_test(what_slots_refuse),
     };
     return cmocka_run_group_tests(tests, make_data, runs_remove);

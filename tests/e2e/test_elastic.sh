@@ -9,7 +9,7 @@ check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tes
 node() {
     local name=$1
     exec env PET_RDZV_ENDPOINT="127.0.0.1:$port" PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NPROC_PER_NODE=1 POD_NAME="$name-worker-$2" \
-        SHOAL_NNODES=3 SHOAL_SHRINK_AFTER=1000 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" AGENT_PARALLEL_REDUCTION_SLOTS=3 "${@:3}" \
+        SHOAL_NNODES=3 SHOAL_SHRINK_AFTER=1000 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" \
         shoal-agent --preset=mnist \
         --data.root="$data" --train_size=192 --eval_size=64 --batch_size=4 --epochs=2 --prometheus_port=0 \
         --checkpoint_dir="$work/$name/ck" --save_steps=3 --save-model="$work/$name/model.safetensors" >>"$work/$name/log$2" 2>&1
@@ -58,10 +58,11 @@ start calm
 end
 check "three nodes" with calm 0 0 0
 check "... have nothing to say" lacks "$work/calm/log0" "shoal-agent: "
+check "... but that a step's samples stay, whoever comes or goes" says calm 0 "parallel.reduction_slots=3: this elastic run computes as on so many ranks"
 
-# The slots of a checkpoint hold as the key does: three are those of one node of two ranks.
-saved() { # NODE LEAST: becomes the launcher of one of LEAST to three such nodes, without the key
-    node saved "$1" "${held[@]}" PET_NNODES="$2:3" PET_NPROC_PER_NODE=2 SHOAL_NNODES=2 AGENT_PARALLEL_REDUCTION_SLOTS=0 \
+# The slots of a checkpoint hold as the key does: three are those of one node of two ranks. Two nodes would begin with four.
+saved() { # NODE LEAST: becomes the launcher of one of LEAST to three such nodes
+    node saved "$1" "${held[@]}" PET_NNODES="$2:3" PET_NPROC_PER_NODE=2 SHOAL_NNODES=2 \
         AGENT_CHECKPOINT_RESUME_FROM_CHECKPOINT="$work/calm/ck/mnist_cnn-24steps"
 }
 mapfile -t held < <(hold saved)

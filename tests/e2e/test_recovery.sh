@@ -36,6 +36,7 @@ let_go() { touch "$work/$1/go/mnist_cnn-$2steps"; } # beyond that checkpoint
 let_end() { rm -r "$work/$1/go" && touch "$work/$1/go"; }
 kill_rank() { pkill -KILL -n -P "$1"; } # LAUNCHER: the youngest of its own
 same() { cmp "$work/calm/model.safetensors" "$work/$1/model.safetensors"; }
+lost_peers() { [ "$(grep -c "a peer was lost" "$work/$1/log0")" = $(($2 / 3)) ]; } # NAME STEP: as often as at that checkpoint
 says() { contains "$work/$1/log$2" "$3"; }
 
 start calm
@@ -92,8 +93,26 @@ check "... the first starts its ranks again" wait_for 200 says replaced 0 "a pee
 node replaced 1 SHOAL_RESTART_COUNT=0 >/dev/null & second=$!
 end
 check "... and goes on with a new second" with replaced 0 0
-check "... at the cost of one restart" lacks "$work/replaced/log0" "2 of 3 times"
+check "... at the cost of no restart" lacks "$work/replaced/log0" " of 3 times"
 check "... with the calm run's weights" same replaced
+
+# A launcher is lost twice, and its pod made anew. That is no failure of a rank.
+mapfile -t held < <(hold gone)
+start gone "${held[@]}"
+for step in 3 6; do
+    check "a checkpoint appears before a launcher is lost: $step" wait_for 200 committed gone "$step"
+    check "... it is killed" kill -KILL "$second"
+    wait "$second"
+    let_go gone "$step"
+    check "... which the other's ranks miss" wait_for 200 lost_peers gone "$step"
+    node gone 1 "${held[@]}" & second=$!
+done
+let_end gone
+end
+check "they end as if nothing had happened" with gone 0 0
+check "... the first loss is not counted" says gone 0 "a launcher was lost and is back: the restart for it is not counted"
+check "... nor the second" lacks "$work/gone/log0" "2 of 3 times"
+check "... with the calm run's weights" same gone
 
 mapfile -t held < <(hold never)
 start never "${held[@]}" PET_MAX_RESTARTS=0
