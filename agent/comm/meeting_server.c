@@ -45,6 +45,7 @@ void meeting_server_end_round(struct meeting_server *s, enum roster_verdict how,
         if (meeting_server_has_joined(&s->members[i]) &&
             roster_is_running(s->roster, s->members[i].node))
             meeting_server_send_text(s, &s->members[i], MEETING_END, how, why);
+    s->is_broken |= how != ROSTER_REGROUP;
     if (!roster_is_running(s->roster, 0))
         return;
     s->own.what = how == ROSTER_REGROUP ? MEETING_ROUND_ENDS : MEETING_ROUND_BROKEN;
@@ -76,6 +77,7 @@ static void begin_round(struct meeting_server *s)
         .type = MEETING_BEGIN, .size = roster_nodes(s->roster), .slots = s->slots};
     struct meeting_event *own = &s->own;
     s->ready_ms = -1;
+    s->is_broken = false;
     if (s->options.free_port(&message.other, &own->err)) {
         own->what = MEETING_FAILED;
         return;

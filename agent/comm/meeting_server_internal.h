@@ -32,6 +32,7 @@ struct meeting_server {
     int64_t decide_ms;        /* when the roster is to be asked again */
     int64_t full_until_ms;    /* accept() failed: it is tried again then */
     int64_t ready_ms;         /* since when node 0 waits; -1: it does not */
+    bool is_broken;           /* the round that runs: all have heard that their ranks are to end */
     int slots;                /* the run's; 0: none */
     int nodes_max;            /* of a round */
     struct refusals refused;  /* launchers of other versions, as told */

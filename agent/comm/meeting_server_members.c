@@ -78,7 +78,7 @@ void meeting_server_node_ready(struct meeting_server *s, int node,
                                const struct meeting_report *last, const char *name, int64_t now_ms)
 {
     char why[80];
-    bool breaks = !last->have_met && roster_is_running(s->roster, node);
+    bool breaks = !last->have_met && !s->is_broken && roster_is_running(s->roster, node);
     roster_join(s->roster, node, 0, name, now_ms);
     roster_set_restarts(s->roster, node, last->restarts_left);
     if (!breaks)

@@ -80,6 +80,7 @@ static void only_failures_spend_restarts(void **state)
         {"ffd", 1, 5, "0/0/0 1/1/0 "},
         {"lld", 1, EXIT_RETRYABLE, "0/0/0 1/1/1 "},
         {"kld", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 "}, /* that it had met is known of a dead one */
+        {"lfd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 "}, /* also of one that fails before it meets */
         {"sssssd", 1, EXIT_DONE, "0/0/0 1/0/1 2/0/1 3/0/1 4/0/1 5/0/1 "},
         {"slsl", 1, EXIT_RETRYABLE, "0/0/0 1/0/1 2/1/1 3/1/1 "},
         {"sd", 0, EXIT_TERMINATED, "0/0/0 "}, /* switched off */
