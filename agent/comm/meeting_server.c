@@ -151,18 +151,19 @@ static void describe_wait_of(const struct meeting_server *s, int node, int64_t n
 {
     int nodes = roster_nodes(s->roster);
     const char *train = nodes == 1 ? "node trains" : "nodes train";
-    int64_t left_ms = roster_grows_ms(s->roster) - now_ms;
-    if (s->ready_ms >= 0)
+    int64_t grows_ms = roster_grows_ms(s->roster);
+    if (s->ready_ms >= 0) {
         roster_describe_wait(s->roster, out);
-    else if (nodes == 0 || roster_is_running(s->roster, node))
+    } else if (nodes == 0 || roster_is_running(s->roster, node)) {
         return;
-    else if (nodes < s->nodes_max && roster_grows_ms(s->roster) > now_ms)
+    } else if (nodes < s->nodes_max && grows_ms > now_ms) {
         str_printf(out, "%d %s, and the last came not long ago: more take part in %lld s", nodes,
-                   train, (long long)(left_ms + 999) / 1000);
-    else if (nodes >= s->nodes_max)
+                   train, (long long)(grows_ms - now_ms + 999) / 1000);
+    } else if (nodes >= s->nodes_max) {
         str_printf(out, "%d %s, and no more may: this one is in reserve", nodes, train);
-    if (nodes >= s->nodes_max && s->nodes_max < s->options.roster.max && s->ready_ms < 0)
-        str_printf(out, " (parallel.reduction_slots=%d)", s->slots);
+        if (s->nodes_max < s->options.roster.max)
+            str_printf(out, " (parallel.reduction_slots=%d)", s->slots);
+    }
 }
 
 static void send_beats(struct meeting_server *s, int64_t now_ms)

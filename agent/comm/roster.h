@@ -59,7 +59,7 @@ enum roster_verdict roster_decide(struct roster *roster, int64_t now_ms, int64_t
 /* After ROSTER_DISMISS: why the node is to leave with what its ranks failed of; NULL: it is not.
  * Its launcher may return, and is waited for as one that was lost. */
 const char *roster_dismissal(const struct roster *roster, int node);
-/* When nodes that come may have the round that runs end, at the soonest. */
+/* When nodes that come may have the round that runs end, at the soonest; INT64_MIN: at once. */
 int64_t roster_grows_ms(const struct roster *roster);
 
 /* Of the last round: its nodes, and a node's number among them, in order; -1: it takes no part. */
