@@ -44,6 +44,9 @@ struct attention_shape {
      * heads + h) * T_q + q) * T_k + k) < dropout. There g is first_row + b * row_stride; what is
      * left is divided by 1 - dropout. 0: none. */
     float dropout;
+    /* Backward may add up in any order, which lets it be faster: its runs may then differ in their
+     * last bits. False: equal inputs give equal bits. */
+    bool nondeterministic;
     uint64_t key, first_row, row_stride;
     /* [T_q + T_k - 1, heads], of the op's dtype, or NULL. Row k - q + T_q - 1 is added to the score
      * of query q and key k: a bias by relative position, as T5's (Raffel et al. 2020). */

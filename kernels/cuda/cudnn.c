@@ -19,6 +19,7 @@ enum {
 /* What a plan is for. */
 struct shape_key {
     int64_t B, T_q, T_k, heads, kv_heads, hd, q_stride, k_stride, v_stride, causal, backward;
+    int64_t nondeterministic; /* of backward */
 };
 
 struct plan {
@@ -115,8 +116,9 @@ static bool is_usable(struct cudnn *c, struct stream *s, bool backward)
 
 static struct shape_key key_of(const struct attention_shape *z, bool backward)
 {
-    return (struct shape_key){z->B,        z->T_q,      z->T_k,      z->heads,  z->kv_heads, z->hd,
-                              z->q_stride, z->k_stride, z->v_stride, z->causal, backward};
+    return (struct shape_key){z->B,        z->T_q,    z->T_k,      z->heads,
+                              z->kv_heads, z->hd,     z->q_stride, z->k_stride,
+                              z->v_stride, z->causal, backward,    backward && z->nondeterministic};
 }
 
 /* A new plan is made outside of captures: that compiles and loads its kernels. */
@@ -196,6 +198,26 @@ static bool are_aligned(const void *const pointers[CUDNN_TENSORS])
     return true;
 }
 
+/* Where the parts of a call's scratch begin, in bytes; the workspace is first. */
+struct room {
+    size_t delta, dq_sums, total;
+};
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
+static struct room room_of(const struct attention_shape *z, bool backward, int64_t workspace)
+{
+    const size_t rows = backward ? (size_t)(z->B * z->heads * z->T_q) : 0;
+    const size_t sums = z->nondeterministic ? rows * (size_t)z->hd : 0;
+    struct room room = {.delta = align_up((size_t)workspace)};
+    room.dq_sums = align_up(room.delta + rows * sizeof(float));
+    room.total = room.dq_sums + sums * sizeof(float);
+    return room;
+}
+
 /* pointers: all but those of numbers and scratch. */
 static bool attend(struct stream *s, bool backward, const struct attention_shape *shape,
                    const void *pointers[CUDNN_TENSORS])
@@ -210,10 +232,8 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         log_fallback(c, backward, a->graph.failed, a->graph.reason);
         return false;
     }
-    const size_t delta_at = (size_t)(a->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
-                            WORKSPACE_ALIGNMENT;
-    const size_t rows = backward ? (size_t)(shape->B * shape->heads * shape->T_q) : 0;
-    char *scratch = cuda_scratch(s, delta_at + rows * sizeof(float));
+    const struct room room = room_of(shape, backward, a->workspace);
+    char *scratch = cuda_scratch(s, room.total);
     if (!scratch)
         return true; /* the stream has failed */
     pointers[CUDNN_SCALE] = &shape->scale;
@@ -221,7 +241,9 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         pointers[CUDNN_MASKED] = &masked;
     if (backward) {
         pointers[CUDNN_ONE] = &one;
-        pointers[CUDNN_DELTA] = scratch + delta_at;
+        pointers[CUDNN_DELTA] = scratch + room.delta;
+        if (shape->nondeterministic)
+            pointers[CUDNN_DQ_SUMS] = scratch + room.dq_sums;
     }
     int status = execute(c, s, a->plan, scratch, pointers);
     if (status == 0)

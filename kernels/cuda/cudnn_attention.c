@@ -126,6 +126,20 @@ static void gradient_of_keys(struct cudnn_graph *graph, const struct shapes *s,
     cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, every_head, gradient);
 }
 
+/* dscores k, into memory: at once, or added up in fp32 there. */
+static void gradient_of_queries(struct cudnn_graph *graph, const struct attention_shape *z,
+                                cudnn_descriptor dscores, cudnn_descriptor k, cudnn_descriptor dq)
+{
+    if (!z->nondeterministic) {
+        cudnn_matmul(graph, dscores, k, dq);
+        return;
+    }
+    const struct cudnn_layout dense = cudnn_dense(z->B, z->heads, z->T_q, z->hd);
+    cudnn_descriptor sums = cudnn_memory(graph, CUDNN_DQ_SUMS, CUDNN_DATA_FLOAT, &dense);
+    cudnn_matmul(graph, dscores, k, sums);
+    cudnn_pointwise(graph, CUDNN_POINTWISE_IDENTITY, sums, NULL, dq);
+}
+
 static void build_backward(struct cudnn_graph *graph, const struct attention_shape *z)
 {
     const struct shapes s = shapes_of(z);
@@ -158,7 +172,7 @@ static void build_backward(struct cudnn_graph *graph, const struct attention_sha
     gradient_of_keys(graph, &s, dscores, q, dk);
     cudnn_descriptor k_rows = cudnn_virtual(graph, CUDNN_DATA_FLOAT, &s.k);
     cudnn_reshape(graph, k, k_rows);
-    cudnn_matmul(graph, dscores, k_rows, dq);
+    gradient_of_queries(graph, z, dscores, k_rows, dq);
 }
 
 void cudnn_attention_open(struct cudnn_attention *a, const struct cudnn_api *api,
@@ -172,5 +186,6 @@ void cudnn_attention_open(struct cudnn_attention *a, const struct cudnn_api *api
         build_backward(&a->graph, shape);
     else
         build_forward(&a->graph, shape);
-    a->plan = cudnn_graph_plan(&a->graph, device, most_workspace, &a->workspace);
+    a->plan = cudnn_graph_plan(&a->graph, device, backward && shape->nondeterministic,
+                               most_workspace, &a->workspace);
 }

@@ -21,10 +21,14 @@
  * The graphs are those that cuDNN's fused kernels are matched by (NVIDIA's cudnn-frontend makes the
  * same of its attention nodes, node/scaled_dot_product_flash_attention.h): forward is matmul,
  * scale, mask, softmax as max, subtract, exp, sum, divide, and matmul; backward its derivative,
- * with the gradient of q written by the product that makes it. The other form adds q's gradient up
- * in fp32 by atomics and takes less memory. Its runs differ in their last bits, which no op of ours
- * may; its engines do not report that (9.19). Ours needs the scores in the workspace: 2 B heads T_q
- * T_k bytes, and 4 B heads T_k hd more where heads are grouped. It ends where that is too much.
+ * with the gradient of q written by the product that makes it. That needs the scores in the
+ * workspace: 2 B heads T_q T_k bytes, and 4 B heads T_k hd more where heads are grouped. It ends
+ * where that is too much.
+ *
+ * For a shape that may be nondeterministic, the product's result is a tensor in memory, fp32 and
+ * dense, and q's gradient is that, rounded. Its engines add to it tile by tile, in any order, and
+ * keep no scores; they write zeros there first (from 9.6 on). Its runs differ in their last bits,
+ * which the engines do not report (9.19).
  *
  * Of 9.19's engines, given descriptions of GPUs that were not there: forward has kernels of its own
  * for 8.x, 9.0 and 10.x; this backward has them for 8.x and 9.0, and on 10.x it gets those of
@@ -48,6 +52,7 @@ enum cudnn_tensor {
     CUDNN_DY,
     CUDNN_DELTA, /* sum of dy * y, [B, heads, T_q, 1] fp32: scratch of backward's */
     CUDNN_DQ,
+    CUDNN_DQ_SUMS, /* nondeterministic: dq in fp32, [B, heads, T_q, hd]: scratch of backward's */
     CUDNN_DK,
     CUDNN_DV,
     CUDNN_TENSORS,
@@ -59,7 +64,8 @@ struct cudnn_attention {
     cudnn_descriptor plan; /* NULL: there is none, graph.failed and graph.reason say why */
     int64_t workspace;     /* bytes, 256-byte aligned */
 };
-/* For bf16, a shape without bias, dropout and key_counts; backward or forward. */
+/* For bf16, a shape without bias, dropout and key_counts; backward or forward. nondeterministic
+ * means nothing to forward. */
 void cudnn_attention_open(struct cudnn_attention *a, const struct cudnn_api *api,
                           cudnn_descriptor device, const struct attention_shape *shape,
                           bool backward, int64_t most_workspace);

@@ -282,7 +282,7 @@ static cudnn_descriptor try_config(struct cudnn_graph *graph, cudnn_descriptor d
 }
 
 cudnn_descriptor cudnn_graph_plan(struct cudnn_graph *graph, cudnn_descriptor device,
-                                  int64_t most_workspace, int64_t *ret_workspace)
+                                  bool may_differ, int64_t most_workspace, int64_t *ret_workspace)
 {
     const char *what = "the heuristics";
     const int mode = CUDNN_HEUR_MODE_A;
@@ -301,7 +301,7 @@ cudnn_descriptor cudnn_graph_plan(struct cudnn_graph *graph, cudnn_descriptor de
                              CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, &found, configs),
              what);
     for (int i = 0; i < found && i < CONFIGS && !graph->failed; i++) {
-        if (differs(graph, configs[i]))
+        if (!may_differ && differs(graph, configs[i]))
             continue;
         cudnn_descriptor plan =
             try_config(graph, device, configs[i], most_workspace, ret_workspace);
@@ -311,8 +311,8 @@ cudnn_descriptor cudnn_graph_plan(struct cudnn_graph *graph, cudnn_descriptor de
     if (!graph->failed) {
         graph->failed = "a plan";
         if (!graph->reason[0])
-            snprintf(graph->reason, sizeof graph->reason,
-                     "no engine can do it, the same way each time");
+            snprintf(graph->reason, sizeof graph->reason, "no engine can do it%s",
+                     may_differ ? "" : ", the same way each time");
     }
     one_line(graph->reason);
     return NULL;

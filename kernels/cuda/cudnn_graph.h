@@ -67,11 +67,12 @@ void cudnn_reduce(struct cudnn_graph *graph, enum cudnn_reduction how, cudnn_des
 void cudnn_reshape(struct cudnn_graph *graph, cudnn_descriptor x, cudnn_descriptor y);
 
 /* Makes the plan that cuDNN's heuristics put first for the GPU. It takes at most most_workspace
- * bytes, and its engine does not report that two runs may differ. An engine reports that of its
- * kernels only; the caller avoids graphs whose sums come in no fixed order. Returns it, to be kept
- * with the graph, or NULL: then graph->failed is set. device: finalized properties of a GPU. */
+ * bytes, and, unless `may_differ`, its engine does not report that two runs may differ. An engine
+ * reports that of its kernels only; the caller avoids graphs whose sums come in no fixed order.
+ * Returns it, to be kept with the graph, or NULL: then graph->failed is set. device: finalized
+ * properties of a GPU. */
 cudnn_descriptor cudnn_graph_plan(struct cudnn_graph *graph, cudnn_descriptor device,
-                                  int64_t most_workspace, int64_t *ret_workspace);
+                                  bool may_differ, int64_t most_workspace, int64_t *ret_workspace);
 
 /* The steps every descriptor takes, for those made elsewhere; a failure is kept in the graph.
  * what: its name, for the message. */

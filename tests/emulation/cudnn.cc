@@ -44,10 +44,10 @@ int finish_plan(descriptor *it)
                                              CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     it->operations = config->operations;
     it->differs = config->differs;
-    /* as much as the real one takes: a backward with five products keeps scores */
+    /* as much as the real one takes of a backward, with five products */
     it->workspace = 256;
     if (it->operations->matmuls() > 2)
-        it->workspace += 2 * it->operations->most_virtual();
+        it->workspace += it->operations->kept_bytes();
     if (is("hungry"))
         it->workspace = (int64_t)1 << 40;
     return is("no plan") ? NOT_SUPPORTED : 0;
@@ -257,7 +257,7 @@ int cudnnBackendExecute(cudnn_handle handle, cudnn_descriptor plan_pointer,
     const descriptor *plan =
         descriptor_final(plan_pointer, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     const descriptor *pack = descriptor_final(pack_pointer, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    if (plan->differs)
+    if (plan->differs && !plan->operations->adds_in_any_order())
         misused("an engine runs that says that its runs differ");
     const std::shared_ptr<job> work = job_of(plan, pack);
     if (is("no run"))

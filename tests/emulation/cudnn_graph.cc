@@ -1,12 +1,14 @@
 #include "tests/emulation/cudnn_graph.h"
 
 #include "kernels/dtype.h"
+#include "tests/emulation/emulation.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 namespace emulation
 {
@@ -41,7 +43,7 @@ static void check_matmul(const operation &it)
 static bool is_unary(int mode)
 {
     return mode == CUDNN_POINTWISE_EXP || mode == CUDNN_POINTWISE_LOG ||
-           mode == CUDNN_POINTWISE_GEN_INDEX;
+           mode == CUDNN_POINTWISE_IDENTITY || mode == CUDNN_POINTWISE_GEN_INDEX;
 }
 
 static void check_pointwise(const operation &it)
@@ -138,18 +140,31 @@ std::vector<int64_t> graph::names_in_memory() const
     return names;
 }
 
-int64_t graph::most_virtual() const
-{
-    int64_t most = 0;
-    for (const auto &[name, x] : tensors)
-        most = std::max(most, x.is_virtual ? x.count() : 0);
-    return most;
-}
-
 int graph::matmuls() const
 {
     return (int)std::count_if(operations.begin(), operations.end(),
                               [](const operation &it) { return it.what == kind::MATMUL; });
+}
+
+static bool adds_in_memory(const operation &it)
+{
+    return it.what == kind::MATMUL && !it.y.is_virtual && it.y.data == CUDNN_DATA_FLOAT;
+}
+
+bool graph::adds_in_any_order() const
+{
+    return std::any_of(operations.begin(), operations.end(), adds_in_memory);
+}
+
+int64_t graph::kept_bytes() const
+{
+    int64_t products = 0, most = 0;
+    for (const operation &it : operations)
+        if (it.what == kind::MATMUL && it.y.is_virtual && it.y.data == CUDNN_DATA_BFLOAT16)
+            products += it.y.count();
+    for (const auto &[name, x] : tensors)
+        most = std::max(most, x.is_virtual ? x.count() : 0);
+    return 2 * (products + (adds_in_any_order() ? 0 : most));
 }
 
 /* ---- computing: a tensor's values are floats, dense, in the order of its sizes ---- */
@@ -203,16 +218,28 @@ static void store(const tensor &x, const values &all, void *place)
     });
 }
 
+/* 0 .. count - 1, or those in an order drawn by the seed. */
+static std::vector<int64_t> order_of(int64_t count, bool is_drawn)
+{
+    static random_numbers random((uint64_t)option_number("seed", 1));
+    std::vector<int64_t> order((size_t)count);
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = order.size(); is_drawn && i > 1; i--)
+        std::swap(order[i - 1], order[random.below((unsigned)i)]);
+    return order;
+}
+
 static values multiply(const operation &it, const values &a, const values &b)
 {
     const quad &A = it.operands.at('x').sizes, &B = it.operands.at('b').sizes;
     const int64_t M = A[2], K = A[3], N = B[3];
     values c((size_t)it.y.count());
+    const std::vector<int64_t> order = order_of(K, adds_in_memory(it));
     for (int64_t head = 0; head < A[0] * A[1]; head++) {
         const int64_t group = head / A[1] * B[1] + head % A[1] / (A[1] / B[1]);
         for (int64_t m = 0; m < M; m++) {
             float *row = &c[(size_t)((head * M + m) * N)];
-            for (int64_t k = 0; k < K; k++) {
+            for (int64_t k : order) {
                 const float left = a[(size_t)((head * M + m) * K + k)];
                 const float *right = &b[(size_t)((group * K + k) * N)];
                 for (int64_t n = 0; n < N; n++)
@@ -238,6 +265,8 @@ static float apply(int mode, float x, float b)
         return expf(x);
     case CUDNN_POINTWISE_LOG:
         return logf(x);
+    case CUDNN_POINTWISE_IDENTITY:
+        return x;
     case CUDNN_POINTWISE_CMP_GE:
         return x >= b;
     default:

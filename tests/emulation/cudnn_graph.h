@@ -54,10 +54,16 @@ struct graph {
     explicit graph(const std::vector<operation> &all);
     /* Of all tensors in memory, in order. */
     std::vector<int64_t> names_in_memory() const;
-    int64_t most_virtual() const; /* elements of the largest tensor that is in no memory */
+    /* Bytes that the real library keeps beside its tensors for a graph of many products: rounded
+     * products that are in no memory, and the largest tensor that is in none, unless it adds in any
+     * order. */
+    int64_t kept_bytes() const;
     int matmuls() const;
+    /* Whether a product's sums lie in memory in fp32: the library adds to them in any order. */
+    bool adds_in_any_order() const;
     /* Computes; places: of the tensors in memory. Device memory is allowed. The workspace is used
-     * up by every operation. */
+     * up by every operation. What is added in any order is added in another one by each run, drawn
+     * by the seed. */
     void run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes) const;
 };
 

@@ -189,7 +189,8 @@ static void check_dtype(struct world *world, const struct op_row *row, enum dtyp
     float *dy = round_to(t, host_random(world, row->y_count, -1, 1), row->y_count);
     dy = fill_gaps(world, row, OUTPUT, dy, 0);
     struct outcome once = run_op(world, row, t, host, dy), twice = run_op(world, row, t, host, dy);
-    assert_same(row, &once, &twice);
+    if (!row->may_differ || t == DTYPE_F32)
+        assert_same(row, &once, &twice);
     struct outcome exact = run_op(world, row, DTYPE_F32, host, dy);
     if (t == DTYPE_F32) {
         check_fp32(world, row, host, dy, &exact);

@@ -240,6 +240,78 @@ static void test_rows(void **state)
     close_world(world);
 }
 
+/* The same rows with a backward that adds up in any order: within the tolerance of the other, since
+ * fp32 sums in another order differ by less than bf16's rounding. */
+static void test_nondeterministic_rows(void **state)
+{
+    (void)state;
+    struct world *world = open_world("cudnn", NULL);
+    for (size_t i = 0; i < attention_row_count; i++) {
+        struct attention_row row = attention_rows[i];
+        row.shape.nondeterministic = true;
+        if (is_for_cudnn(&row))
+            check_row(world, &row, true);
+    }
+    for (size_t i = 0; i < array_length(more_rows); i++) {
+        struct attention_row row = more_rows[i];
+        row.shape.nondeterministic = true;
+        check_row(world, &row, true);
+    }
+    close_world(world);
+}
+
+enum { ORDER_T = 200, ORDER_HEADS = 4, ORDER_HD = 64, ORDER_WIDTH = 3 * ORDER_HEADS * ORDER_HD };
+
+/* A backward of [1, ORDER_T] tokens with packed tensors: all three gradients. */
+static const float *gradients(struct world *world, const float *qkv, const float *dy, bool differ)
+{
+    const int64_t count = (int64_t)ORDER_T * ORDER_WIDTH, y_count = count / 3;
+    const struct attention_shape shape = {PACKED(1, ORDER_T, ORDER_HEADS, ORDER_HEADS, ORDER_HD),
+                                          .causal = true, .nondeterministic = differ};
+    bf16 *x = to_device_as(world, DTYPE_BF16, qkv, count);
+    bf16 *dx = to_device_as(world, DTYPE_BF16, qkv, count);
+    bf16 *g = to_device_as(world, DTYPE_BF16, dy, y_count);
+    bf16 *y = to_device_as(world, DTYPE_BF16, dy, y_count);
+    float *lse = to_device(world, dy, (int64_t)ORDER_HEADS * ORDER_T);
+    const int64_t k = (int64_t)ORDER_HEADS * ORDER_HD, v = 2 * k;
+    world->ops->attention_forward(world->stream, DTYPE_BF16, y, lse, x, x + k, x + v, &shape);
+    world->ops->attention_backward(world->stream, DTYPE_BF16, dx, dx + k, dx + v, NULL, g, y, lse,
+                                   x, x + k, x + v, &shape);
+    from_device_as(world, DTYPE_BF16, x, count);
+    from_device_as(world, DTYPE_BF16, g, y_count);
+    from_device_as(world, DTYPE_BF16, y, y_count);
+    from_device(world, lse, (int64_t)ORDER_HEADS * ORDER_T);
+    return from_device_as(world, DTYPE_BF16, dx, count);
+}
+
+/* Elements that differ; of q's gradient, and of the others. */
+static void count_differences(const float *a, const float *b, int64_t *ret_of_q, int64_t *ret_other)
+{
+    *ret_of_q = *ret_other = 0;
+    for (int64_t i = 0; i < (int64_t)ORDER_T * ORDER_WIDTH; i++)
+        if (a[i] != b[i])
+            ++*(i % ORDER_WIDTH < ORDER_WIDTH / 3 ? ret_of_q : ret_other);
+}
+
+/* Who asks for it gets runs that differ, in q's gradient; nobody else does. */
+static void test_order(void **state)
+{
+    (void)state;
+    struct world *world = open_world("cudnn", NULL);
+    const int64_t count = (int64_t)ORDER_T * ORDER_WIDTH;
+    const float *qkv = host_random(world, count, -1, 1);
+    const float *dy = host_random(world, count / 3, -1, 1);
+    int64_t of_q, others;
+    count_differences(gradients(world, qkv, dy, false), gradients(world, qkv, dy, false), &of_q,
+                      &others);
+    assert_int_equal(of_q + others, 0);
+    count_differences(gradients(world, qkv, dy, true), gradients(world, qkv, dy, true), &of_q,
+                      &others);
+    assert_true(of_q > 0);
+    assert_int_equal(others, 0);
+    close_world(world);
+}
+
 static const struct {
     const char *emulation, *reason;
 } failures[] = {
@@ -355,13 +427,15 @@ int main(void)
     };
     const struct CMUnitTest gpu[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_nondeterministic_rows),
         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_bad_variable),
     };
     const struct CMUnitTest emulated_gpu[] = {
         cmocka_unit_test(test_rows),         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_bad_variable), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_unmeasured),
+        cmocka_unit_test(test_unmeasured),   cmocka_unit_test(test_nondeterministic_rows),
+        cmocka_unit_test(test_order),
     };
     if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);

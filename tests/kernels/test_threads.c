@@ -36,8 +36,20 @@ static struct outcome run(struct world *w, enum dtype t, const float *host, cons
 {
     const struct ops *ops = w->ops;
     struct stream *s = w->stream;
-    const struct attention_shape shape = {B,    T,     T,    H, KV, HD, D,    D,   D,
-                                          true, 0.25f, 0.1f, 7, 0,  1,  NULL, NULL};
+    const struct attention_shape shape = {.B = B,
+                                          .T_q = T,
+                                          .T_k = T,
+                                          .heads = H,
+                                          .kv_heads = KV,
+                                          .hd = HD,
+                                          .q_stride = D,
+                                          .k_stride = D,
+                                          .v_stride = D,
+                                          .causal = true,
+                                          .scale = 0.25f,
+                                          .dropout = 0.1f,
+                                          .key = 7,
+                                          .row_stride = 1};
     struct outcome o = {0};
     float zeros[4 * D] = {0};
     void *x = to_device_as(w, t, host, COUNT), *y = to_device_as(w, t, host, ROWS * D);
