@@ -2,10 +2,14 @@
  * kernel for a GPU that is described to it, and loads what came out here, where all that is asked
  * for is granted and nothing can run. For tests/kernels/test_cudnn_plan.c. */
 
+#include <stdio.h>
+#include <string.h>
+
 typedef int result; /* CUresult */
 enum { SUCCESS = 0, STUB = 34 /* CUDA_ERROR_STUB_LIBRARY: there is no driver */ };
 
 static long object;
+static char kernels[4096]; /* names that were asked for, a line each */
 
 #define EXPORTED __attribute__((visibility("default")))
 /* Their first argument is where a handle goes. */
@@ -23,11 +27,39 @@ static long object;
         return result_;                                                                            \
     }
 
+/* Likewise, with a kernel's name behind the code that has it. */
+#define NAMED(name)                                                                                \
+    EXPORTED result name(void **handle, void *code, const char *kernel);                           \
+    result name(void **handle, void *code, const char *kernel)                                     \
+    {                                                                                              \
+        (void)code;                                                                                \
+        *handle = &object;                                                                         \
+        note(kernel);                                                                              \
+        return SUCCESS;                                                                            \
+    }
+
+static void note(const char *kernel)
+{
+    size_t used = strlen(kernels);
+    snprintf(kernels + used, sizeof kernels - used, "%s\n", kernel);
+}
+
+/* For tests: the names of kernels since the last call, each with a line's end behind it. Valid
+ * until a kernel is asked for. */
+EXPORTED const char *fake_cuda_kernels(void);
+const char *fake_cuda_kernels(void)
+{
+    static char taken[sizeof kernels];
+    memcpy(taken, kernels, sizeof taken);
+    kernels[0] = '\0';
+    return taken;
+}
+
 HANDLE(cuLibraryLoadData)
-HANDLE(cuLibraryGetKernel)
+NAMED(cuLibraryGetKernel)
 HANDLE(cuKernelGetFunction)
 HANDLE(cuModuleLoadData)
-HANDLE(cuModuleGetFunction)
+NAMED(cuModuleGetFunction)
 
 ANSWER(cuFuncSetAttribute, SUCCESS)
 ANSWER(cuKernelSetAttribute, SUCCESS)
@@ -54,3 +86,6 @@ ANSWER(cuLinkCreate, STUB)
 ANSWER(cuLinkDestroy, STUB)
 ANSWER(cuOccupancyMaxPotentialClusterSize, STUB)
 ANSWER(cuStreamGetCtx, STUB)
+ANSWER(cuTensorMapEncodeIm2col, STUB)
+ANSWER(cuTensorMapEncodeIm2colWide, STUB)
+ANSWER(cuTensorMapEncodeTiled, STUB)
