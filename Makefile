@@ -95,7 +95,7 @@ CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
 endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu) kernels/matmul.c $(patsubst %,base/%.c,clock error log mem utf8)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu kernels/attention_*.c) kernels/matmul.c $(patsubst %,base/%.c,clock error log mem utf8)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
@@ -185,7 +185,6 @@ $(BUILD)/fakes/libnvidia-ml.so.1: tests/fakes/nvml.c agent/telemetry/nvml_api.h
 $(BUILD)/tests/agent/test_nvml $(BUILD)/tests/agent/test_gpu_hardware: | $(BUILD)/fakes/libnvidia-ml.so.1
 $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/kernels/test_cudnn: $(BUILD)/kernels/cuda/attention_choice.c.o $(BUILD)/kernels/cuda/attention_table.c.o
 $(BUILD)/tests/kernels/test_stream_progress: $(BUILD)/kernels/cuda/stream_progress.c.o
 $(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
 
@@ -507,7 +506,7 @@ bench-gpu: deps
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") all $(GPU_BENCHES)
 	@tests/gpu/bench.sh $(ARGS)
 
-#> make attention-table  measure our attention and cuDNN's on this machine's GPU: kernels/cuda/attention_table.c chooses by it
+#> make attention-table  measure our attention and cuDNN's on this machine's GPU: kernels/attention_table.c chooses by it
 .PHONY: attention-table
 attention-table: deps
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") gpu \

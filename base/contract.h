@@ -61,7 +61,7 @@
 /* Ours: folders with NVIDIA's libraries, separated by colons, before all others
  * (base/library.h). */
 #define ENV_LIBRARY_PATH "SHOAL_CUDA_LIBRARY_PATH"
-/* Ours: whose attention a GPU gets (kernels/cuda/attention_choice.h). */
+/* Ours: whose attention a GPU gets (kernels/attention_choice.h). */
 #define ENV_ATTENTION "SHOAL_ATTENTION"
 
 /* Ours, in the pods of an elastic job: how many pods it had when this one was made, and after how

@@ -44,11 +44,11 @@ operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(history|names|types)).h
 kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|exact_sum|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_shape|backend|dtype|exact_sum|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_choice|attention_shape|backend|dtype|exact_sum|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
-kernels/cuda/attention_(choice|table).[ch]:base/(contract|error|mem).h|kernels/ops.h|kernels/cuda/attention_choice.h
+kernels/attention_(choice|table|published).[ch]:base/(contract|error|mem).h|kernels/(ops|attention_choice).h
 kernels/(device|cuda_library|gpu_survey).c:base/(error|log|mem).h|kernels/(backend|cuda_library|gpu_survey|trace_log).h
 agent/nn/.*:base/.*|kernels/(device|dtype|ops|random).h|agent/nn/.*
 agent/nn/tape.*:base/.*|kernels/(device|dtype|ops).h|agent/nn/(tape|tape_internal|module).h

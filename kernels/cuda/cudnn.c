@@ -34,6 +34,7 @@ struct cudnn {
     bool was_opened, is_usable;
     struct error failure; /* why it is not */
     bool logged[2];       /* forward, backward: that it is not cuDNN */
+    bool told_published;  /* that it is cuDNN, by what others have published */
     struct cudnn_api api;
     cudnn_handle handle;
     struct cudnn_graph properties; /* holds `device` */
@@ -46,8 +47,8 @@ struct cudnn *cudnn_open(int index, int compute_capability, enum attention_mode 
 {
     struct cudnn *c = xcalloc(1, sizeof *c);
     c->index = index;
-    c->choice = (struct attention_choice){mode, compute_capability, attention_table};
-    if (mode == ATTENTION_AUTO && !attention_is_measured(&c->choice))
+    c->choice = attention_choice_here(mode, compute_capability);
+    if (mode == ATTENTION_AUTO && !attention_is_known(&c->choice))
         log_debug("attention: cuDNN's was not measured on compute capability %d.%d: our own "
                   "kernels do it; " ENV_ATTENTION "=cudnn asks cuDNN",
                   compute_capability / 10, compute_capability % 10);
@@ -254,24 +255,36 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
     return false;
 }
 
+static bool is_for_cudnn(struct cudnn *c, bool backward, enum dtype t,
+                         const struct attention_shape *shape)
+{
+    enum attention_doer doer =
+        attention_choose(&c->choice, backward ? ATTENTION_BACKWARD : ATTENTION_FORWARD, t, shape);
+    if (doer == ATTENTION_CUDNN_PUBLISHED && !c->told_published) {
+        c->told_published = true;
+        log_info("attention: cuDNN does it on compute capability %d.%d, by published figures, not "
+                 "measured here; " ENV_ATTENTION "=ours keeps our own kernels",
+                 c->choice.compute_capability / 10, c->choice.compute_capability % 10);
+    }
+    return doer != ATTENTION_BY_US;
+}
+
 bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
                              const void *k, const void *v, const struct attention_shape *shape)
 {
-    const struct cudnn *c = cuda_cudnn(s);
+    struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return attention_tries_cudnn(&c->choice, ATTENTION_FORWARD, t, shape) &&
-           attend(s, false, shape, pointers);
+    return is_for_cudnn(c, false, t, shape) && attend(s, false, shape, pointers);
 }
 
 bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
                               const void *dy, const void *y, const float *lse, const void *q,
                               const void *k, const void *v, const struct attention_shape *shape)
 {
-    const struct cudnn *c = cuda_cudnn(s);
+    struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return attention_tries_cudnn(&c->choice, ATTENTION_BACKWARD, t, shape) &&
-           attend(s, true, shape, pointers);
+    return is_for_cudnn(c, true, t, shape) && attend(s, true, shape, pointers);
 }

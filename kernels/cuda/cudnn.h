@@ -4,7 +4,7 @@
 #ifndef SHOAL_KERNELS_CUDA_CUDNN_H
 #define SHOAL_KERNELS_CUDA_CUDNN_H
 
-#include "kernels/cuda/attention_choice.h"
+#include "kernels/attention_choice.h"
 #include "kernels/cuda/cuda.h"
 
 #ifdef __cplusplus

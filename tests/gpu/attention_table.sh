@@ -3,11 +3,11 @@
 # of the same compute capability. To be committed, the message naming the GPU, the driver, cuDNN's version and the date.
 #   tests/gpu/attention_table.sh BUILD        checks cuDNN's path on this machine's GPU (test_cudnn), then measures
 #   tests/gpu/attention_table.sh --from LOG   takes what tests/bench/attention_bench said elsewhere (build/bench/kernels-attention.log)
-# TABLE: the file (kernels/cuda/attention_table.c)
+# TABLE: the file (kernels/attention_table.c)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-table=${TABLE:-kernels/cuda/attention_table.c}
-row='^    \{([0-9]+), ATTENTION_(FORWARD|BACKWARD), (64|128), ATTENTION_(FULL|CAUSAL), [0-9]+, [0-9.]+, [0-9.]+\}, /\* [^*]* \*/$'
+table=${TABLE:-kernels/attention_table.c}
+row='^    \{([0-9]+), ATTENTION_(FORWARD|BACKWARD|BACKWARD_NONDETERMINISTIC), (64|128), ATTENTION_(FULL|CAUSAL), [0-9]+, [0-9.]+, [0-9.]+\}, /\* [^*]* \*/$'
 
 stop() {
     echo "attention_table.sh: $*: $table is left as it is" >&2

@@ -7,7 +7,7 @@ if [ "${BUILD##*/}" != debug ]; then
     tap_done
 fi
 export TABLE=$work/table.c
-cp kernels/cuda/attention_table.c "$TABLE"
+cp kernels/attention_table.c "$TABLE"
 
 row() { # COMPUTE_CAPABILITY DIRECTION T OURS CUDNN
     printf '    {%d, ATTENTION_%s, 64, ATTENTION_CAUSAL, %d, %.4f, %.4f}, /* 8 x 12/12 heads: 90, 100 TFLOP/s: 1.11 x */\n' "$@"
@@ -16,7 +16,7 @@ write() { tests/gpu/attention_table.sh --from "$1"; }
 # what the compiler makes of the table: a line for each row of a compute capability
 rows_of() {
     cat >"$work/print.c" <<'END'
-#include "kernels/cuda/attention_choice.h"
+#include "kernels/attention_choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv)

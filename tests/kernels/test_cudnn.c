@@ -3,7 +3,7 @@
  * descriptors say), the former on a real one, too. */
 #include "base/contract.h"
 #include "base/log.h"
-#include "kernels/cuda/attention_choice.h"
+#include "kernels/attention_choice.h"
 #include "tests/kernels/attention_rows.h"
 
 #include <dlfcn.h>
@@ -37,9 +37,22 @@ static const struct attention_measured measured[] = {
     {0},
 };
 
+static const struct attention_published published[] = {
+    {{90, ATTENTION_FORWARD, 64, ATTENTION_CAUSAL, 256, 2, 1}, "of a kind that was measured"},
+    {{90, ATTENTION_BACKWARD_NONDETERMINISTIC, 64, ATTENTION_CAUSAL, 2048, 2, 1}, "faster"},
+    {{90, ATTENTION_BACKWARD, 128, ATTENTION_CAUSAL, 2048, 0.97, 1}, "too close"},
+    {{0}, NULL},
+};
+
 static struct attention_choice choice(enum attention_mode mode, int architecture)
 {
-    return (struct attention_choice){mode, architecture, measured};
+    return (struct attention_choice){mode, architecture, measured, published};
+}
+
+static bool tries_cudnn(const struct attention_choice *at, enum attention_direction direction,
+                        enum dtype t, const struct attention_shape *shape)
+{
+    return attention_choose(at, direction, t, shape) != ATTENTION_BY_US;
 }
 
 /* Who is asked for what cuDNN can do. */
@@ -54,46 +67,89 @@ static void test_choice(void **state)
     const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 80);
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct attention_shape *shape = &rows[i].shape;
-        assert_false(attention_tries_cudnn(&ours, ATTENTION_FORWARD, DTYPE_BF16, shape));
-        assert_false(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_F32, shape));
-        assert_int_equal(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, shape),
+        assert_false(tries_cudnn(&ours, ATTENTION_FORWARD, DTYPE_BF16, shape));
+        assert_false(tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_F32, shape));
+        assert_int_equal(tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, shape),
                          rows[i].possible);
     }
 }
 
-/* What was measured decides, unless somebody else has. */
-static void test_measured(void **state)
+/* What was measured decides, else what was published, unless somebody else has. */
+static void test_tables(void **state)
 {
     (void)state;
-    static const struct {
+    const enum attention_doer faster = ATTENTION_CUDNN_MEASURED, others = ATTENTION_CUDNN_PUBLISHED;
+    const struct {
         const char *name;
         int architecture;
         enum attention_direction direction;
         int64_t T, hd;
-        bool causal, is_cudnns;
+        bool causal;
+        enum attention_doer doer;
     } rows[] = {
-        {"shorter than any row", 90, ATTENTION_FORWARD, 511, 64, true, false},
-        {"a row's own length", 90, ATTENTION_FORWARD, 512, 64, true, true},
-        {"up to the next row", 90, ATTENTION_FORWARD, 1023, 64, true, true},
-        {"the next row, too close", 90, ATTENTION_FORWARD, 1024, 64, true, false},
-        {"the last row", 90, ATTENTION_FORWARD, 4096, 64, true, true},
-        {"longer than any row", 90, ATTENTION_FORWARD, 100000, 64, true, true},
-        {"slower backward", 90, ATTENTION_BACKWARD, 512, 64, true, false},
-        {"another width", 90, ATTENTION_FORWARD, 512, 128, true, false},
-        {"without a mask", 90, ATTENTION_FORWARD, 512, 128, false, true},
-        {"the other width without", 90, ATTENTION_FORWARD, 512, 64, false, false},
-        {"another architecture", 100, ATTENTION_BACKWARD, 512, 64, true, true},
-        {"its other direction", 100, ATTENTION_FORWARD, 512, 64, true, false},
-        {"one between the two", 89, ATTENTION_FORWARD, 512, 64, true, false},
+        {"shorter than any row", 90, ATTENTION_FORWARD, 511, 64, true, ATTENTION_BY_US},
+        {"a row's own length", 90, ATTENTION_FORWARD, 512, 64, true, faster},
+        {"up to the next row", 90, ATTENTION_FORWARD, 1023, 64, true, faster},
+        {"the next row, too close", 90, ATTENTION_FORWARD, 1024, 64, true, ATTENTION_BY_US},
+        {"the last row", 90, ATTENTION_FORWARD, 4096, 64, true, faster},
+        {"longer than any row", 90, ATTENTION_FORWARD, 100000, 64, true, faster},
+        {"slower backward", 90, ATTENTION_BACKWARD, 512, 64, true, ATTENTION_BY_US},
+        {"another width", 90, ATTENTION_FORWARD, 512, 128, true, ATTENTION_BY_US},
+        {"without a mask", 90, ATTENTION_FORWARD, 512, 128, false, faster},
+        {"the other width without", 90, ATTENTION_FORWARD, 512, 64, false, ATTENTION_BY_US},
+        {"another architecture", 100, ATTENTION_BACKWARD, 512, 64, true, faster},
+        {"its other direction", 100, ATTENTION_FORWARD, 512, 64, true, ATTENTION_BY_US},
+        {"one between the two", 89, ATTENTION_FORWARD, 512, 64, true, ATTENTION_BY_US},
+        {"measured only in order", 90, ATTENTION_BACKWARD_NONDETERMINISTIC, 2048, 64, true, others},
+        {"shorter than published", 90, ATTENTION_BACKWARD_NONDETERMINISTIC, 2047, 64, true,
+         ATTENTION_BY_US},
+        {"published, too close", 90, ATTENTION_BACKWARD, 4096, 128, true, ATTENTION_BY_US},
+        {"published of another", 100, ATTENTION_BACKWARD_NONDETERMINISTIC, 4096, 64, true,
+         ATTENTION_BY_US},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
+        bool forward = rows[i].direction == ATTENTION_FORWARD;
         struct attention_shape shape = {PACKED(1, rows[i].T, 2, 2, rows[i].hd)};
         const struct attention_choice at = choice(ATTENTION_AUTO, rows[i].architecture);
         shape.causal = rows[i].causal;
-        if (attention_tries_cudnn(&at, rows[i].direction, DTYPE_BF16, &shape) != rows[i].is_cudnns)
+        shape.nondeterministic = rows[i].direction == ATTENTION_BACKWARD_NONDETERMINISTIC;
+        if (attention_choose(&at, forward ? ATTENTION_FORWARD : ATTENTION_BACKWARD, DTYPE_BF16,
+                             &shape) != rows[i].doer)
             fail_msg("%s", rows[i].name);
-        assert_int_equal(attention_is_measured(&at), rows[i].architecture != 89);
+        assert_int_equal(attention_is_known(&at), rows[i].architecture != 89);
     }
+}
+
+/* What an H100 gets of this build, as long as it was not measured: cuDNN where others found it
+ * faster, and never for a backward with equal bits. */
+static void test_published(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t T, hd;
+        bool causal, forward, backward_in_any_order;
+    } rows[] = {{8192, 64, true, true, true},
+                {8192, 128, true, true, true},
+                {2048, 128, true, true, true},
+                {2047, 128, true, false, false},
+                {8192, 128, false, false, false}};
+    static const struct attention_measured nothing[] = {{0}};
+    struct attention_choice at = attention_choice_here(ATTENTION_AUTO, 90);
+    at.table = nothing;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct attention_shape shape = {PACKED(1, rows[i].T, 2, 2, rows[i].hd)};
+        shape.causal = rows[i].causal;
+        assert_int_equal(tries_cudnn(&at, ATTENTION_FORWARD, DTYPE_BF16, &shape), rows[i].forward);
+        assert_false(tries_cudnn(&at, ATTENTION_BACKWARD, DTYPE_BF16, &shape));
+        shape.nondeterministic = true;
+        assert_int_equal(tries_cudnn(&at, ATTENTION_BACKWARD, DTYPE_BF16, &shape),
+                         rows[i].backward_in_any_order);
+    }
+    for (const struct attention_published *row = attention_published; row->row.compute_capability;
+         row++)
+        assert_true(row->source[0] && row->row.ours_ms > 0 && row->row.cudnn_ms > 0);
+    at.compute_capability = 80;
+    assert_false(attention_is_known(&at));
 }
 
 /* The table of this build: one row a kind and length, all of them times. */
@@ -122,7 +178,7 @@ static void test_never(void **state)
     shapes[2].key_counts = &some_counts;
     shapes[3].k_stride = 516;
     for (size_t i = 0; i < array_length(shapes); i++)
-        assert_false(attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &shapes[i]));
+        assert_false(tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &shapes[i]));
 }
 
 static void test_mode(void **state)
@@ -181,7 +237,7 @@ static bool is_for_cudnn(const struct attention_row *row)
 {
     const struct attention_choice cudnns = choice(ATTENTION_CUDNN, 90);
     return !row->bias && !row->key_counts[0] && row->shape.B > 0 &&
-           attention_tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &row->shape);
+           tries_cudnn(&cudnns, ATTENTION_FORWARD, DTYPE_BF16, &row->shape);
 }
 
 /* Shapes that the other rows have not. */
@@ -367,6 +423,39 @@ static void test_unmeasured(void **state)
     }
 }
 
+/* Unasked: cuDNN where others have found it faster, which is told once. */
+static void test_unasked(void **state)
+{
+    (void)state;
+    enum { T = 2048, HD = 64, WIDTH = 3 * HD };
+    const char *line =
+        "cuDNN does it on compute capability 9.0, by published figures, not measured";
+    const struct attention_shape shape = {PACKED(1, T, 1, 1, HD), .causal = true};
+    char text[2048];
+    const struct attention_choice here = attention_choice_here(ATTENTION_AUTO, 90);
+    if (attention_choose(&here, ATTENTION_FORWARD, DTYPE_BF16, &shape) != ATTENTION_CUDNN_PUBLISHED)
+        skip(); /* it has been measured by now */
+    support_stderr_begin();
+    struct world *world = open_world("auto", NULL);
+    bf16 *x = to_device_as(world, DTYPE_BF16, host_random(world, (int64_t)T * WIDTH, -1, 1),
+                           (int64_t)T * WIDTH);
+    bf16 *y = to_device_as(world, DTYPE_BF16, host_zeros(world, T * HD), T * HD);
+    float *lse = to_device(world, host_zeros(world, T), T);
+    int64_t before = runs();
+    for (int i = 0; i < 2; i++)
+        world->ops->attention_forward(world->stream, DTYPE_BF16, y, lse, x, x + HD, x + 2 * HD,
+                                      &shape);
+    assert_int_equal(runs() - before, 2);
+    from_device_as(world, DTYPE_BF16, x, (int64_t)T * WIDTH);
+    from_device_as(world, DTYPE_BF16, y, T * HD);
+    from_device(world, lse, T);
+    close_world(world);
+    support_stderr_end(text, sizeof text);
+    const char *first = strstr(text, line);
+    if (!first || strstr(first + 1, line))
+        fail_msg("not told once: %s\nbut: %s", line, text);
+}
+
 /* More shapes than plans are kept, all queued at once: one that is forgotten has run before. In a
  * graph of ops, which each call parts. */
 static void test_many_shapes(void **state)
@@ -421,9 +510,9 @@ static void test_bad_variable(void **state)
 int main(void)
 {
     const struct CMUnitTest anywhere[] = {
-        cmocka_unit_test(test_choice), cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_tables),
         cmocka_unit_test(test_table),  cmocka_unit_test(test_never),
-        cmocka_unit_test(test_mode),
+        cmocka_unit_test(test_mode),   cmocka_unit_test(test_published),
     };
     const struct CMUnitTest gpu[] = {
         cmocka_unit_test(test_rows),
@@ -435,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_rows),         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_bad_variable), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_unmeasured),   cmocka_unit_test(test_nondeterministic_rows),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_unasked),
     };
     if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
