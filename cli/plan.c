@@ -292,10 +292,11 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     int ranks = only_advice && o->gpus == 1 ? advised_ranks(model) : (int)o->gpus;
     struct planned p = {.config = config,
                         .model = model,
-                        .world = {ranks, (int)o->gpus_per_node},
-                        .fewest = {o->min_nodes * (int)o->gpus_per_node, (int)o->gpus_per_node},
+                        .world = {ranks, (int)o->gpus_per_node,
+                                  question.device ? question.device->compute_capability : 0},
+                        .fewest = {o->min_nodes * (int)o->gpus_per_node, (int)o->gpus_per_node, 0},
                         .strategy = build_strategy(c, model)};
-    if (run_plan_facts_make(c, model, ranks, p.world.node_size, arena, &p.facts, err) < 0)
+    if (run_plan_facts_make(c, model, &p.world, arena, &p.facts, err) < 0)
         return -1;
     run_plan_make(&p.facts, &p.plan);
     if (only_advice) {

@@ -36,6 +36,7 @@ static const struct field {
     {"learning_rate", FIELD_REAL, offsetof(struct checkpoint_state, learning_rate)},
     {"world_size", FIELD_COUNT, offsetof(struct checkpoint_state, world_size)},
     {"reduction_slots", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, reduction_slots)},
+    {"nondeterministic", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, nondeterministic)},
     {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},

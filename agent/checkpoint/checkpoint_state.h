@@ -20,11 +20,13 @@ struct checkpoint_state {
     int64_t optimizer_steps; /* as the optimizer counts them (bias correction) */
     double epoch_loss_sum, epoch_correct, epoch_rows; /* of the epoch in progress, all ranks */
     uint64_t seed;
-    double learning_rate;                 /* of the last step */
-    int64_t world_size;                   /* of the run that saved; any other can load */
-    int64_t reduction_slots;              /* 0: none; also an older version's */
-    int64_t train_rows;                   /* of the whole data set, as far as it was used */
-    int64_t batch_rows;                   /* per rank and micro-batch, of the run that saved */
+    double learning_rate;    /* of the last step */
+    int64_t world_size;      /* of the run that saved; any other can load */
+    int64_t reduction_slots; /* 0: none; also an older version's */
+    int64_t
+        nondeterministic; /* 1: the run that saved gave up equal bits; 0 also an older version's */
+    int64_t train_rows;   /* of the whole data set, as far as it was used */
+    int64_t batch_rows;   /* per rank and micro-batch, of the run that saved */
     char strategy[CHECKPOINT_NAME_BYTES]; /* "FULL_SHARD", of the run that saved */
     /* The learning-rate schedule of the run that saved, as in struct schedule. */
     char schedule_type[CHECKPOINT_NAME_BYTES]; /* "cosine" */

@@ -205,7 +205,8 @@ struct agent_config {
         int64_t collectives; /* enum comm_device_how */
         bool concurrent_collectives, register_buffers;
         bool cuda_graphs;
-        int64_t threads; /* per rank; 0: cores / ranks on this machine */
+        bool deterministic; /* false: a faster backward of attention, whose bits vary */
+        int64_t threads;    /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */
         int64_t node_rank;     /* -1: from the environment */

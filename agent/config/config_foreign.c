@@ -106,8 +106,6 @@ const struct config_refusal config_refusals[] = {
      "it follows from precision.mixed_precision; what gradients are summed in is "
      "precision.reduce_dtype"},
     {"precision.tf32 tf32", NULL, "false 0", IGNORED_SWITCH, "fp32 is computed in fp32"},
-    {"precision.deterministic deterministic", NULL, "true 1", IGNORED_SWITCH,
-     "every run is deterministic"},
     {"parallel.wrap_modules wrap_modules", NULL, NULL, REFUSED,
      "units are chosen by class (fsdp_transformer_layer_cls_to_wrap), by size or not at all, not by "
      "the names of modules"},

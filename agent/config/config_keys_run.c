@@ -150,6 +150,12 @@ static const struct config_key keys[] = {
         "GPUs: hand them the work between two waits as one graph, to the same bits; for models "
         "whose ops are short"),
     KEY_BOOL(
+        "runtime", "deterministic", runtime.deterministic, "true", "precision.deterministic",
+        "equal runs have equal bits; false: on GPUs where cuDNN does attention, its backward adds up "
+        "in any order, which is faster and needs less memory. Two runs from the same start differ in "
+        "their last bits then, as does one that is resumed",
+        .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
+    KEY_BOOL(
         "runtime", "register_buffers", runtime.register_buffers, "false", NULL,
         "memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
         "move it without a copy of its own",

@@ -236,13 +236,25 @@ static int check_profiler(const struct agent_config *c, struct error *err)
     return 0;
 }
 
+/* Slots are there for the bits. */
+static int check_bits(const struct agent_config *c, struct error *err)
+{
+    if (c->runtime.deterministic || c->parallel.reduction_slots <= 0)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "parallel.reduction_slots=%lld gives the same bits on fewer ranks, and "
+                     "runtime.deterministic=false gives them up: leave one of them out",
+                     (long long)c->parallel.reduction_slots);
+}
+
 int config_check_rules(const struct config_parser *p, struct error *err)
 {
     const struct agent_config *c = &p->config->value;
     return check_optimizer(c, err) || check_checkpoint(c, err) || check_saving(p, err) ||
                    check_sizes(p, err) || check_model(c, err) ||
                    config_check_head(c, config_family(c), err) || config_check_data(c, err) ||
-                   check_paths(c, err) || check_loading(p, err) || check_profiler(c, err)
+                   check_paths(c, err) || check_loading(p, err) || check_profiler(c, err) ||
+                   check_bits(c, err)
                ? -1
                : 0;
 }

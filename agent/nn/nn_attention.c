@@ -150,6 +150,7 @@ static struct attention_shape shape_of(const struct tape *tape, const struct ten
         .key = random_key(pass->seed, pass->step, how->layer, 0),
         .first_row = pass->first_row,
         .row_stride = pass->row_stride,
+        .nondeterministic = pass->nondeterministic,
         .key_counts = how->key_counts,
     };
 }

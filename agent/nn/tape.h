@@ -58,6 +58,7 @@ struct tape_pass {
     uint64_t first_row; /* this rank's first row in the batch of all ranks, and the distance to its
                            next */
     uint64_t row_stride;
+    bool nondeterministic; /* ops may add up in any order (kernels/shapes.h) */
 };
 
 struct tape;

@@ -233,26 +233,34 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     plan->logits = rows * a->logit_stride * value;
 }
 
+/* What cuDNN's backward takes beside that: the keys' and the values' gradients of every head, and
+ * the scores; or, in any order, the queries' gradient in fp32. What would have a larger workspace
+ * than it may is not cuDNN's. */
+static int64_t cudnn_scratch(const struct run_plan_facts *f, int64_t queries, int64_t T)
+{
+    const struct plan_activations *a = &f->activations;
+    if (!a->cudnn_backward || f->bytes.value != (int)sizeof(bf16) || (a->hd != 64 && a->hd != 128))
+        return 0;
+    int64_t keys = a->heads > a->kv_heads ? 2 * queries * a->hd : 0;
+    int64_t scores = a->nondeterministic ? 0 : queries * T;
+    int64_t sums = a->nondeterministic ? queries * a->hd : 0;
+    int64_t workspace = (int64_t)sizeof(bf16) * (scores + keys);
+    return workspace <= RUN_PLAN_CUDNN ? workspace + sums * (int64_t)sizeof(float) : 0;
+}
+
 /* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn.c): of
  * each query and head a sum; of a bias, its numbers as they are read and sums of the scores'
- * gradients along diagonals, of so many queries each; of cuDNN, the scores, and the keys' and the
- * values' gradients of every head. What would have more than it may is not cuDNN's. */
+ * gradients along diagonals, of so many queries each. */
 static int64_t attention_scratch(const struct run_plan_facts *f)
 {
     const struct plan_activations *a = &f->activations;
     int64_t T = max(f->sequence_tokens - a->target_tokens, a->target_tokens);
     int64_t heads = f->batch_rows * a->heads, floats = heads * T;
-    if (a->bias) {
-        int64_t queries = a->hd > 64 ? 16 : 32, length = (T + 63) / 64 * 64 + 32;
-        floats += heads * ((T + queries - 1) / queries) * length + 2 * T * a->heads;
-        return floats * (int64_t)sizeof(float);
-    }
-    int64_t bytes = floats * (int64_t)sizeof(float);
-    if (!a->cudnn || f->bytes.value != (int)sizeof(bf16) || (a->hd != 64 && a->hd != 128))
-        return bytes;
-    int64_t keys = a->heads > a->kv_heads ? 2 * heads * T * a->hd : 0;
-    int64_t workspace = (int64_t)sizeof(bf16) * (heads * T * T + keys);
-    return bytes + (workspace <= RUN_PLAN_CUDNN ? workspace : 0);
+    if (!a->bias)
+        return floats * (int64_t)sizeof(float) + cudnn_scratch(f, floats, T);
+    int64_t queries = a->hd > 64 ? 16 : 32, length = (T + 63) / 64 * 64 + 32;
+    floats += heads * ((T + queries - 1) / queries) * length + 2 * T * a->heads;
+    return floats * (int64_t)sizeof(float);
 }
 
 static void add_totals(const struct run_plan_facts *f, const struct run_plan *plan,

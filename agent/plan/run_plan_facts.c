@@ -5,6 +5,7 @@
 #include "agent/plan/trainer_settings.h"
 #include "agent/shard/shard_layout.h"
 #include "base/contract.h"
+#include "kernels/attention_choice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +48,35 @@ static int64_t sequence_tokens(const struct agent_config *c, const struct model 
     return c->data.max_seq_length > 0 ? c->data.max_seq_length : model->language.max_tokens;
 }
 
-/* Unasked it is ours so far: attention_table.c has no rows. */
-static bool tries_cudnn(void)
+/* Whose attention it is: as the backend chooses for each call (kernels/cuda/cudnn.c). */
+static int choose_attention(const struct agent_config *c, const struct model *model,
+                            int compute_capability, struct plan_activations *a, struct error *err)
 {
-    const char *asked = getenv(ENV_ATTENTION);
-    return asked && strcmp(asked, "cudnn") == 0;
+    enum { H100 = 90 };
+    const struct language_shape *l = &model->language;
+    int64_t T = sequence_tokens(c, model), width = (l->heads + 2 * l->kv_heads) * l->hd;
+    enum attention_mode mode;
+    const struct attention_shape shape = {
+        .T_q = T,
+        .T_k = T,
+        .hd = l->hd,
+        .q_stride = width,
+        .k_stride = width,
+        .v_stride = width,
+        .causal = l->L_decoder == 0 && !l->sees_all,
+        .dropout = l->dropout ? 0.1f : 0, /* any */
+        .nondeterministic = a->nondeterministic,
+    };
+    if (attention_mode_read(getenv(ENV_ATTENTION), &mode, err) < 0)
+        return -1;
+    const struct attention_choice choice =
+        attention_choice_here(mode, compute_capability > 0 ? compute_capability : H100);
+    if (l->V == 0 || l->distance_bias || strcmp(c->runtime.device, "cpu") == 0)
+        return 0;
+    enum dtype t = trainer_dtype(c);
+    a->cudnn_forward = attention_choose(&choice, ATTENTION_FORWARD, t, &shape) != ATTENTION_BY_US;
+    a->cudnn_backward = attention_choose(&choice, ATTENTION_BACKWARD, t, &shape) != ATTENTION_BY_US;
+    return 0;
 }
 
 static struct plan_activations activations_of(const struct agent_config *c,
@@ -78,7 +103,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .logit_stride = nn_logit_stride(l->V, is_host),
         .gated = l->gated,
         .bias = model->task == MODEL_TRANSLATION,
-        .cudnn = tries_cudnn(),
+        .nondeterministic = !c->runtime.deterministic,
         .chunk_rows = language_chunk_rows(0, l->V, trainer_dtype(c), is_host),
         .checkpointing = trainer_checkpointing(c),
         .offload = c->memory.offload_activations,
@@ -93,6 +118,7 @@ void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *fa
         return;
     facts->activations.chunk_rows = language_chunk_rows(0, l->V, DTYPE_F32, true);
     facts->activations.logit_stride = nn_logit_stride(l->V, true);
+    facts->activations.cudnn_forward = facts->activations.cudnn_backward = false;
 }
 
 struct flops_shape run_plan_flops_shape(const struct agent_config *c,
@@ -142,10 +168,11 @@ static int memory_copies(const struct agent_config *c, int world_size, int node_
     return pods < 2 ? 1 : pods % 2 ? 3 : 2;
 }
 
-int run_plan_facts_make(const struct agent_config *c, const struct model *model, int world_size,
-                        int node_size, struct arena *arena, struct run_plan_facts *ret_facts,
-                        struct error *err)
+int run_plan_facts_make(const struct agent_config *c, const struct model *model,
+                        const struct run_plan_world *world, struct arena *arena,
+                        struct run_plan_facts *ret_facts, struct error *err)
 {
+    int world_size = world->world_size, node_size = world->node_size;
     int64_t group_size = c->parallel.shard_group_size, strategy = c->parallel.strategy;
     bool is_hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
     if (group_size == 0 || (!is_hybrid && world_size % group_size != 0))
@@ -176,5 +203,5 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .memory_copies = memory_copies(c, world_size, node_size),
     };
     add_flops(c, model, ret_facts->flops_per_token);
-    return 0;
+    return choose_attention(c, model, world->compute_capability, &ret_facts->activations, err);
 }

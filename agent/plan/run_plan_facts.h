@@ -1,5 +1,6 @@
 /* The facts that a plan is made of, from a configuration, its model cut into units and, of whose
- * attention it is, the environment (ENV_ATTENTION). Touches no data, device or network. */
+ * attention it is, the environment (ENV_ATTENTION) and kernels/attention_choice.h. Touches no data,
+ * device or network. */
 #ifndef SHOAL_AGENT_PLAN_RUN_PLAN_FACTS_H
 #define SHOAL_AGENT_PLAN_RUN_PLAN_FACTS_H
 
@@ -13,21 +14,23 @@ struct flops_shape run_plan_flops_shape(const struct agent_config *config,
                                         const struct language_shape *language, int64_t parameters,
                                         int64_t tokens);
 
-/* world_size, node_size: ranks in all and on a node, which is HYBRID's default group. Memory from
- * `arena`. Errors: ERR_CONFIG if the strategy is HYBRID and its group does not divide the
- * world; for others the group is the default one then. */
+/* The ranks of a run. */
+struct run_plan_world {
+    int world_size, node_size; /* in all; on a node, which is HYBRID's default group */
+    int compute_capability;    /* of their GPUs, as device_compute_capability(); 0: not known, and
+                                  taken for 9.0 */
+};
+
+/* Memory from `arena`. Errors: ERR_CONFIG if the strategy is HYBRID and its group does not divide
+ * the world (for others the group is the default one then), or ENV_ATTENTION is no choice. */
 int run_plan_facts_make(const struct agent_config *config, const struct model *model,
-                        int world_size, int node_size, struct arena *arena,
+                        const struct run_plan_world *world, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);
 
 /* Makes them those of a run on CPUs, where runtime.device leaves that open: there fewer logits are
  * alive at once. */
 void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *facts);
 
-/* The ranks of a run: in all, and on a node. */
-struct run_plan_world {
-    int world_size, node_size;
-};
 /* Adds what would make a rank's part under the strategy smaller, by what it saves: "--x=y saves
  * 1.5 GB, ...". Errors: as above. */
 int run_plan_savings(const struct agent_config *config, const struct model *model,

@@ -10,8 +10,7 @@ void run_plan_print_fewest(const struct agent_config *c, const struct model *mod
     struct run_plan_facts facts;
     struct run_plan plan;
     struct error ignored;
-    if (run_plan_facts_make(c, model, fewest->world_size, fewest->node_size, arena, &facts,
-                            &ignored))
+    if (run_plan_facts_make(c, model, fewest, arena, &facts, &ignored))
         return;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[strategy - FULL_SHARD];

@@ -25,7 +25,7 @@ static int plan(const struct agent_config *c, const struct model *model,
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan made;
-    if (run_plan_facts_make(c, model, world->world_size, world->node_size, arena, &facts, err) < 0)
+    if (run_plan_facts_make(c, model, world, arena, &facts, err) < 0)
         return -1;
     run_plan_make(&facts, &made);
     *ret_bytes = made.strategies[strategy - FULL_SHARD].device;

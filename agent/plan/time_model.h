@@ -24,6 +24,7 @@ struct time_device {
     const char *name;        /* "h100" */
     const char *driver_name; /* as its driver calls it; flops_peak_per_s() knows it */
     int64_t memory_bytes;
+    int compute_capability; /* 90: 9.0 */
     int SMs;
     double bf16, fp32; /* FLOP/s that large products of matrices sustain */
     double memory;    /* bytes/s that a good streaming kernel sustains, read and written together */

@@ -46,7 +46,9 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
                                 const struct time_device *device, const struct language_shape *l)
 {
     const struct plan_bytes *b = &f->bytes;
-    struct time_ways w = time_ways_ours(device, f->activations.cudnn);
+    struct time_ways w =
+        time_ways_ours(device, f->activations.cudnn_forward,
+                       f->activations.cudnn_backward && f->activations.nondeterministic);
     w.graphs = f->cuda_graphs;
     w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
@@ -115,14 +117,16 @@ static int evaluate(const struct variant *v, const struct model *model,
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(v->config, model, world->world_size, world->node_size, arena, &facts,
-                            err) < 0)
+    const struct run_plan_world of_device = {world->world_size, world->node_size,
+                                             q->device->compute_capability};
+    if (run_plan_facts_make(v->config, model, &of_device, arena, &facts, err) < 0)
         return -1;
-    facts.activations.cudnn |= v->cudnn;
+    facts.activations.cudnn_forward |= v->cudnn;
+    facts.activations.cudnn_backward |= v->cudnn;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[v->strategy - FULL_SHARD];
     const struct time_shape shape = shape_of(model, &facts);
-    *ret = (struct outcome){.device_bytes = s->device, .cudnn = facts.activations.cudnn};
+    *ret = (struct outcome){.device_bytes = s->device, .cudnn = facts.activations.cudnn_forward};
     ret->ranks = ranks_of(&facts, &plan, s, world, q->network);
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret->flops_per_token[c] = facts.flops_per_token[c];
@@ -192,6 +196,8 @@ static void add_faster(struct settings *list, const struct variant *v, const str
             ACCUMULATE_NO_SYNC;
     if (is_language && !now->cudnn)
         add_setting(list, v, "SHOAL_ATTENTION=cudnn")->variant.cudnn = true;
+    if (is_language && c->runtime.deterministic && c->parallel.reduction_slots == 0)
+        add_setting(list, v, "--deterministic=false")->config.runtime.deterministic = false;
 }
 
 static void add_strategies(struct settings *list, const struct variant *v,

@@ -275,12 +275,13 @@ static void offload(struct time_walk *w, const struct time_ranks *r, const struc
 /* ---- the step ---- */
 
 /* Who lands a fusion, or another default, changes its line here, and the table of docs/gpu.md. */
-struct time_ways time_ways_ours(const struct time_device *device, bool cudnn)
+struct time_ways time_ways_ours(const struct time_device *device, bool cudnn_forward,
+                                bool cudnn_backward)
 {
-    bool has_cudnn = cudnn && device->cudnn.forward[0] > 0;
+    bool is_known = device->cudnn.forward[0] > 0;
     return (struct time_ways){
-        .forward_of = has_cudnn ? device->cudnn : device->ours,
-        .backward_of = device->ours,
+        .forward_of = is_known && cudnn_forward ? device->cudnn : device->ours,
+        .backward_of = is_known && cudnn_backward ? device->cudnn : device->ours,
         .products = 1,
         .passes = 1,
         .fused_clip = true,

@@ -51,10 +51,12 @@ struct time_ways {
                                    `checkpointing`; PyTorch's selective form: 0.5 */
 };
 
-/* Ours, as landed: AdamW of fp32 slices and a copy in bf16, gradients clipped. cudnn: the forward
- * of attention is cuDNN's where the device has its speed. The caller adds chunk_rows, which hang on
+/* Ours, as landed: AdamW of fp32 slices and a copy in bf16, gradients clipped. cudnn_forward,
+ * cudnn_backward: that pass of attention is cuDNN's where the device has its speed; of backward
+ * that is known of the form that adds in any order only. The caller adds chunk_rows, which hang on
  * the vocabulary: language_chunk_rows(). */
-struct time_ways time_ways_ours(const struct time_device *device, bool cudnn);
+struct time_ways time_ways_ours(const struct time_device *device, bool cudnn_forward,
+                                bool cudnn_backward);
 
 /* Who shares the work. */
 struct time_ranks {

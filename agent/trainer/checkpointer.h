@@ -27,6 +27,7 @@ struct checkpointer_run {
     const double *lr; /* of the last step */
     const char *strategy;
     int reduction_slots;                     /* 0: none */
+    bool may_differ;                         /* another run from here may have other bits */
     const char *agent_config, *model_config; /* texts beside the tensors; NULL: none */
     /* Writes the whole weights to `path`, for FULL_STATE_DICT. Collective. */
     int (*save_model)(void *ctx, const char *path, struct error *err);

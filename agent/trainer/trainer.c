@@ -273,6 +273,7 @@ static void notify_limits(struct trainer *t)
     const struct agent_config *c = t->config;
     notify_max_steps(t);
     warn_of_early_end(t);
+    trainer_tell_order(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->env.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");
@@ -357,6 +358,7 @@ static int open_checkpointer(struct trainer *t, struct error *err)
         .lr = &t->lr,
         .strategy = shard_strategy_name(t->strategy),
         .reduction_slots = t->fixed_slots ? t->slots.count : 0,
+        .may_differ = trainer_may_differ(t),
         .agent_config = t->env.agent_config,
         .save_model = save_model,
         .ctx = t,

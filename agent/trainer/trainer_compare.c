@@ -18,6 +18,10 @@ void trainer_compare_saved(struct trainer *t, const struct checkpoint_state *sav
     add_difference(&lines, "runtime.seed", (int64_t)saved->seed, t->config->runtime.seed);
     add_difference(&lines, "parallel.reduction_slots", saved->reduction_slots,
                    t->fixed_slots ? t->slots.count : 0);
+    if (trainer_may_differ(t) != (saved->nondeterministic > 0))
+        lines_add(&lines, "runtime.deterministic: it had %s, this one has %s",
+                  saved->nondeterministic > 0 ? "false" : "true",
+                  saved->nondeterministic > 0 ? "true" : "false");
     add_difference(&lines, "samples per step and micro-batch",
                    saved->batch_rows *
                        (saved->reduction_slots > 0 ? saved->reduction_slots : saved->world_size),

@@ -93,6 +93,12 @@ void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *s
 int trainer_open_graphs(struct trainer *t, struct error *err);
 void trainer_close_graphs(struct trainer *t); /* before the stream; they need not be open */
 
+/* trainer_order.c: whether ops may add up in any order, so that another run from here may have
+ * other bits: a language model on a GPU with runtime.deterministic=false. */
+bool trainer_may_differ(const struct trainer *t);
+/* Reports what that setting gives up, or that it changes nothing. */
+void trainer_tell_order(struct trainer *t);
+
 /* trainer_memory.c: reserves the GPU's memory as the run's plan says, as far as it is free and
  * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */
 int trainer_reserve_memory(struct trainer *t, struct error *err);

@@ -18,7 +18,8 @@ static const char *hints_of(const struct trainer *t)
     static const char least[] = "a smaller model or more GPUs";
     if (!t->model)
         return least;
-    const struct run_plan_world world = {t->world->size, t->group_size};
+    const struct run_plan_world world = {t->world->size, t->group_size,
+                                         device_compute_capability(t->device)};
     struct error ignored;
     auto_str struct str text;
     str_init(&text, 512);
@@ -77,7 +78,9 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
 {
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(t->config, t->model, t->world->size, t->group_size, arena, &facts, err))
+    const struct run_plan_world world = {t->world->size, t->group_size,
+                                         device_compute_capability(t->device)};
+    if (run_plan_facts_make(t->config, t->model, &world, arena, &facts, err))
         return -1;
     facts.slots = t->fixed_slots ? t->slots.count : 0;
     run_plan_make(&facts, &plan);
@@ -116,7 +119,8 @@ static int plan_host_memory(const struct trainer *t, int ranks, int node_size,
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
-    if (run_plan_facts_make(t->config, t->model, ranks, node_size, arena, &facts, err))
+    const struct run_plan_world world = {ranks, node_size, device_compute_capability(t->device)};
+    if (run_plan_facts_make(t->config, t->model, &world, arena, &facts, err))
         return -1;
     if (device_is_host(t->device))
         run_plan_facts_of_host(t->model, &facts);

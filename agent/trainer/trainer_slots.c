@@ -42,8 +42,10 @@ static void tell(struct trainer *t, const struct answer *answer)
 {
     const char *text =
         answer->is_saved
-            ? arena_printf(t->arena, "parallel.reduction_slots=%lld, as of the checkpoint",
-                           (long long)answer->count)
+            ? arena_printf(
+                  t->arena, "parallel.reduction_slots=%lld, as of the checkpoint%s",
+                  (long long)answer->count,
+                  trainer_may_differ(t) ? ", whose bits runtime.deterministic=false gives up" : "")
             : arena_printf(t->arena,
                            "parallel.reduction_slots=%lld: this elastic run computes as on so many "
                            "ranks, however many there are; 0 lets a step's samples follow them",

@@ -15,6 +15,7 @@ static struct tape_pass train_pass(const struct trainer *t, const struct slots_t
         .step = (uint64_t)(t->cursor.position.micro_batches + turn->micro_batch),
         .first_row = same ? 0 : (uint64_t)slots_of(t->slots, t->world->rank, turn->round),
         .row_stride = same ? 1 : (uint64_t)t->slots.count,
+        .nondeterministic = trainer_may_differ(t),
     };
 }
 

@@ -296,6 +296,8 @@ static const struct {
     {"--architecture gpt2 --model_type llama", "", "model.type: the sizes given are a gpt2's"},
     {"", "NCCL_TIMEOUT=long", "environment variable NCCL_TIMEOUT: 'long' is not a time"},
     {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
+    {"--deterministic=false --parallel.reduction_slots=2", "",
+     "parallel.reduction_slots=2 gives the same bits on fewer ranks, and runtime.deterministic=false"},
     {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
     {"--model_type bloom", "", "--model_type: 'bloom' is not one of: auto mnist_cnn llama"},
     {"--gpu_ids first", "", "runtime.gpu_ids: 'first' is neither all nor numbers"},
