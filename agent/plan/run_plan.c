@@ -234,18 +234,23 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
 }
 
 /* What cuDNN's backward takes beside that: the keys' and the values' gradients of every head, and
- * the scores; or, in any order, the queries' gradient in fp32. What would have a larger workspace
- * than it may is not cuDNN's. */
-static int64_t cudnn_scratch(const struct run_plan_facts *f, int64_t queries, int64_t T)
+ * the scores; or, in any order, the queries' gradient in fp32. It does as many sequences at a time
+ * as its workspace is enough for; what has too much for one is not cuDNN's. */
+static int64_t cudnn_scratch(const struct run_plan_facts *f, int64_t T)
 {
     const struct plan_activations *a = &f->activations;
     if (!a->cudnn_backward || f->bytes.value != (int)sizeof(bf16) || (a->hd != 64 && a->hd != 128))
         return 0;
+    int64_t queries = a->heads * T; /* of a sequence */
     int64_t keys = a->heads > a->kv_heads ? 2 * queries * a->hd : 0;
     int64_t scores = a->nondeterministic ? 0 : queries * T;
     int64_t sums = a->nondeterministic ? queries * a->hd : 0;
     int64_t workspace = (int64_t)sizeof(bf16) * (scores + keys);
-    return workspace <= RUN_PLAN_CUDNN ? workspace + sums * (int64_t)sizeof(float) : 0;
+    int64_t sequences = f->batch_rows;
+    while (sequences > 0 &&
+           (f->batch_rows % sequences != 0 || sequences * workspace > RUN_PLAN_CUDNN))
+        sequences--;
+    return sequences * (workspace + sums * (int64_t)sizeof(float));
 }
 
 /* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn.c): of
@@ -257,7 +262,7 @@ static int64_t attention_scratch(const struct run_plan_facts *f)
     int64_t T = max(f->sequence_tokens - a->target_tokens, a->target_tokens);
     int64_t heads = f->batch_rows * a->heads, floats = heads * T;
     if (!a->bias)
-        return floats * (int64_t)sizeof(float) + cudnn_scratch(f, floats, T);
+        return floats * (int64_t)sizeof(float) + cudnn_scratch(f, T);
     int64_t queries = a->hd > 64 ? 16 : 32, length = (T + 63) / 64 * 64 + 32;
     floats += heads * ((T + queries - 1) / queries) * length + 2 * T * a->heads;
     return floats * (int64_t)sizeof(float);

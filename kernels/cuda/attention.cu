@@ -1,7 +1,9 @@
 /* Attention's entries: whose kernels a call gets, cuDNN's or which of ours, and what is done before
  * and after ours for a bias. */
+#include "base/log.h"
 #include "kernels/attention_shape.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_check.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/slow_path.h"
@@ -74,28 +76,72 @@ static void transpose_bias(struct stream *s, enum dtype t, struct attention_args
     a->bias = rows;
 }
 
-void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
-                            const void *k, const void *v, const struct attention_shape *shape)
+static void forward_ours(struct stream *s, enum dtype t, struct attention_args *a)
 {
-    check(shape);
-    struct attention_args a = {};
-    a.shape = *shape;
-    a.q = q, a.k = k, a.v = v, a.y = y, a.lse = lse;
-    if (shape->B * shape->T_q == 0 || cudnn_attention_forward(s, t, y, lse, q, k, v, shape))
-        return;
+    const struct attention_shape *shape = &a->shape;
     if (shape->bias) {
         int64_t distances = shape->T_q + shape->T_k - 1;
         float *rows = (float *)cuda_scratch(s, (size_t)(distances * shape->heads) * sizeof *rows);
         if (!rows)
             return;
-        transpose_bias(s, t, &a, rows);
+        transpose_bias(s, t, a, rows);
     }
-    if (fits_matrix(t, &a)) {
-        attention_matrix_forward(s, &a);
+    if (fits_matrix(t, a)) {
+        attention_matrix_forward(s, a);
     } else {
         slow_path_attention(t, shape);
-        attention_general_forward(s, t, &a);
+        attention_general_forward(s, t, a);
     }
+}
+
+/* What is to be done after a plan of cuDNN's has run for the first time, and before and after ours
+ * does the same. */
+static bool begin_check(struct attention_check *check, struct stream *s, bool backward,
+                        const struct attention_shape *shape, const struct attention_result *results,
+                        int count)
+{
+    if (attention_check_open(check, s, results, count))
+        return true;
+    log_info("attention: there is no memory to compare cuDNN's %s with our own kernels' once",
+             backward ? "backward" : "forward");
+    cudnn_attention_compared(s, backward, shape);
+    return false;
+}
+
+static void end_check(struct attention_check *check, bool backward,
+                      const struct attention_shape *shape)
+{
+    char what[ATTENTION_CHECK_TEXT] = "";
+    enum attention_verdict verdict = attention_check_close(check, what);
+    if (verdict == ATTENTION_NEAR)
+        cudnn_attention_compared(check->stream, backward, shape);
+    else if (verdict == ATTENTION_FAR)
+        cudnn_attention_refuse(check->stream, backward, what);
+}
+
+void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
+                            const void *k, const void *v, const struct attention_shape *shape)
+{
+    check(shape);
+    if (shape->B * shape->T_q == 0)
+        return;
+    struct attention_args a = {};
+    a.shape = *shape;
+    a.q = q, a.k = k, a.v = v, a.y = y, a.lse = lse;
+    enum cudnn_result by_cudnn = cudnn_attention_forward(s, t, y, lse, q, k, v, shape);
+    if (by_cudnn == CUDNN_LEFT)
+        forward_ours(s, t, &a);
+    if (by_cudnn != CUDNN_FIRST)
+        return;
+    const int64_t rows = shape->B * shape->T_q, width = shape->heads * shape->hd;
+    const struct attention_result results[] = {
+        {"y", t, y, rows, width, width},
+        {"lse", DTYPE_F32, lse, shape->B * shape->heads, shape->T_q, shape->T_q}};
+    struct attention_check check;
+    if (!begin_check(&check, s, false, shape, results, 2))
+        return;
+    forward_ours(s, t, &a);
+    end_check(&check, false, shape);
 }
 
 /* Floats of a backward's scratch: rows of biases, delta, diagonals. */
@@ -116,6 +162,36 @@ static struct room room_of(struct attention_args *a, int64_t queries, int64_t ke
     return room;
 }
 
+static void backward_ours(struct stream *s, enum dtype t, struct attention_args *a, float *dbias)
+{
+    const struct attention_shape *shape = &a->shape;
+    bool matrix = fits_matrix(t, a) && aligned(a->kept_y, 0);
+    int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
+    int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;
+    struct room room = room_of(a, queries, keys);
+    float *scratch = (float *)cuda_scratch(s, (size_t)(room.bias + room.delta + room.diagonals) *
+                                                  sizeof *scratch);
+    if (!scratch)
+        return;
+    /* delta is a query's sum of dy * y (D in FlashAttention-2, Dao 2023): dx = p * (dp - delta). */
+    a->delta = scratch + room.bias;
+    if (shape->bias) {
+        transpose_bias(s, t, a, scratch);
+        a->diagonals = a->delta + room.delta;
+    }
+    if (matrix) {
+        attention_matrix_queries_backward(s, a);
+        attention_matrix_keys_backward(s, a);
+    } else {
+        attention_general_backward(s, t, a);
+    }
+    if (dbias)
+        CUDA_LAUNCH(s, attention_dbias,
+                    dim3((unsigned)((shape->T_q + shape->T_k - 1 + DISTANCES - 1) / DISTANCES),
+                         (unsigned)shape->heads),
+                    dim3(DISTANCES, PARTS), 0, dbias, *a, queries);
+}
+
 void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
                              float *dbias, const void *dy, const void *y, const float *lse,
                              const void *q, const void *k, const void *v,
@@ -123,36 +199,25 @@ void cuda_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
 {
     check(shape);
     assert(!dbias == !shape->bias);
-    if (shape->B * shape->T_q > 0 &&
-        cudnn_attention_backward(s, t, dq, dk, dv, dy, y, lse, q, k, v, shape))
-        return;
+    enum cudnn_result by_cudnn = CUDNN_LEFT;
+    if (shape->B * shape->T_q > 0)
+        by_cudnn = cudnn_attention_backward(s, t, dq, dk, dv, dy, y, lse, q, k, v, shape);
     struct attention_args a = {};
     a.shape = *shape;
     a.q = q, a.k = k, a.v = v, a.dy = dy, a.kept_y = y, a.kept_lse = lse;
     a.dq = dq, a.dk = dk, a.dv = dv;
-    bool matrix = fits_matrix(t, &a) && aligned(y, 0);
-    int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
-    int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;
-    struct room room = room_of(&a, queries, keys);
-    float *scratch = (float *)cuda_scratch(s, (size_t)(room.bias + room.delta + room.diagonals) *
-                                                  sizeof *scratch);
-    if (!scratch)
+    if (by_cudnn == CUDNN_LEFT)
+        backward_ours(s, t, &a, dbias);
+    if (by_cudnn != CUDNN_FIRST)
         return;
-    /* delta is a query's sum of dy * y (D in FlashAttention-2, Dao 2023): dx = p * (dp - delta). */
-    a.delta = scratch + room.bias;
-    if (shape->bias) {
-        transpose_bias(s, t, &a, scratch);
-        a.diagonals = a.delta + room.delta;
-    }
-    if (matrix) {
-        attention_matrix_queries_backward(s, &a);
-        attention_matrix_keys_backward(s, &a);
-    } else {
-        attention_general_backward(s, t, &a);
-    }
-    if (dbias)
-        CUDA_LAUNCH(s, attention_dbias,
-                    dim3((unsigned)((shape->T_q + shape->T_k - 1 + DISTANCES - 1) / DISTANCES),
-                         (unsigned)shape->heads),
-                    dim3(DISTANCES, PARTS), 0, dbias, a, queries);
+    const int64_t keys = shape->B * shape->T_k, width = shape->kv_heads * shape->hd;
+    const struct attention_result results[] = {
+        {"dq", t, dq, shape->B * shape->T_q, shape->heads * shape->hd, shape->q_stride},
+        {"dk", t, dk, keys, width, shape->k_stride},
+        {"dv", t, dv, keys, width, shape->v_stride}};
+    struct attention_check check;
+    if (!begin_check(&check, s, true, shape, results, 3))
+        return;
+    backward_ours(s, t, &a, NULL);
+    end_check(&check, true, shape);
 }

@@ -26,6 +26,8 @@ struct plan {
     struct shape_key key;
     uint64_t used_at; /* 0: free */
     struct cudnn_attention attention;
+    int64_t sequences; /* that it does at a time, a divisor of the batch */
+    bool is_compared;  /* with our kernels' result */
 };
 
 struct cudnn {
@@ -34,6 +36,7 @@ struct cudnn {
     bool was_opened, is_usable;
     struct error failure; /* why it is not */
     bool logged[2];       /* forward, backward: that it is not cuDNN */
+    bool is_refused[2];   /* its results are wrong */
     bool told_published;  /* that it is cuDNN, by what others have published */
     struct cudnn_api api;
     cudnn_handle handle;
@@ -122,38 +125,81 @@ static struct shape_key key_of(const struct attention_shape *z, bool backward)
                               z->v_stride, z->causal, backward,    backward && z->nondeterministic};
 }
 
+/* As many sequences of a batch as a workspace, which grows with them, is enough for: a divisor of
+ * B; 0: there is none. Each part's lse begins at a multiple of 16 bytes. */
+static int64_t sequences_within(const struct attention_shape *z, int64_t workspace)
+{
+    int64_t each = workspace / z->B;
+    for (int64_t b = z->B; b > 0; b--)
+        if (z->B % b == 0 && each * b <= WORKSPACE_MAX &&
+            b * z->heads * z->T_q % (CUDNN_ALIGNMENT / (int64_t)sizeof(float)) == 0)
+            return b;
+    return 0;
+}
+
+/* Of the whole batch, or of as many sequences as there is a plan for. */
+static void open_plan(struct cudnn *c, struct plan *plan, const struct attention_shape *shape,
+                      bool backward)
+{
+    struct cudnn_attention *a = &plan->attention;
+    struct attention_shape part = *shape;
+    plan->sequences = shape->B;
+    cudnn_attention_open(a, &c->api, c->device, &part, backward, WORKSPACE_MAX);
+    if (a->plan || a->workspace <= WORKSPACE_MAX)
+        return;
+    part.B = sequences_within(shape, a->workspace);
+    if (part.B == 0 || part.B == shape->B)
+        return;
+    plan->sequences = part.B;
+    cudnn_graph_close(&a->graph);
+    cudnn_attention_open(a, &c->api, c->device, &part, backward, WORKSPACE_MAX);
+}
+
+static struct plan *find_plan(struct cudnn *c, const struct shape_key *key)
+{
+    for (int i = 0; i < PLANS && c->plans[i]; i++)
+        if (memcmp(&c->plans[i]->key, key, sizeof *key) == 0)
+            return c->plans[i];
+    return NULL;
+}
+
+/* Where the next plan goes: a free place, or that of the one used longest ago. */
+static int place_of_next(const struct cudnn *c)
+{
+    int oldest = 0;
+    for (int i = 0; i < PLANS; i++) {
+        if (!c->plans[i])
+            return i;
+        oldest = c->plans[i]->used_at < c->plans[oldest]->used_at ? i : oldest;
+    }
+    return oldest;
+}
+
 /* A new plan is made outside of captures: that compiles and loads its kernels. */
-static struct cudnn_attention *find_plan(struct stream *s, const struct attention_shape *shape,
-                                         bool backward)
+static struct plan *take_plan(struct stream *s, const struct attention_shape *shape, bool backward)
 {
     struct cudnn *c = cuda_cudnn(s);
     const struct shape_key key = key_of(shape, backward);
-    int oldest = 0;
+    struct plan *plan = find_plan(c, &key);
     c->uses++;
-    for (int i = 0; i < PLANS; i++) {
-        struct plan *plan = c->plans[i];
-        if (!plan) {
-            oldest = i;
-            break;
-        }
-        if (memcmp(&plan->key, &key, sizeof key) == 0) {
-            plan->used_at = c->uses;
-            return &plan->attention;
-        }
-        oldest = plan->used_at < c->plans[oldest]->used_at ? i : oldest;
+    if (plan) {
+        plan->used_at = c->uses;
+        return plan;
     }
-    struct plan *plan = c->plans[oldest];
+    const int place = place_of_next(c);
     cudaStream_t handle = cuda_uncaptured(s);
+    plan = c->plans[place];
     if (plan) { /* its kernel may be queued yet */
         cuda_check(s, cudaStreamSynchronize(handle), "forget a plan of cuDNN's");
         cudnn_graph_close(&plan->attention.graph);
     } else {
-        plan = c->plans[oldest] = xcalloc(1, sizeof *plan);
+        plan = c->plans[place] = xcalloc(1, sizeof *plan);
     }
     plan->key = key;
     plan->used_at = c->uses;
-    cudnn_attention_open(&plan->attention, &c->api, c->device, shape, backward, WORKSPACE_MAX);
-    return &plan->attention;
+    plan->is_compared = false;
+    open_plan(c, plan, shape, backward);
+    return plan;
 }
 
 /* pointers: of each tensor by its name; NULL: the graph has none of it. Parts a graph of ops: an
@@ -219,24 +265,68 @@ static struct room room_of(const struct attention_shape *z, bool backward, int64
     return room;
 }
 
+/* Bytes from a tensor's place in one sequence to that in the next; 0: it is not the batch's. */
+static void find_steps(const struct attention_shape *z, int64_t ret_steps[CUDNN_TENSORS])
+{
+    const int64_t q = z->T_q * z->q_stride, k = z->T_k * z->k_stride, v = z->T_k * z->v_stride;
+    const int64_t y = z->T_q * z->heads * z->hd, two = sizeof(bf16);
+    const int64_t steps[CUDNN_TENSORS] = {
+        [CUDNN_Q] = two * q,
+        [CUDNN_DQ] = two * q,
+        [CUDNN_K] = two * k,
+        [CUDNN_DK] = two * k,
+        [CUDNN_V] = two * v,
+        [CUDNN_DV] = two * v,
+        [CUDNN_Y] = two * y,
+        [CUDNN_DY] = two * y,
+        [CUDNN_LSE] = z->heads * z->T_q * (int64_t)sizeof(float),
+    };
+    memcpy(ret_steps, steps, sizeof steps);
+}
+
+/* Queues the plan for each part of the batch. pointers: all of the first part's. */
+static int execute_parts(struct cudnn *c, struct stream *s, const struct plan *plan,
+                         const struct attention_shape *shape, void *workspace,
+                         const void *pointers[CUDNN_TENSORS])
+{
+    int64_t steps[CUDNN_TENSORS];
+    int status = 0;
+    find_steps(shape, steps);
+    for (int64_t b = 0; b < shape->B && status == 0; b += plan->sequences) {
+        status = execute(c, s, plan->attention.plan, workspace, pointers);
+        for (int i = 0; i < CUDNN_TENSORS; i++)
+            if (pointers[i])
+                pointers[i] = (const char *)pointers[i] + steps[i] * plan->sequences;
+    }
+    return status;
+}
+
 /* pointers: all but those of numbers and scratch. */
-static bool attend(struct stream *s, bool backward, const struct attention_shape *shape,
-                   const void *pointers[CUDNN_TENSORS])
+static enum cudnn_result attend(struct stream *s, bool backward,
+                                const struct attention_shape *shape,
+                                const void *pointers[CUDNN_TENSORS])
 {
     static const float masked = -INFINITY, one = 1;
     struct cudnn *c = cuda_cudnn(s);
     cuda_use((const struct cuda_device *)s->device);
-    if (!are_aligned(pointers) || !is_usable(c, s, backward))
-        return false;
-    struct cudnn_attention *a = find_plan(s, shape, backward);
+    if (!are_aligned(pointers)) {
+        log_fallback(c, backward, "a tensor does not begin at a multiple of 16 bytes", "");
+        return CUDNN_LEFT;
+    }
+    if (c->is_refused[backward] || !is_usable(c, s, backward))
+        return CUDNN_LEFT;
+    struct plan *plan = take_plan(s, shape, backward);
+    struct cudnn_attention *a = &plan->attention;
     if (!a->plan) {
         log_fallback(c, backward, a->graph.failed, a->graph.reason);
-        return false;
+        return CUDNN_LEFT;
     }
-    const struct room room = room_of(shape, backward, a->workspace);
+    struct attention_shape part = *shape;
+    part.B = plan->sequences;
+    const struct room room = room_of(&part, backward, a->workspace);
     char *scratch = cuda_scratch(s, room.total);
     if (!scratch)
-        return true; /* the stream has failed */
+        return CUDNN_QUEUED; /* the stream has failed */
     pointers[CUDNN_SCALE] = &shape->scale;
     if (shape->causal)
         pointers[CUDNN_MASKED] = &masked;
@@ -246,13 +336,13 @@ static bool attend(struct stream *s, bool backward, const struct attention_shape
         if (shape->nondeterministic)
             pointers[CUDNN_DQ_SUMS] = scratch + room.dq_sums;
     }
-    int status = execute(c, s, a->plan, scratch, pointers);
+    int status = execute_parts(c, s, plan, shape, scratch, pointers);
     if (status == 0)
-        return true;
+        return plan->is_compared ? CUDNN_QUEUED : CUDNN_FIRST;
     a->plan = NULL; /* never again */
     a->graph.failed = "its plan does not run";
     log_fallback(c, backward, a->graph.failed, c->api.status_text(status));
-    return false;
+    return CUDNN_LEFT;
 }
 
 static bool is_for_cudnn(struct cudnn *c, bool backward, enum dtype t,
@@ -269,22 +359,39 @@ static bool is_for_cudnn(struct cudnn *c, bool backward, enum dtype t,
     return doer != ATTENTION_BY_US;
 }
 
-bool cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,
-                             const void *k, const void *v, const struct attention_shape *shape)
+enum cudnn_result cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
+                                          const void *q, const void *k, const void *v,
+                                          const struct attention_shape *shape)
 {
     struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return is_for_cudnn(c, false, t, shape) && attend(s, false, shape, pointers);
+    return is_for_cudnn(c, false, t, shape) ? attend(s, false, shape, pointers) : CUDNN_LEFT;
 }
 
-bool cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk, void *dv,
-                              const void *dy, const void *y, const float *lse, const void *q,
-                              const void *k, const void *v, const struct attention_shape *shape)
+enum cudnn_result cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
+                                           void *dv, const void *dy, const void *y,
+                                           const float *lse, const void *q, const void *k,
+                                           const void *v, const struct attention_shape *shape)
 {
     struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return is_for_cudnn(c, true, t, shape) && attend(s, true, shape, pointers);
+    return is_for_cudnn(c, true, t, shape) ? attend(s, true, shape, pointers) : CUDNN_LEFT;
+}
+
+void cudnn_attention_compared(struct stream *s, bool backward, const struct attention_shape *shape)
+{
+    const struct shape_key key = key_of(shape, backward);
+    struct plan *plan = find_plan(cuda_cudnn(s), &key);
+    if (plan)
+        plan->is_compared = true;
+}
+
+void cudnn_attention_refuse(struct stream *s, bool backward, const char *what)
+{
+    struct cudnn *c = cuda_cudnn(s);
+    c->is_refused[backward] = true;
+    log_fallback(c, backward, "its result is far from theirs", what);
 }

@@ -62,7 +62,8 @@ enum cudnn_tensor {
 struct cudnn_attention {
     struct cudnn_graph graph;
     cudnn_descriptor plan; /* NULL: there is none, graph.failed and graph.reason say why */
-    int64_t workspace;     /* bytes, 256-byte aligned */
+    int64_t workspace; /* bytes, 256-byte aligned; without a plan, what the last engine wanted if
+                          that was too much */
 };
 /* For bf16, a shape without bias, dropout and key_counts; backward or forward. nondeterministic
  * means nothing to forward. */

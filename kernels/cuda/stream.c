@@ -60,6 +60,15 @@ void cuda_stream_set_graph(struct stream *stream, struct cuda_graph *graph)
     s->graph = graph;
 }
 
+struct cuda_graph *cuda_stream_pause_graph(struct stream *stream)
+{
+    struct cuda_stream *s = (struct cuda_stream *)stream;
+    struct cuda_graph *graph = s->graph;
+    cuda_uncaptured(stream);
+    s->graph = NULL;
+    return graph;
+}
+
 int cuda_multiprocessors(const struct stream *s)
 {
     return device_of(s)->multiprocessors;

@@ -66,6 +66,9 @@ void cuda_streams_wait_idle(const struct cuda_device *device);
 cudaStream_t cuda_uncaptured(struct stream *s);
 /* The graph that the stream's ops go to from now on, or NULL. */
 void cuda_stream_set_graph(struct stream *s, struct cuda_graph *graph);
+/* Ends a capture; from now on the stream's ops go to no graph. Returns that of before, for
+ * cuda_stream_set_graph(). */
+struct cuda_graph *cuda_stream_pause_graph(struct stream *s);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,8 @@ int finish_plan(descriptor *it)
     it->workspace = 256;
     if (it->operations->matmuls() > 2)
         it->workspace += it->operations->kept_bytes();
+    if (is("greedy") && it->operations->matmuls() > 2)
+        it->workspace += it->operations->sequences() * ((int64_t)130 << 20);
     if (is("hungry"))
         it->workspace = (int64_t)1 << 40;
     return is("no plan") ? NOT_SUPPORTED : 0;
@@ -71,7 +73,7 @@ void run_job(std::shared_ptr<job> it)
         misused("a plan was destroyed before it ran");
     for (auto &[name, number] : it->numbers)
         places[name] = &number;
-    operations->run(places, it->workspace, (size_t)it->workspace_bytes);
+    operations->run(places, it->workspace, (size_t)it->workspace_bytes, is("wrong") ? 1.5f : 1);
 }
 
 /* The job of a plan with the places of a pack. */

@@ -146,6 +146,11 @@ int graph::matmuls() const
                               [](const operation &it) { return it.what == kind::MATMUL; });
 }
 
+int64_t graph::sequences() const
+{
+    return operations.back().y.sizes[0];
+}
+
 static bool adds_in_memory(const operation &it)
 {
     return it.what == kind::MATMUL && !it.y.is_virtual && it.y.data == CUDNN_DATA_FLOAT;
@@ -170,6 +175,7 @@ int64_t graph::kept_bytes() const
 /* ---- computing: a tensor's values are floats, dense, in the order of its sizes ---- */
 
 typedef std::vector<float> values;
+enum { SPOILED_BYTES = 16 << 20 }; /* of a workspace, by every operation */
 
 /* Calls with (number of the element, its index). */
 template <typename F> static void for_each(const quad &sizes, F f)
@@ -310,12 +316,13 @@ static values transpose(const operation &it, const values &x)
     return y;
 }
 
-void graph::run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes) const
+void graph::run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes,
+                float factor) const
 {
     std::map<int64_t, values> known;
     for (const operation &it : operations) {
         std::map<char, const values *> in;
-        memset(workspace, 0xff, bytes);
+        memset(workspace, 0xff, std::min(bytes, (size_t)SPOILED_BYTES));
         for (const auto &[which, x] : it.operands) {
             if (!x.is_virtual) /* each time: who writes it may have another place for it */
                 known[x.name] = load(x, places.at(x.name));
@@ -325,6 +332,8 @@ void graph::run(const std::map<int64_t, void *> &places, void *workspace, size_t
                    : it.what == kind::POINTWISE ? apply_all(it, in)
                    : it.what == kind::REDUCTION ? reduce(it, *in['x'])
                                                 : transpose(it, *in['x']);
+        for (float &each : y)
+            each *= it.y.is_virtual ? 1 : factor;
         for (float &each : y)
             each = it.y.data == CUDNN_DATA_BFLOAT16 ? bf16_to_float(bf16_from_float(each)) : each;
         if (!it.y.is_virtual)

@@ -59,12 +59,14 @@ struct graph {
      * order. */
     int64_t kept_bytes() const;
     int matmuls() const;
+    int64_t sequences() const; /* the first size of the last result */
     /* Whether a product's sums lie in memory in fp32: the library adds to them in any order. */
     bool adds_in_any_order() const;
     /* Computes; places: of the tensors in memory. Device memory is allowed. The workspace is used
      * up by every operation. What is added in any order is added in another one by each run, drawn
-     * by the seed. */
-    void run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes) const;
+     * by the seed. `factor`: what comes into memory is that many times what it should be. */
+    void run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes,
+             float factor) const;
 };
 
 } // namespace emulation

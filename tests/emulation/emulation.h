@@ -41,14 +41,18 @@ namespace emulation
  *   breaks       N:STATUS: after its Nth kernel the GPU is of no use any more and says so by that
  *                cudaError_t
  *   cudnn        absent, old, half (installed), no start, no engine, no plan, hungry (for
- * workspace), no run: how it fails skip         file:line of a __syncthreads or __syncwarp that
- * does nothing missing      libraries that are not there, as libcublasLt+libnvrtc () cupti none:
- * there is no such library; denied: it may not be used; old driver: it does not start tell_waits 1:
- * prints "wait: WAITING<-RECORDED PLACE", the streams' names and who_waits() of events.cc, when
- * cudaStreamWaitEvent is first asked for so (0) skip_wait    WAITING<-RECORDED, or places joined by
- * +: there it does nothing graphs       0: the GPU can capture none (1) no_more_graphs 1: what is
- * captured is not instantiated (0) stale_graphs 1: graphs keep the arguments they were made with,
- * whatever update says (0) */
+ *                workspace), no run: how it fails; greedy: takes 130 MiB a sequence; wrong: its
+ *                results are half as much again
+ *   skip         file:line of a __syncthreads or __syncwarp that does nothing
+ *   missing      libraries that are not there, as libcublasLt+libnvrtc ()
+ *   cupti        none: there is no such library; denied: it may not be used; old driver: it does
+ *                not start
+ *   tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the streams' names and who_waits() of
+ *                events.cc, when cudaStreamWaitEvent is first asked for so (0)
+ *   skip_wait    WAITING<-RECORDED, or places joined by +: there it does nothing
+ *   graphs       0: the GPU can capture none (1)
+ *   no_more_graphs 1: what is captured is not instantiated (0)
+ *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);
 

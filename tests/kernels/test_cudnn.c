@@ -403,6 +403,114 @@ static void test_failures(void **state)
     }
 }
 
+/* Results that are not those of our kernels: ours are taken, also of shapes that come later, and a
+ * line for each direction says so. */
+static void test_wrong(void **state)
+{
+    (void)state;
+    char text[2048];
+    struct world *world = open_world("cudnn", "cudnn=wrong");
+    int64_t before = runs();
+    support_stderr_begin();
+    check_attention(world, &more_rows[1]); /* within the tolerance */
+    check_attention(world, &more_rows[0]);
+    support_stderr_end(text, sizeof text);
+    assert_int_equal(runs() - before, 2); /* a forward and a backward, once */
+    const char *lines[] = {
+        "attention: forward is done by our own kernels, not by cuDNN: its result is far from theirs: "
+        "y is off by 50 % of its size",
+        "attention: backward is done by our own kernels, not by cuDNN: its result is far from "
+        "theirs: dq is off by"};
+    for (size_t i = 0; i < array_length(lines); i++) {
+        const char *first = strstr(text, lines[i]);
+        if (!first || strstr(first + 1, lines[i]))
+            fail_msg("not told once: %s\nbut: %s", lines[i], text);
+    }
+    close_world(world);
+}
+
+/* Of a run that has diverged nothing can be said: the next result is compared instead. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    enum { T = 3, HD = 64 };
+    const struct attention_shape shape = {PACKED(1, T, 1, 1, HD)};
+    const int64_t count = (int64_t)T * 3 * HD;
+    struct world *world = open_world("cudnn", "cudnn=wrong");
+    float *host = host_random(world, count, -1, 1);
+    bf16 *y = to_device_as(world, DTYPE_BF16, host_zeros(world, T * HD), T * HD);
+    float *lse = to_device(world, host_zeros(world, T), T);
+    int64_t before = runs();
+    char text[2048];
+    support_stderr_begin();
+    for (int i = 0; i < 3; i++) {
+        host[2 * HD] = i == 0 ? NAN : 1;
+        bf16 *x = to_device_as(world, DTYPE_BF16, host, count);
+        world->ops->attention_forward(world->stream, DTYPE_BF16, y, lse, x, x + HD, x + 2 * HD,
+                                      &shape);
+        from_device_as(world, DTYPE_BF16, x, count);
+        assert_int_equal(runs() - before, i == 0 ? 1 : 2);
+    }
+    from_device_as(world, DTYPE_BF16, y, T * HD);
+    from_device(world, lse, T);
+    close_world(world);
+    support_stderr_end(text, sizeof text);
+    assert_non_null(strstr(text, "its result is far from theirs: y is off by 50 %"));
+}
+
+/* A backward whose workspace for the whole batch is too large is done in parts. */
+static void test_parts(void **state)
+{
+    (void)state;
+    struct world *world = open_world("cudnn", "cudnn=greedy");
+    for (int differ = 0; differ < 2; differ++) {
+        struct attention_row row = more_rows[1]; /* of two sequences, each of 68 bytes of lse */
+        row.shape.nondeterministic = differ;
+        row.shape.T_q = row.shape.T_k = 16;
+        int64_t before = runs();
+        check_attention(world, &row);
+        assert_int_equal(runs() - before, 2 + 2 * 2);
+    }
+    char text[2048];
+    support_stderr_begin();
+    int64_t before = runs();
+    check_attention(world, &more_rows[1]); /* its second lse is not aligned */
+    assert_int_equal(runs() - before, 2);
+    support_stderr_end(text, sizeof text);
+    assert_non_null(strstr(text, "a plan: 260 MiB of workspace are needed, at most 256 are given"));
+    close_world(world);
+}
+
+/* A tensor at another place than cuDNN takes is ours, and told. */
+static void test_unaligned(void **state)
+{
+    (void)state;
+    enum { T = 3, HD = 64 };
+    const struct attention_shape shape = {PACKED(1, T, 1, 1, HD)};
+    const int64_t count = (int64_t)T * 3 * HD + 8;
+    char text[2048];
+    struct world *world = open_world("cudnn", NULL);
+    bf16 *x = to_device_as(world, DTYPE_BF16, host_random(world, count, -1, 1), count);
+    bf16 *y = to_device_as(world, DTYPE_BF16, host_zeros(world, T * HD), T * HD);
+    float *lse = to_device(world, host_zeros(world, T), T);
+    int64_t before = runs();
+    support_stderr_begin();
+    for (int i = 0; i < 2; i++)
+        world->ops->attention_forward(world->stream, DTYPE_BF16, y, lse, x + 4, x + HD, x + 2 * HD,
+                                      &shape);
+    from_device_as(world, DTYPE_BF16, x, count);
+    from_device_as(world, DTYPE_BF16, y, T * HD);
+    from_device(world, lse, T);
+    support_stderr_end(text, sizeof text);
+    assert_int_equal(runs() - before, 0);
+    const char *line = "attention: forward is done by our own kernels, not by cuDNN: a tensor does "
+                       "not begin at a multiple of 16 bytes";
+    const char *first = strstr(text, line);
+    if (!first || strstr(first + 1, line))
+        fail_msg("not told once: %s", text);
+    close_world(world);
+}
+
 /* Who looks for it finds why auto is ours: in one line a device, at level debug. */
 static void test_unmeasured(void **state)
 {
@@ -525,6 +633,8 @@ int main(void)
         cmocka_unit_test(test_bad_variable), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_unmeasured),   cmocka_unit_test(test_nondeterministic_rows),
         cmocka_unit_test(test_order),        cmocka_unit_test(test_unasked),
+        cmocka_unit_test(test_wrong),        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_unaligned),    cmocka_unit_test(test_not_finite),
     };
     if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
