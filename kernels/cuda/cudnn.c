@@ -345,28 +345,34 @@ static enum cudnn_result attend(struct stream *s, bool backward,
     return CUDNN_LEFT;
 }
 
-static bool is_for_cudnn(struct cudnn *c, bool backward, enum dtype t,
-                         const struct attention_shape *shape)
+/* The call, if it is for cuDNN. That others' figures have decided so is told once it is done. */
+static enum cudnn_result try_call(struct stream *s, bool backward, enum dtype t,
+                                  const struct attention_shape *shape,
+                                  const void *pointers[CUDNN_TENSORS])
 {
+    struct cudnn *c = cuda_cudnn(s);
+    const int capability = c->choice.compute_capability;
     enum attention_doer doer =
         attention_choose(&c->choice, backward ? ATTENTION_BACKWARD : ATTENTION_FORWARD, t, shape);
-    if (doer == ATTENTION_CUDNN_PUBLISHED && !c->told_published) {
+    if (doer == ATTENTION_BY_US)
+        return CUDNN_LEFT;
+    enum cudnn_result result = attend(s, backward, shape, pointers);
+    if (doer == ATTENTION_CUDNN_PUBLISHED && result != CUDNN_LEFT && !c->told_published) {
         c->told_published = true;
         log_info("attention: cuDNN does it on compute capability %d.%d, by published figures, not "
                  "measured here; " ENV_ATTENTION "=ours keeps our own kernels",
-                 c->choice.compute_capability / 10, c->choice.compute_capability % 10);
+                 capability / 10, capability % 10);
     }
-    return doer != ATTENTION_BY_US;
+    return result;
 }
 
 enum cudnn_result cudnn_attention_forward(struct stream *s, enum dtype t, void *y, float *lse,
                                           const void *q, const void *k, const void *v,
                                           const struct attention_shape *shape)
 {
-    struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q, [CUDNN_K] = k, [CUDNN_V] = v, [CUDNN_Y] = y, [CUDNN_LSE] = lse};
-    return is_for_cudnn(c, false, t, shape) ? attend(s, false, shape, pointers) : CUDNN_LEFT;
+    return try_call(s, false, t, shape, pointers);
 }
 
 enum cudnn_result cudnn_attention_backward(struct stream *s, enum dtype t, void *dq, void *dk,
@@ -374,11 +380,10 @@ enum cudnn_result cudnn_attention_backward(struct stream *s, enum dtype t, void 
                                            const float *lse, const void *q, const void *k,
                                            const void *v, const struct attention_shape *shape)
 {
-    struct cudnn *c = cuda_cudnn(s);
     const void *pointers[CUDNN_TENSORS] = {
         [CUDNN_Q] = q,     [CUDNN_K] = k,   [CUDNN_V] = v,   [CUDNN_Y] = y,  [CUDNN_DY] = dy,
         [CUDNN_LSE] = lse, [CUDNN_DQ] = dq, [CUDNN_DK] = dk, [CUDNN_DV] = dv};
-    return is_for_cudnn(c, true, t, shape) ? attend(s, true, shape, pointers) : CUDNN_LEFT;
+    return try_call(s, true, t, shape, pointers);
 }
 
 void cudnn_attention_compared(struct stream *s, bool backward, const struct attention_shape *shape)
@@ -393,5 +398,6 @@ void cudnn_attention_refuse(struct stream *s, bool backward, const char *what)
 {
     struct cudnn *c = cuda_cudnn(s);
     c->is_refused[backward] = true;
+    c->logged[backward] = false; /* whatever was told of other shapes */
     log_fallback(c, backward, "its result is far from theirs", what);
 }
