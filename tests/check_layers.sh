@@ -32,7 +32,7 @@ kernels/trace.c:base/(clock|mem).h|kernels/trace_log.h
 operator/[^/]*:base/.*|operator/[^/]*|operator/(job|reconcile|manifest|kube|leader|apply|board|cache|progress)/.*
 operator/live_page.[ch]:base/(error|httpd|mem|page).h|operator/(board/board|live_page|serve).h
 operator/progress/ask_times.[ch]:operator/progress/ask_times.h
-operator/job/(types|snapshot).h:operator/job/(goodput|training|types).h
+operator/job/(types|snapshot).h:operator/job/(goodput|queue|training|types|workload).h
 operator/kube/kube_answer.[ch]:base/.*|operator/kube/kube_answer.h
 operator/kube/(command|kubeconfig_file).[ch]:base/.*|operator/kube/(command|kubeconfig_file).h
 operator/kube/watch.[ch]:base/.*|operator/kube/watch.h

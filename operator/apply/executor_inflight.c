@@ -57,6 +57,7 @@ static void send_request(struct run *run, const struct action *action, struct in
         .pod = &executor->options.pod,
         .init = executor->options.init,
         .autoscaling_version = executor->autoscaling_version,
+        .kueue_version = executor->kueue_version,
         .event_number = executor->event_number++,
         .now_ms = now_ms,
     };
@@ -70,7 +71,8 @@ static void send_request(struct run *run, const struct action *action, struct in
          * failure brings the next event. */
         .once = action->kind == ACTION_EVENT,
         /* no pod goes into another's */
-        .exact = action->kind == ACTION_CREATE_POD_GROUP && !inflight->adoptions,
+        .exact = (action->kind == ACTION_CREATE_POD_GROUP && !inflight->adoptions) ||
+                 action->kind == ACTION_CREATE_WORKLOAD,
         .done = done,
         .context = inflight,
     };

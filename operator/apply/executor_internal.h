@@ -42,6 +42,7 @@ struct executor {
     struct kube *kube;
     struct executor_options options;
     const char *autoscaling_version; /* NULL: not known yet */
+    const char *kueue_version;       /* likewise */
     struct table runs, records;
     struct inflight *events;
     size_t event_count;

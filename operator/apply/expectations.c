@@ -5,8 +5,9 @@
 #include <string.h>
 
 struct expectation {
-    const char *uid;  /* NULL: any object of this name */
-    const char *name; /* with a uid: not needed */
+    const char *uid;     /* NULL: any object of this name */
+    const char *name;    /* with a uid: not needed */
+    const char *version; /* that was written over; NULL: none was */
     enum expectation_kind kind;
     bool gone;
     bool force; /* gone: its end is not waited for */
@@ -49,6 +50,7 @@ static void await(struct expectations *expect, enum expectation_kind kind,
     }
     expectation.uid = arena_strdup(expect->arena, expectation.uid);
     expectation.name = arena_strdup(expect->arena, expectation.name);
+    expectation.version = arena_strdup(expect->arena, expectation.version);
     expect->items[expect->first + expect->count++] = expectation;
 }
 
@@ -69,6 +71,17 @@ void expectations_done(struct expectations *expect, const struct action *action,
         break;
     case ACTION_CREATE_AUTOSCALER:
         await(expect, EXPECTATION_AUTOSCALER, made);
+        break;
+    case ACTION_CREATE_WORKLOAD:
+        await(expect, EXPECTATION_WORKLOAD, made);
+        break;
+    case ACTION_UPDATE_WORKLOAD:
+    case ACTION_SET_WORKLOAD_STATUS:
+        await(expect, EXPECTATION_WORKLOAD,
+              (struct expectation){.uid = action->uid, .version = action->version});
+        break;
+    case ACTION_DELETE_WORKLOAD:
+        await(expect, EXPECTATION_WORKLOAD, deleted);
         break;
     case ACTION_FORCE_DELETE_POD:
         deleted.force = true;
@@ -102,6 +115,18 @@ static bool is_it(const struct expectation *expectation, const char *uid, const 
                             : strcmp(name, expectation->name) == 0;
 }
 
+/* A Workload in another version than the one written over is as good as ours. */
+static bool shows_workload(const struct snapshot *snapshot, const struct expectation *expectation)
+{
+    const struct workload *workload = snapshot->queue.workload;
+    bool there = workload && is_it(expectation, workload->uid, workload->name);
+    if (expectation->gone)
+        return !there || workload->deleting;
+    if (expectation->version)
+        return !there || strcmp(workload->version, expectation->version) != 0;
+    return there || snapshot->queue.other;
+}
+
 static bool shows(const struct snapshot *snapshot, const struct expectation *expectation)
 {
     const struct pod_group *group = snapshot->pod_group;
@@ -112,6 +137,8 @@ static bool shows(const struct snapshot *snapshot, const struct expectation *exp
         return group && is_it(expectation, group->uid, group->name);
     if (expectation->kind == EXPECTATION_AUTOSCALER)
         return autoscaler && is_it(expectation, autoscaler->uid, autoscaler->name);
+    if (expectation->kind == EXPECTATION_WORKLOAD)
+        return shows_workload(snapshot, expectation);
     for (size_t i = 0; expectation->kind == EXPECTATION_POD && i < snapshot->pod_count; i++)
         if (is_it(expectation, snapshot->pods[i].uid, snapshot->pods[i].name))
             return !expectation->gone || is_going(&snapshot->pods[i], expectation->force);
@@ -148,7 +175,8 @@ void expectations_missing(const struct expectations *expect, const struct snapsh
 {
     ret_missing[EXPECTATION_JOB] = !is_newer(expect, resource_version);
     ret_missing[EXPECTATION_POD] = ret_missing[EXPECTATION_SERVICE] =
-        ret_missing[EXPECTATION_POD_GROUP] = ret_missing[EXPECTATION_AUTOSCALER] = false;
+        ret_missing[EXPECTATION_POD_GROUP] = ret_missing[EXPECTATION_AUTOSCALER] =
+            ret_missing[EXPECTATION_WORKLOAD] = false;
     for (size_t i = 0; i < expect->count; i++) {
         const struct expectation *expectation = &expect->items[expect->first + i];
         ret_missing[expectation->kind] |= !shows(snapshot, expectation);

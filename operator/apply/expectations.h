@@ -21,7 +21,8 @@ struct expectations *expectations_open(void);
 void expectations_close(struct expectations *expect); /* NULL-safe */
 
 /* The action succeeded. uid: of the created object; NULL: the answer was lost, and the object is
- * identified by its name. Only pods, services, new PodGroups and new autoscalers are expected. */
+ * identified by its name. Only pods, services, Workloads, new PodGroups and new autoscalers are
+ * expected. */
 void expectations_done(struct expectations *expect, const struct action *action, const char *uid);
 /* The job was written, or a conflict showed that it is newer than this version. */
 void expectations_newer(struct expectations *expect, const char *resource_version);
@@ -38,6 +39,7 @@ enum expectation_kind {
     EXPECTATION_SERVICE,
     EXPECTATION_POD_GROUP,
     EXPECTATION_AUTOSCALER,
+    EXPECTATION_WORKLOAD,
     EXPECTATION_KINDS
 };
 /* Which kinds expectations_is_met, called just before, found changes of missing. */

@@ -27,6 +27,12 @@ static const struct resource *autoscalers(const struct request_source *source)
     return resource_autoscaler(source->autoscaling_version);
 }
 
+static const struct resource *workloads(const struct request_source *source)
+{
+    assert(source->kueue_version);
+    return resource_workload(source->kueue_version);
+}
+
 /* Names are those of validated jobs and of objects that the API server took: they fit. */
 static void set_path(struct request *request, const struct resource *resource,
                      const struct request_source *source, const char *name, const char *subresource)
@@ -140,15 +146,26 @@ static struct request create_event(const struct request_source *source, const st
                                         action->message, source->now_ms));
 }
 
+/* The ranks of a job that is admitted in part are fewer. */
+static void admit(struct job *job, const struct placement *placement)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        job->replicas[type].replicas.value = placement->replicas[type];
+}
+
 static struct request create_pod(const struct request_source *source, const struct action *action)
 {
     auto_arena struct arena *arena = arena_open();
-    const struct pod_spec *pod =
-        pod_build(source->job, source->history, action->type, action->index, source->pod, arena);
+    struct job job = *source->job;
+    if (action->placement)
+        admit(&job, action->placement);
+    struct pod_spec *pod =
+        pod_build(&job, source->history, action->type, action->index, source->pod, arena);
+    pod->placed = action->placement ? action->placement->fields : NULL;
     struct json *init =
         pod->wait_for && source->init ? init_template_expand(source->init, pod->wait_for) : NULL;
     struct request request =
-        strictly(create_object(&resource_pod, source, manifest_pod(source->job, pod, init)));
+        strictly(create_object(&resource_pod, source, manifest_pod(&job, pod, init)));
     json_free(init);
     return request;
 }
@@ -160,6 +177,42 @@ static struct request create_service(const struct request_source *source,
     return create_object(&resource_service, source,
                          manifest_service(source->job, pod_build_service(source->job, action->type,
                                                                          action->index, arena)));
+}
+
+static struct request create_workload(const struct request_source *source,
+                                      const struct action *action)
+{
+    struct json *object =
+        manifest_workload(source->job, action->name, action->workload, source->kueue_version);
+    return create_object(workloads(source), source, object);
+}
+
+static struct request patch_workload(const struct request_source *source,
+                                     const struct action *action, struct json *patch,
+                                     const char *subresource)
+{
+    struct request request = {
+        .method = "PATCH", .body = patch, .content_type = "application/merge-patch+json"};
+    set_path(&request, workloads(source), source, action->name, subresource);
+    return request;
+}
+
+static struct request update_workload(const struct request_source *source,
+                                      const struct action *action)
+{
+    return patch_workload(source, action,
+                          manifest_workload_update(action->workload, action->uid, action->version,
+                                                   source->kueue_version),
+                          NULL);
+}
+
+static struct request set_workload_status(const struct request_source *source,
+                                          const struct action *action)
+{
+    return patch_workload(source, action,
+                          manifest_workload_status(action->workload_status, action->uid,
+                                                   action->version, source->now_ms),
+                          "status");
 }
 
 static struct json *pod_group(const struct request_source *source, const struct action *action)
@@ -252,6 +305,14 @@ struct request request_build(const struct action *action, const struct request_s
         return remove_object(pod_groups(source), source, action);
     case ACTION_DELETE_AUTOSCALER:
         return remove_object(autoscalers(source), source, action);
+    case ACTION_DELETE_WORKLOAD:
+        return remove_object(workloads(source), source, action);
+    case ACTION_CREATE_WORKLOAD:
+        return create_workload(source, action);
+    case ACTION_UPDATE_WORKLOAD:
+        return update_workload(source, action);
+    case ACTION_SET_WORKLOAD_STATUS:
+        return set_workload_status(source, action);
     case ACTION_CREATE_POD_GROUP:
         return create_object(pod_groups(source), source, pod_group(source, action));
     case ACTION_UPDATE_POD_GROUP:

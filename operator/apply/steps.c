@@ -27,13 +27,17 @@ static const struct action_traits {
     [ACTION_DELETE_SERVICE] = {2, DELETES, "DeleteService", "Deleted service"},
     [ACTION_DELETE_POD_GROUP] = {2, DELETES, "DeletePodGroup", "Deleted PodGroup"},
     [ACTION_DELETE_AUTOSCALER] = {2, DELETES, "DeleteAutoscaler", "Deleted autoscaler"},
+    [ACTION_DELETE_WORKLOAD] = {2, DELETES, "DeleteWorkload", "Deleted Workload"},
+    [ACTION_CREATE_WORKLOAD] = {3, CREATES, "CreateWorkload", "Created Workload"},
+    [ACTION_UPDATE_WORKLOAD] = {3, CHANGES, "UpdateWorkload", "Updated Workload"},
     [ACTION_CREATE_POD_GROUP] = {3, CREATES, "CreatePodGroup", "Created PodGroup"},
     [ACTION_UPDATE_POD_GROUP] = {3, CHANGES, "UpdatePodGroup", "Updated PodGroup"},
     [ACTION_CREATE_SERVICE] = {4, CREATES, "CreateService", "Created service"},
     [ACTION_CREATE_POD] = {5, CREATES, "CreatePod", "Created pod"},
     [ACTION_CREATE_AUTOSCALER] = {6, CREATES, "CreateAutoscaler", "Created autoscaler"},
     [ACTION_UPDATE_AUTOSCALER] = {6, CHANGES, "UpdateAutoscaler", "Updated autoscaler"},
-    [ACTION_DELETE_JOB] = {7, DELETES, "DeletePod", "Deleted job"},
+    [ACTION_SET_WORKLOAD_STATUS] = {7, CHANGES, "UpdateWorkload", NULL},
+    [ACTION_DELETE_JOB] = {8, DELETES, "DeletePod", "Deleted job"},
 };
 
 struct steps {
@@ -80,6 +84,45 @@ static const struct autoscaler_spec *copy_of_autoscaler(const struct autoscaler_
     return copy;
 }
 
+static const struct workload_spec *copy_of_workload(const struct workload_spec *workload,
+                                                    struct arena *arena)
+{
+    if (!workload)
+        return NULL;
+    struct workload_spec *copy = arena_new(arena, struct workload_spec);
+    *copy = *workload;
+    copy->queue = arena_strdup(arena, workload->queue);
+    copy->pods_hash = arena_strdup(arena, workload->pods_hash);
+    copy->priority.class_name = arena_strdup(arena, workload->priority.class_name);
+    return copy;
+}
+
+static const struct workload_status *copy_of_workload_status(const struct workload_status *status,
+                                                             struct arena *arena)
+{
+    if (!status)
+        return NULL;
+    struct workload_status *copy = arena_new(arena, struct workload_status);
+    *copy = *status;
+    copy->conditions = arena_strdup(arena, status->conditions);
+    copy->eviction_reason = arena_strdup(arena, status->eviction_reason);
+    copy->message = arena_strdup(arena, status->message);
+    copy->finished_reason = arena_strdup(arena, status->finished_reason);
+    copy->finished_message = arena_strdup(arena, status->finished_message);
+    return copy;
+}
+
+static const struct placement *copy_of_placement(const struct placement *placement,
+                                                 struct arena *arena)
+{
+    if (!placement)
+        return NULL;
+    struct placement *copy = arena_new(arena, struct placement);
+    *copy = *placement;
+    copy->fields = arena_strdup(arena, placement->fields);
+    return copy;
+}
+
 /* The plan lives in the arena of its pass, which is over before the first answer comes. */
 static struct action copy_of(const struct action *action, struct arena *arena)
 {
@@ -91,6 +134,9 @@ static struct action copy_of(const struct action *action, struct arena *arena)
     copy.message = arena_strdup(arena, action->message);
     copy.pod_group = copy_of_pod_group(action->pod_group, arena);
     copy.autoscaler = copy_of_autoscaler(action->autoscaler, arena);
+    copy.workload = copy_of_workload(action->workload, arena);
+    copy.workload_status = copy_of_workload_status(action->workload_status, arena);
+    copy.placement = copy_of_placement(action->placement, arena);
     if (action->status) {
         struct job_status *status = arena_new(arena, struct job_status);
         *status = job_status_copy(action->status, arena);
@@ -165,6 +211,9 @@ static bool is_reported(const struct action *action, const struct error *failure
 {
     if (!failure)
         return action_traits_of[action->kind].done != NULL;
+    /* Kueue writes it, too: the next pass sees what it wrote. */
+    if (action->kind == ACTION_SET_WORKLOAD_STATUS || action->kind == ACTION_UPDATE_WORKLOAD)
+        return failure->code != ERR_CONFLICT;
     return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
            failure->code == ERR_INPUT;
 }
@@ -202,7 +251,9 @@ static bool may_be_old_attempt(const struct action *action)
 static bool is_as_good(const struct action *action, enum error_code code)
 {
     enum effect effect = action_traits_of[action->kind].effect;
-    return (effect == CREATES && code == ERR_EXISTS && action->kind != ACTION_CREATE_POD_GROUP &&
+    bool may_be_anothers =
+        action->kind == ACTION_CREATE_POD_GROUP || action->kind == ACTION_CREATE_WORKLOAD;
+    return (effect == CREATES && code == ERR_EXISTS && !may_be_anothers &&
             !may_be_old_attempt(action)) ||
            (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
 }

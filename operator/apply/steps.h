@@ -5,8 +5,8 @@
  *
  * Each stage begins when all stages before it are done:
  *
- * status -> events -> deletes -> pod group -> service creates -> pod creates -> autoscaler -> the
- * job's own delete
+ * status -> events -> deletes -> pod group, Workload -> service creates -> pod creates ->
+ * autoscaler -> the Workload's status -> the job's own delete
  *
  * The status is written alone, events are not waited for, and deletes run in parallel. Creates use
  * the slow start of batch/v1 Job's controller: one first, and one more in parallel after each
@@ -33,11 +33,11 @@ void steps_close(struct steps *steps); /* NULL-safe */
 const struct action *steps_next(struct steps *steps);
 
 /* Reports the outcome of an action; err->code ERR_NONE: it succeeded. Returns whether the desired
- * state is reached. These outcomes are no failures: a create (not of a PodGroup) whose name is
- * taken, which an event records; a delete of an object that is gone or was replaced (ERR_NOT_FOUND,
- * ERR_CONFLICT). After a failure only events about outcomes are started. Of a failed status write
- * an event records only a refusal: ERR_FORBIDDEN, or ERR_INPUT if the stored job breaks a rule of
- * its definition. */
+ * state is reached. These outcomes are no failures: a create (of pods and what they need) whose
+ * name is taken, which an event records; a delete of an object that is gone or was replaced
+ * (ERR_NOT_FOUND, ERR_CONFLICT). After a failure only events about outcomes are started. Of a
+ * failed status write an event records only a refusal: ERR_FORBIDDEN, or ERR_INPUT if the stored
+ * job breaks a rule of its definition. */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
 
 /* Reports instead of steps_done that what an action was to create exists, and is the job's now. */

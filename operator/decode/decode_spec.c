@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/decode/decode_resources.h"
 #include "operator/decode/decode_template.h"
 #include "operator/job/names.h"
+#include "operator/job/resources.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -194,6 +196,26 @@ static void carry(struct json_reader *reader, const struct json *value, void *fi
     *(const struct json **)field = value;
 }
 
+/* A text that is there and not empty. */
+static const char *label(const struct json *labels, const char *key)
+{
+    const char *text = json_as_text(json_get(labels, key));
+    return text && *text ? text : NULL;
+}
+
+/* Kueue's labels; a limit that is no number is none, as Kueue's own webhook refuses it. */
+static void read_labels(struct json_reader *reader, const struct json *labels, void *queue)
+{
+    (void)reader;
+    struct queue_wish *wish = queue;
+    const char *limit = label(labels, LABEL_QUEUE_MAX_EXECUTION);
+    wish->name = label(labels, LABEL_QUEUE);
+    wish->priority_class = label(labels, LABEL_QUEUE_PRIORITY);
+    wish->prebuilt = label(labels, LABEL_QUEUE_PREBUILT) != NULL;
+    if (limit && !str_to_i64(limit, 1, INT32_MAX, &wish->max_execution_s))
+        wish->max_execution_s = 0;
+}
+
 static const struct json_field metadata_fields[] = {
     JSON_TEXT("name", struct document, job.name),
     JSON_TEXT("namespace", struct document, job.namespace_),
@@ -205,7 +227,7 @@ static const struct json_field metadata_fields[] = {
     JSON_KNOWN("finalizers"),
     JSON_KNOWN("generateName"),
     JSON_KNOWN("generation"),
-    JSON_KNOWN("labels"),
+    JSON_CUSTOM("labels", struct document, job.queue, read_labels),
     JSON_KNOWN("managedFields"),
     JSON_KNOWN("ownerReferences"),
     JSON_KNOWN("resourceVersion"),
@@ -219,6 +241,18 @@ static const struct json_field document_fields[] = {
     JSON_SAME("spec", spec_fields), JSON_END,
 };
 
+/* Sorted, as for the metrics. */
+static const char *templates_hash(const struct job *job, struct arena *arena)
+{
+    const char *all = "";
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        const struct json *raw = job->replicas[type].template_.raw;
+        auto_free char *text = raw ? json_print(raw, JSON_SORTED) : NULL;
+        all = arena_printf(arena, "%s%s%s", all, *all ? "-" : "", hash(text ? text : "", arena));
+    }
+    return all;
+}
+
 void decode_spec(struct json_reader *reader, const struct json *object, struct job *job)
 {
     struct document document = {.job = {.name = "", .namespace_ = "default", .uid = ""}};
@@ -226,6 +260,9 @@ void decode_spec(struct json_reader *reader, const struct json *object, struct j
     *job = document.job;
     if (!job->run_policy.backoff_limit.set)
         job->run_policy.backoff_limit = document.backoff_limit;
+    job->queue.prebuilt |= label(job->annotations, LABEL_QUEUE_PREBUILT) != NULL;
+    if (job->queue.name)
+        job->queue.templates_hash = templates_hash(job, reader->arena);
     /* typed clients write a text that is not set as "", and leave one out that is empty */
     if (job->nproc_per_node && !*job->nproc_per_node)
         job->nproc_per_node = NULL;

@@ -137,6 +137,12 @@ static void read_scheduler_name(struct json_reader *reader, const struct json *v
     json_note_unused(reader);
 }
 
+static void read_priority_class(struct json_reader *reader, const struct json *value, void *name)
+{
+    *(const char **)name = json_as_text(value);
+    json_note_unused(reader);
+}
+
 static const struct json_field pod_fields[] = {
     JSON_ARRAY_OF("containers", struct pod_template, containers, container_count, struct container,
                   container_fields),
@@ -168,7 +174,7 @@ static const struct json_field pod_fields[] = {
     JSON_UNUSED("overhead"),
     JSON_UNUSED("preemptionPolicy"),
     JSON_UNUSED("priority"),
-    JSON_UNUSED("priorityClassName"),
+    JSON_CUSTOM("priorityClassName", struct pod_template, priority_class, read_priority_class),
     JSON_UNUSED("readinessGates"),
     JSON_UNUSED("resourceClaims"),
     JSON_UNUSED("resources"),

@@ -1,9 +1,11 @@
 #include "operator/job/names.h"
 
+#include "base/contract.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <inttypes.h>
+#include <openssl/sha.h>
 #include <string.h>
 
 const char *names_replica_type(enum replica_type type)
@@ -27,6 +29,15 @@ const char *names_child(struct arena *arena, const struct job *job, enum replica
                         int32_t index)
 {
     return arena_printf(arena, "%s-%s-%" PRId32, job->name, names_replica_label(type), index);
+}
+
+const char *names_workload(struct arena *arena, const struct job *job)
+{
+    const char *text = arena_printf(arena, API_KIND "\n" API_GROUP "\n%s\n%s", job->name, job->uid);
+    unsigned char hash[SHA_DIGEST_LENGTH];
+    SHA1((const unsigned char *)text, strlen(text), hash);
+    return arena_printf(arena, "pytorchjob-%s-%02x%02x%x", job->name, hash[0], hash[1],
+                        hash[2] >> 4);
 }
 
 /* The bytes before "-WORD" at the end of text[0..bytes); 0: it does not end so. */

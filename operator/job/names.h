@@ -15,6 +15,11 @@ const char *names_condition(enum condition_type type);   /* "Created", ... */
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index);
 
+/* The name of the job's Workload, as Kueue's own integration makes it: pytorchjob-NAME- and five
+ * hex digits of a hash of the job's kind, group, name and UID (SHA-1). Two who make one for the
+ * same job so meet in one name. In the arena. */
+const char *names_workload(struct arena *arena, const struct job *job);
+
 /* The length of the job's name in a child's name; 0: it is no child's name. */
 size_t names_child_job(const char *name);
 

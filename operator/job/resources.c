@@ -30,14 +30,32 @@ const struct resource *resource_pod_group(enum gang_scheduler gang)
     return gang == GANG_NONE ? NULL : &groups[gang];
 }
 
+static const struct resource *of_version(const struct resource *versions, size_t count,
+                                         const char *version)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(versions[i].version, version) == 0)
+            return &versions[i];
+    return NULL;
+}
+
 const struct resource *resource_autoscaler(const char *version)
 {
     static const struct resource versions[] = {
         OF("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
         OF("autoscaling", "v2beta2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
     };
-    for (size_t i = 0; i < array_length(versions); i++)
-        if (strcmp(versions[i].version, version) == 0)
-            return &versions[i];
-    return NULL;
+    return of_version(versions, array_length(versions), version);
+}
+
+#define KUEUE(plural, kind)                                                                        \
+    {                                                                                              \
+        OF("kueue.x-k8s.io", "v1beta2", plural, kind),                                             \
+            OF("kueue.x-k8s.io", "v1beta1", plural, kind)                                          \
+    }
+
+const struct resource *resource_workload(const char *version)
+{
+    static const struct resource versions[] = KUEUE("workloads", "Workload");
+    return of_version(versions, array_length(versions), version);
 }

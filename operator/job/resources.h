@@ -25,6 +25,20 @@
 #define ANNOTATION_VOLCANO_GROUP "scheduling.k8s.io/group-name"
 #define ANNOTATION_VOLCANO_TASK  "volcano.sh/task-spec"
 
+/* Kueue's labels of a job, and those of the Workload and the pods. */
+#define LABEL_QUEUE               "kueue.x-k8s.io/queue-name"
+#define LABEL_QUEUE_PRIORITY      "kueue.x-k8s.io/priority-class"
+#define LABEL_QUEUE_MAX_EXECUTION "kueue.x-k8s.io/max-exec-time-seconds"
+#define LABEL_QUEUE_PREBUILT      "kueue.x-k8s.io/prebuilt-workload-name" /* also an annotation */
+#define LABEL_WORKLOAD_JOB_UID    "kueue.x-k8s.io/job-uid"
+#define LABEL_POD_SET             "kueue.x-k8s.io/podset"
+/* workload_spec.pods_hash of a Workload that we made. */
+#define ANNOTATION_PODS_HASH "shoal.dev/pods-hash"
+/* Of a template, the topology request of its pods; of a pod, the Workload it belongs to. */
+#define ANNOTATION_TOPOLOGY "kueue.x-k8s.io/podset-"
+#define ANNOTATION_WORKLOAD "kueue.x-k8s.io/workload"
+#define GATE_TOPOLOGY       "kueue.x-k8s.io/topology"
+
 struct resource {
     const char *group;       /* "": the core group */
     const char *version;     /* of the group */
@@ -39,4 +53,6 @@ extern const struct resource resource_job, resource_pod, resource_service, resou
 const struct resource *resource_pod_group(enum gang_scheduler gang);
 /* version: "v2" or "v2beta2"; NULL for any other. */
 const struct resource *resource_autoscaler(const char *version);
+/* Kueue's; version: "v1beta2" or "v1beta1"; NULL for any other. */
+const struct resource *resource_workload(const char *version);
 #endif

@@ -4,11 +4,13 @@
 #define SHOAL_OPERATOR_JOB_SNAPSHOT_H
 
 #include "operator/job/types.h"
+#include "operator/job/workload.h"
 
 /* Options of the operator. All zero for `shoal run`. */
 struct reconcile_options {
     struct gang gang;
     bool autoscaling; /* HorizontalPodAutoscalers are watched and may be created */
+    enum kueue kueue; /* Workloads are watched and may be created */
     /* How long a pod's node may be lost before the pod is deleted by force and created again; 0:
      * for ever. Must be long enough that a node that was only cut off has evicted the pod. */
     int64_t node_lost_ms;
@@ -40,6 +42,7 @@ struct snapshot {
     /* The objects of the job's name, whoever owns them; NULL: none, or the option is off. */
     const struct pod_group *pod_group;
     const struct autoscaler *autoscaler;
+    struct queue_view queue;
     /* The API server's message for the last refused create of this job, or another action without
      * permission; NULL: none. Its cause may be invisible: a quota, an object without our labels. */
     const char *refused;

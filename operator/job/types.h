@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "operator/job/goodput.h"
+#include "operator/job/queue.h"
 #include "operator/job/training.h"
 
 /* ---- the spec of a job ---- */
@@ -111,6 +112,7 @@ struct pod_template {
     size_t init_container_count;
     const char *restart_policy; /* the template's own; NULL: absent. The replica's overrides it */
     const char *scheduler_name; /* NULL: the cluster's default, or the gang scheduler */
+    const char *priority_class; /* priorityClassName; NULL: none */
     struct optional grace_period_s; /* terminationGracePeriodSeconds; defaults_apply makes it 30 */
     /* The whole template, for manifest_pod.c, which sends all of it. Borrowed: lives as long as the
      * decoded document. NULL in jobs that come from no document. */
@@ -175,6 +177,7 @@ struct job {
     struct elastic_policy elastic;
     const char *nproc_per_node; /* a number as text, "auto", "cpu" or "gpu"; NULL if unset */
     struct replica_spec replicas[REPLICA_TYPES];
+    struct queue_wish queue;
     const char *invalid; /* why the job is invalid (one line), or NULL */
     /* metadata.annotations, only carried: they are copied to the PodGroup. Borrowed like a
      * template's `raw`; NULL: none. */

@@ -56,6 +56,17 @@ struct json *manifest_pod_group(const struct job *job, const struct pod_group_sp
 struct json *manifest_autoscaler(const struct job *job, const struct autoscaler_spec *autoscaler,
                                  const char *version);
 
+/* The job's Workload for Kueue. version: of the group kueue.x-k8s.io, "v1beta2" or "v1beta1". The
+ * topology request of a pod set is that of the template's annotations (ANNOTATION_TOPOLOGY). */
+struct json *manifest_workload(const struct job *job, const char *name,
+                               const struct workload_spec *spec, const char *version);
+/* Merge patches of the Workload with this UID in this resourceVersion, else a conflict: its queue
+ * and priority; of its status what we write, the conditions of others as they were. */
+struct json *manifest_workload_update(const struct workload_spec *spec, const char *uid,
+                                      const char *resource_version, const char *version);
+struct json *manifest_workload_status(const struct workload_status *status, const char *uid,
+                                      const char *resource_version, int64_t now_ms);
+
 /* An event about the job. `name` must be unique in the namespace. */
 struct json *manifest_event(const struct job *job, const char *name, enum event_type type,
                             const char *reason, const char *message, int64_t now_ms);

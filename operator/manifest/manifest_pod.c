@@ -120,6 +120,49 @@ static void avoid_nodes(struct json *spec, const struct strings *nodes)
     }
 }
 
+static void append_unless_there(struct json *array, struct json *value)
+{
+    const struct json *item;
+    json_each_item(item, array) {
+        if (json_is_equal(item, value)) {
+            json_free(value);
+            return;
+        }
+    }
+    json_append(array, value);
+}
+
+/* Lists grow, maps get what they lack: `placed` was made so that it is in conflict with nothing. */
+static void add_placement(struct json *object, const char *placed)
+{
+    static const struct {
+        const char *part, *field;
+        bool of_maps;
+    } rows[] = {{"spec", "nodeSelector", true},
+                {"spec", "tolerations", false},
+                {"spec", "schedulingGates", false},
+                {"metadata", "labels", true},
+                {"metadata", "annotations", true}};
+    struct json *fields = placed ? json_parse_text(placed, JSON_STRICT, NULL) : NULL;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct json *from = json_get(fields, rows[i].field), *into = json_get(object, rows[i].part);
+        struct json *member;
+        if (rows[i].of_maps && json_object_count(from)) {
+            into = object_at(into, rows[i].field);
+            json_each_member(member, from) {
+                if (!json_get(into, json_key(member)))
+                    json_set(into, json_key(member), json_clone(member));
+            }
+        } else if (json_array_count(from)) {
+            into = array_at(into, rows[i].field);
+            json_each_item(member, from) {
+                append_unless_there(into, json_clone(member));
+            }
+        }
+    }
+    json_free(fields);
+}
+
 static struct json *pod_spec(const struct pod_spec *pod, const struct json *init_containers)
 {
     struct json *spec = json_clone(json_get(pod->raw, "spec"));
@@ -169,5 +212,6 @@ struct json *manifest_pod(const struct job *job, const struct pod_spec *pod,
         json_set(metadata, "finalizers", json_clone(finalizers));
     annotate_init_containers(metadata, init_containers);
     json_set(object, "spec", pod_spec(pod, init_containers));
+    add_placement(object, pod->placed);
     return object;
 }

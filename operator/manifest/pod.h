@@ -34,6 +34,7 @@ struct pod_spec {
     size_t container_count;
     struct container *init_containers; /* the user's */
     size_t init_container_count;
+    const char *placed;   /* JSON: struct placement's fields, added to the pod; NULL: none */
     const char *wait_for; /* the name that must resolve before its containers start (in a cluster:
                              by an init container of ours behind the user's), or NULL: the master's,
                              as a worker that starts earlier would only fail to connect */

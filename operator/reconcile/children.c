@@ -4,6 +4,7 @@
 #include "operator/job/history.h"
 #include "operator/job/names.h"
 #include "operator/reconcile/policy_avoid_node.h"
+#include "operator/reconcile/policy_queue.h"
 #include "operator/reconcile/policy_scale_up.h"
 #include "operator/reconcile/restart.h"
 
@@ -144,6 +145,7 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
 {
     const struct replica_spec *replica = &snapshot->job->replicas[type];
     bool may_scale_up = policy_may_scale_up(snapshot->job, history, type);
+    const struct placement *placement = policy_queue_placement(snapshot, type, plan->arena);
     for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
         bool there = view_find(&view->pods, type, i) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
@@ -153,7 +155,8 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
         struct action action = {.name = names_child(plan->arena, snapshot->job, type, i),
                                 .type = type,
                                 .index = i,
-                                .attempt = history->attempt};
+                                .attempt = history->attempt,
+                                .placement = placement};
         if (service)
             create_service(plan, snapshot, action, blocker);
         if (pod)

@@ -93,6 +93,38 @@ static void print_pod_group(const struct pod_group_spec *group, struct str *out)
     str_add(out, "\n");
 }
 
+static void print_workload(const struct workload_spec *workload, struct str *out)
+{
+    str_printf(out, " queue=%s", workload->queue);
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        if (workload->counts[type])
+            str_printf(out, " %s=%" PRId32, names_replica_label(type), workload->counts[type]);
+    if (workload->min_workers)
+        str_printf(out, " min=%" PRId32, workload->min_workers);
+    if (workload->priority.source != PRIORITY_NONE || workload->priority.value)
+        str_printf(out, " priority=%s:%" PRId32, workload->priority.class_name,
+                   workload->priority.value);
+    if (workload->max_execution_s)
+        str_printf(out, " seconds=%" PRId32, workload->max_execution_s);
+    str_add(out, "\n");
+}
+
+static void print_workload_status(const struct workload_status *status, struct str *out)
+{
+    static const char *const ready[] = {"", " ready=WaitForStart", " ready=WaitForRecovery",
+                                        " ready=Started", " ready=Recovered"};
+    if (status->releases)
+        str_printf(out, " released=%s requeued=%c", status->eviction_reason,
+                   status->requeues ? 'T' : 'F');
+    str_add(out, ready[status->pods_ready]);
+    for (int type = 0; type < REPLICA_TYPES && status->reclaims; type++)
+        str_printf(out, " reclaimed-%s=%" PRId32, names_replica_label(type),
+                   status->reclaimable[type]);
+    if (status->finished_reason)
+        str_printf(out, " finished=%s: %s", status->finished_reason, status->finished_message);
+    str_add(out, "\n");
+}
+
 static const char *verb(enum action_kind kind)
 {
     static const char *const verbs[] = {
@@ -103,6 +135,10 @@ static const char *verb(enum action_kind kind)
         [ACTION_DELETE_SERVICE] = "delete service",
         [ACTION_DELETE_POD_GROUP] = "delete podgroup",
         [ACTION_DELETE_AUTOSCALER] = "delete autoscaler",
+        [ACTION_DELETE_WORKLOAD] = "delete workload",
+        [ACTION_CREATE_WORKLOAD] = "create workload",
+        [ACTION_UPDATE_WORKLOAD] = "update workload",
+        [ACTION_SET_WORKLOAD_STATUS] = "tell workload",
         [ACTION_CREATE_POD_GROUP] = "create podgroup",
         [ACTION_UPDATE_POD_GROUP] = "update podgroup",
         [ACTION_CREATE_SERVICE] = "create service",
@@ -131,8 +167,18 @@ static void print_action(const struct action *action, struct str *out)
     case ACTION_DELETE_SERVICE:
     case ACTION_DELETE_POD_GROUP:
     case ACTION_DELETE_AUTOSCALER:
+    case ACTION_DELETE_WORKLOAD:
     case ACTION_DELETE_JOB:
         str_printf(out, "%s %s %s\n", verb(action->kind), action->name, action->uid);
+        break;
+    case ACTION_CREATE_WORKLOAD:
+    case ACTION_UPDATE_WORKLOAD:
+        str_printf(out, "%s %s", verb(action->kind), action->name);
+        print_workload(action->workload, out);
+        break;
+    case ACTION_SET_WORKLOAD_STATUS:
+        str_printf(out, "%s %s", verb(action->kind), action->name);
+        print_workload_status(action->workload_status, out);
         break;
     case ACTION_CREATE_POD_GROUP:
     case ACTION_UPDATE_POD_GROUP:
@@ -149,8 +195,9 @@ static void print_action(const struct action *action, struct str *out)
         str_printf(out, "%s %s\n", verb(action->kind), action->name);
         break;
     case ACTION_CREATE_POD:
-        str_printf(out, "%s %s attempt %" PRId32 "\n", verb(action->kind), action->name,
-                   action->attempt);
+        str_printf(out, "%s %s attempt %" PRId32 "%s%s\n", verb(action->kind), action->name,
+                   action->attempt, action->placement ? " with " : "",
+                   action->placement ? action->placement->fields : "");
         break;
     case ACTION_REQUEUE:
         str_printf(out, "%s %" PRId64 "\n", verb(action->kind), action->at_ms);

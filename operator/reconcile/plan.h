@@ -10,6 +10,7 @@
 #define SHOAL_OPERATOR_RECONCILE_PLAN_H
 
 #include "operator/job/types.h"
+#include "operator/job/workload.h"
 
 struct arena;
 struct str;
@@ -25,6 +26,9 @@ enum action_kind {
     ACTION_DELETE_SERVICE,
     ACTION_DELETE_POD_GROUP,  /* the one with this name and UID */
     ACTION_DELETE_AUTOSCALER, /* the one with this name and UID */
+    ACTION_DELETE_WORKLOAD,   /* the one with this name and UID */
+    ACTION_CREATE_WORKLOAD,   /* `workload`, with this name */
+    ACTION_UPDATE_WORKLOAD,  /* queue and priority of the one in this version become `workload`'s */
     ACTION_CREATE_POD_GROUP, /* `pod_group`, with the job's name and annotations; if it fails no pod
                                 is created */
     ACTION_UPDATE_POD_GROUP, /* the one with this name and UID becomes `pod_group` */
@@ -36,8 +40,9 @@ enum action_kind {
     ACTION_CREATE_AUTOSCALER, /* `autoscaler`, with the job's name; after the pods, as the job runs
                                  without it */
     ACTION_UPDATE_AUTOSCALER, /* the one with this name and UID becomes `autoscaler` */
-    ACTION_DELETE_JOB,        /* ttlSecondsAfterFinished is over; its children follow */
-    ACTION_REQUEUE,           /* reconcile again at `at_ms` at the latest; one at most, and last */
+    ACTION_SET_WORKLOAD_STATUS, /* `workload_status`, of the one in this version */
+    ACTION_DELETE_JOB,          /* ttlSecondsAfterFinished is over; its children follow */
+    ACTION_REQUEUE, /* reconcile again at `at_ms` at the latest; one at most, and last */
 };
 
 enum event_type { EVENT_NORMAL, EVENT_WARNING };
@@ -54,7 +59,7 @@ struct action {
     enum action_kind kind;
     const char *name;       /* of the object */
     const char *uid;        /* deletes, updates: UID precondition */
-    const char *version;    /* deletes by force: resourceVersion precondition; NULL: none */
+    const char *version;    /* resourceVersion precondition; NULL: none */
     enum replica_type type; /* creates */
     int32_t index;
     int32_t attempt;
@@ -64,7 +69,10 @@ struct action {
     const struct job_status *status; /* ACTION_SET_STATUS */
     const struct pod_group_spec *pod_group;
     const struct autoscaler_spec *autoscaler;
-    int64_t at_ms; /* ACTION_REQUEUE: wall clock */
+    const struct workload_spec *workload;
+    const struct workload_status *workload_status;
+    const struct placement *placement; /* ACTION_CREATE_POD: as Kueue admitted it; NULL: freely */
+    int64_t at_ms;                     /* ACTION_REQUEUE: wall clock */
 };
 
 /* Lives in the arena it was opened with. */

@@ -13,6 +13,7 @@
 #include "operator/reconcile/policy_cleanup.h"
 #include "operator/reconcile/policy_deadline.h"
 #include "operator/reconcile/policy_gang.h"
+#include "operator/reconcile/policy_queue.h"
 #include "operator/reconcile/policy_success.h"
 #include "operator/reconcile/policy_suspend.h"
 #include "operator/reconcile/policy_training.h"
@@ -25,6 +26,7 @@
 #define REASON_RUNNING    API_KIND "Running"
 #define REASON_RESTARTING API_KIND "Restarting"
 #define REASON_SUSPENDED  API_KIND "Suspended"
+#define REASON_QUEUED     API_KIND "Queued"
 #define REASON_RESUMED    API_KIND "Resumed"
 #define REASON_SUCCEEDED  API_KIND "Succeeded"
 #define REASON_FAILED     API_KIND "Failed"
@@ -104,6 +106,7 @@ static void delete_podgroup_hpa(struct reconcile_context *ctx)
 static void clean_up(struct reconcile_context *ctx)
 {
     delete_podgroup_hpa(ctx);
+    policy_queue_finish(ctx);
     policy_cleanup(ctx->job->run_policy.clean_pod_policy,
                    condition_is_true(&ctx->status, CONDITION_SUCCEEDED), &ctx->status.history,
                    &ctx->view, ctx->plan);
@@ -253,12 +256,13 @@ static void set_refused_blocker(const struct reconcile_context *ctx, struct bloc
 
 /* The job goes on: its pods and what stands beside them become as they shall be. */
 static void reconcile_children(struct reconcile_context *ctx, const struct pod_changes *changes,
-                               struct blocker *blocker)
+                               const struct queue_verdict *queue, struct blocker *blocker)
 {
     set_state(ctx, changes);
     ctx->status.history.restarts = ctx->status.history.failures;
     if (changes->restart_all)
         history_next_attempt(&ctx->status.history);
+    policy_queue_sync(ctx, queue);
     policy_gang_sync(ctx->snapshot, ctx->plan);
     children_sync(ctx->plan, ctx->snapshot, &ctx->view, &ctx->status.history, blocker);
     set_refused_blocker(ctx, blocker);
@@ -284,14 +288,15 @@ static void fail_by_deadline(struct reconcile_context *ctx)
                         ctx->job->name));
 }
 
-static void reconcile_active(struct reconcile_context *ctx)
+static void reconcile_active(struct reconcile_context *ctx, const struct queue_verdict *queue)
 {
     const struct job *job = ctx->job;
     set_created(ctx);
     for (int type = 0; type < REPLICA_TYPES; type++)
         history_trim(&ctx->status.history, type, (int32_t)job->replicas[type].replicas.value);
     struct pod_changes changes = observe(ctx);
-    struct blocker blocker = policy_gang_blocker(ctx->snapshot, ctx->arena);
+    struct blocker blocker =
+        queue->blocker.reason ? queue->blocker : policy_gang_blocker(ctx->snapshot, ctx->arena);
     set_started(ctx, &changes, !blocker.reason);
     observe_count(ctx);
     policy_training_follow(ctx);
@@ -304,21 +309,32 @@ static void reconcile_active(struct reconcile_context *ctx)
     else if (deadline_exceeded(ctx))
         fail_by_deadline(ctx);
     else
-        reconcile_children(ctx, &changes, &blocker);
+        reconcile_children(ctx, &changes, queue, &blocker);
 }
 
 /* What was spoilt while the job sleeps is said at once, and not when it is resumed. */
-static void reconcile_suspended(struct reconcile_context *ctx)
+static void reconcile_suspended(struct reconcile_context *ctx, const struct queue_verdict *queue)
 {
+    bool queued = queue->state == QUEUE_HELD;
+    const char *reason = queued ? REASON_QUEUED : REASON_SUSPENDED;
     struct blocker blocker = {.reason = ctx->job->invalid ? REASON_INVALID : NULL,
                               .message = ctx->job->invalid};
     set_created(ctx);
     delete_podgroup_hpa(ctx);
-    const char *message = context_text(ctx, "PyTorchJob %s is suspended.", ctx->job->name);
+    const char *message =
+        queued ? context_text(ctx, "PyTorchJob %s waits in its queue.", ctx->job->name)
+               : context_text(ctx, "PyTorchJob %s is suspended.", ctx->job->name);
     if (condition_is_true(&ctx->status, CONDITION_RUNNING))
-        context_condition(ctx, CONDITION_RUNNING, false, REASON_SUSPENDED, message);
-    if (context_condition(ctx, CONDITION_SUSPENDED, true, REASON_SUSPENDED, message))
-        context_event(ctx, EVENT_NORMAL, REASON_SUSPENDED, message);
+        context_condition(ctx, CONDITION_RUNNING, false, reason, message);
+    if (context_condition(ctx, CONDITION_SUSPENDED, true, reason, message))
+        context_event(ctx, EVENT_NORMAL, reason, message);
+    if (queued) {
+        blocker = queue->blocker;
+        set_refused_blocker(ctx, &blocker);
+        policy_queue_sync(ctx, queue);
+    } else {
+        policy_queue_release(ctx);
+    }
     set_waiting(ctx, &blocker); /* forgets that of a resumption that was not seen */
     policy_training_follow(ctx);
     policy_training_suspend(ctx);
@@ -412,22 +428,25 @@ static void reconcile_forbidden(struct reconcile_context *ctx)
 
 struct plan *reconcile(const struct snapshot *snapshot, struct arena *arena)
 {
-    const struct job *job = snapshot->job;
-    if (!managed_by_us(job) || job->deleting)
+    if (!managed_by_us(snapshot->job) || snapshot->job->deleting)
         return plan_open(arena);
-    struct reconcile_context ctx = context_open(snapshot, arena);
+    const struct queue_verdict queue = policy_queue(snapshot, arena);
+    struct snapshot admitted = *snapshot;
+    admitted.job = policy_queue_job(snapshot, arena);
+    const struct job *job = admitted.job;
+    struct reconcile_context ctx = context_open(&admitted, arena);
     if (snapshot->list_forbidden)
         reconcile_forbidden(&ctx);
     else if (condition_finished(&ctx.status))
         reconcile_finished(&ctx);
     else if (job->invalid && !condition_is_true(&ctx.status, CONDITION_CREATED))
         reconcile_invalid(&ctx);
-    else if (policy_suspended(job, &ctx.status, &ctx.view))
-        reconcile_suspended(&ctx);
+    else if (queue.state == QUEUE_HELD || policy_suspended(job, &ctx.status, &ctx.view))
+        reconcile_suspended(&ctx, &queue);
     else if (job->invalid)
         reconcile_invalid_edit(&ctx);
     else
-        reconcile_active(&ctx);
+        reconcile_active(&ctx, &queue);
     context_publish(&ctx);
     return ctx.plan;
 }

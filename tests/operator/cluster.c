@@ -49,6 +49,8 @@ void cluster_close(struct cluster *cluster)
 
 void cluster_plan(struct cluster *cluster)
 {
+    struct queue_view queue = cluster->queue;
+    queue.workload = cluster->workload.name ? &cluster->workload : NULL;
     struct snapshot snapshot = {
         .job = cluster->job,
         .status = &cluster->status,
@@ -58,6 +60,7 @@ void cluster_plan(struct cluster *cluster)
         .service_count = cluster->service_count,
         .pod_group = cluster->pod_group.name ? &cluster->pod_group : NULL,
         .autoscaler = cluster->autoscaler.name ? &cluster->autoscaler : NULL,
+        .queue = queue,
         .bad_nodes = cluster->bad_nodes,
         .bad_node_count = cluster->bad_node_count,
         .options = cluster->options,
@@ -216,6 +219,12 @@ void cluster_carry_out(struct cluster *cluster, const struct action *action)
     case ACTION_UPDATE_AUTOSCALER:
     case ACTION_DELETE_AUTOSCALER:
         change_autoscaler(cluster, action);
+        break;
+    case ACTION_DELETE_WORKLOAD:
+    case ACTION_CREATE_WORKLOAD:
+    case ACTION_UPDATE_WORKLOAD:
+    case ACTION_SET_WORKLOAD_STATUS:
+        cluster_change_workload(cluster, action);
         break;
     case ACTION_DELETE_JOB:
         cluster->job_deleted = true;

@@ -20,6 +20,8 @@ struct cluster {
     size_t service_count;
     struct pod_group pod_group; /* no name: there is none */
     struct autoscaler autoscaler;
+    struct workload workload;                         /* no name: there is none */
+    struct queue_view queue;                          /* of struct snapshot, but for the Workload */
     struct reconcile_options options;                 /* all zero at first */
     struct bad_node bad_nodes[CLUSTER_MAX_BAD_NODES]; /* of struct snapshot */
     size_t bad_node_count, spares;                    /* of each of them */
@@ -43,6 +45,9 @@ void cluster_close(struct cluster *cluster);
 /* One pass on what there is; nothing is carried out yet. */
 void cluster_plan(struct cluster *cluster);
 void cluster_carry_out(struct cluster *cluster, const struct action *action);
+/* Of a Workload, as Kueue's API server does; and what people and Kueue do to it. */
+void cluster_change_workload(struct cluster *cluster, const struct action *action);
+bool cluster_kueue(struct cluster *cluster, const char *verb, const char *value);
 /* Carries out the first `count` actions of the last plan. Deleted pods stay, being deleted, unless
  * by force. */
 void cluster_apply(struct cluster *cluster, size_t count);
@@ -91,6 +96,14 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *                          hangPod, hangPhase, hangUnit (with an op): words of its last hang
  *   untold                 ... nothing is
  *   deny WORD, allow       the last create was refused, for this reason; it was not
+ *   queue [NAME]           Kueue is there, and the job is for this queue; for none
+ *   admit [N], reserve     Kueue admits its Workload (N workers of it); only reserves its quota
+ *   preempt REASON, say WORD, deactivate, conclude  ... evicts it; says why it waits; ...
+ *   unmake, other NAME     somebody deletes it; one that is not ours is there, too
+ *   unseen                 no Workloads can be seen
+ *   obstruct [WORD], place JSON  the admission cannot be followed; says this of workers
+ *   class NAME, classless T|F    the job's WorkloadPriorityClass; it is not known
+ *   template WORD          the hash of the job's templates
  *   state                  the last plan becomes one that sets the status as it is:
  * to look at it */
 void cluster_do(struct cluster *cluster, const char *script);

@@ -303,7 +303,8 @@ static void do_one(struct cluster *cluster, const char *command)
         mark_node(cluster, first, verb[0] == 's' ? second : NULL);
     } else if (strcmp(verb, "spare") == 0) {
         set_spares(cluster, (size_t)atoi(first));
-    } else if (!set_option(cluster, verb, first) && !edit(cluster, verb, first)) {
+    } else if (!set_option(cluster, verb, first) && !edit(cluster, verb, first) &&
+               !cluster_kueue(cluster, verb, first)) {
         move_pods(cluster, verb, first, second);
     }
 }

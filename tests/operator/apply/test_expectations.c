@@ -136,6 +136,59 @@ static void an_autoscaler_that_was_made_must_be_shown(void **state)
     }
 }
 
+static void a_workload_is_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        struct action action;
+        const char *uid;                     /* of the answer */
+        const char *seen_uid, *seen_version; /* NULL: none */
+        bool deleting, met;
+    } cases[] = {
+        {{.kind = ACTION_CREATE_WORKLOAD, .name = "w"}, "a", NULL, NULL, false, false},
+        {{.kind = ACTION_CREATE_WORKLOAD, .name = "w"}, "a", "b", "1", false, false},
+        {{.kind = ACTION_CREATE_WORKLOAD, .name = "w"}, "a", "a", "1", false, true},
+        {{.kind = ACTION_CREATE_WORKLOAD, .name = "w"}, NULL, "a", "1", false, true},
+        {{.kind = ACTION_UPDATE_WORKLOAD, .uid = "a", .version = "1"}, "a", "a", "1", false, false},
+        {{.kind = ACTION_SET_WORKLOAD_STATUS, .uid = "a", .version = "1"},
+         "a",
+         "a",
+         "1",
+         false,
+         false},
+        {{.kind = ACTION_SET_WORKLOAD_STATUS, .uid = "a", .version = "1"},
+         "a",
+         "a",
+         "2",
+         false,
+         true},
+        {{.kind = ACTION_SET_WORKLOAD_STATUS, .uid = "a", .version = "1"},
+         "a",
+         NULL,
+         NULL,
+         false,
+         true},
+        {{.kind = ACTION_DELETE_WORKLOAD, .uid = "a"}, NULL, "a", "1", false, false},
+        {{.kind = ACTION_DELETE_WORKLOAD, .uid = "a"}, NULL, "a", "1", true, true},
+        {{.kind = ACTION_DELETE_WORKLOAD, .uid = "a"}, NULL, NULL, NULL, false, true},
+        {{.kind = ACTION_DELETE_WORKLOAD, .uid = "a"}, NULL, "b", "1", false, true},
+    };
+    for (size_t i = 0; i < array_length(cases); i++) {
+        const struct workload workload = {.name = "w",
+                                          .uid = cases[i].seen_uid,
+                                          .version = cases[i].seen_version,
+                                          .deleting = cases[i].deleting};
+        struct snapshot snapshot = {.queue = {.workload = cases[i].seen_uid ? &workload : NULL}};
+        struct expectations *expect = expectations_open();
+        bool missing[EXPECTATION_KINDS];
+        expectations_done(expect, &cases[i].action, cases[i].uid);
+        expectations_missing(expect, &snapshot, "1", missing);
+        assert_int_equal(missing[EXPECTATION_WORKLOAD], !cases[i].met);
+        assert_int_equal(expectations_is_met(expect, &snapshot, "1"), cases[i].met);
+        expectations_close(expect);
+    }
+}
+
 static void what_was_seen_once_need_not_be_seen_again(void **state)
 {
     (void)state;
@@ -175,6 +228,7 @@ int main(void)
         cmocka_unit_test(what_a_view_must_show),
         cmocka_unit_test(a_pod_group_that_was_made_must_be_shown),
         cmocka_unit_test(an_autoscaler_that_was_made_must_be_shown),
+        cmocka_unit_test(a_workload_is_waited_for),
         cmocka_unit_test(what_was_seen_once_need_not_be_seen_again),
         cmocka_unit_test(a_job_that_was_written_is_newer),
     };

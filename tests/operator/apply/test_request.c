@@ -81,12 +81,45 @@ static const struct {
      "\"uid\":\"u\""},
 };
 
+static const struct workload_spec workload = {
+    .queue = "q", .pods_hash = "h", .counts = {1, 2}, .priority = {.class_name = ""}};
+static const struct workload_status workload_status = {.conditions = "",
+                                                       .pods_ready = READY_STARTED};
+
+/* Of Kueue's older version. */
+static const struct {
+    struct action action;
+    const char *line, *part;
+} workload_rows[] = {
+    {{.kind = ACTION_CREATE_WORKLOAD, .name = "w", .workload = &workload},
+     "POST /apis/kueue.x-k8s.io/v1beta1" NS "/workloads",
+     "\"apiVersion\":\"kueue.x-k8s.io/v1beta1\",\"kind\":\"Workload\""},
+    {{.kind = ACTION_UPDATE_WORKLOAD,
+      .name = "w",
+      .uid = "u",
+      .version = "7",
+      .workload = &workload},
+     "PATCH /apis/kueue.x-k8s.io/v1beta1" NS "/workloads/w",
+     "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"spec\":{\"queueName\":\"q\""},
+    {{.kind = ACTION_SET_WORKLOAD_STATUS,
+      .name = "w",
+      .uid = "u",
+      .version = "7",
+      .workload_status = &workload_status},
+     "PATCH /apis/kueue.x-k8s.io/v1beta1" NS "/workloads/w/status",
+     "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"status\":{\"conditions\":["},
+    {{.kind = ACTION_DELETE_WORKLOAD, .name = "w", .uid = "u"},
+     "DELETE /apis/kueue.x-k8s.io/v1beta1" NS "/workloads/w",
+     "\"uid\":\"u\""},
+};
+
 static struct request_source source_of(const struct cluster *cluster, const struct pod_options *pod)
 {
     return (struct request_source){.job = cluster->job,
                                    .history = &cluster->status.history,
                                    .pod = pod,
                                    .autoscaling_version = "v2",
+                                   .kueue_version = "v1beta1",
                                    .event_number = 255};
 }
 
@@ -222,6 +255,60 @@ static void workers_wait_if_there_is_a_master(void **state)
     init_template_close(template_);
 }
 
+static void a_workload_is_kueues(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+    const struct request_source source = source_of(cluster, &pod);
+    for (size_t i = 0; i < array_length(workload_rows); i++) {
+        struct request request = request_build(&workload_rows[i].action, &source);
+        auto_free char *line = xasprintf("%s %s", request.method, request.path);
+        auto_free char *body = body_of(&request);
+        assert_string_equal(line, workload_rows[i].line);
+        if (!strstr(body, workload_rows[i].part))
+            fail_msg("%s: no %s in %s", line, workload_rows[i].part, body);
+        bool patches = strcmp(request.method, "PATCH") == 0;
+        assert_int_equal(request.content_type != NULL, patches);
+        if (patches)
+            assert_string_equal(request.content_type, "application/merge-patch+json");
+    }
+    cluster_close(cluster);
+}
+
+/* Pods of a job that is admitted in part know that they are fewer, and where they shall go. */
+static void pods_are_made_as_admitted(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"nodeSelector\":{\"pool\":\"a\"}",
+        "\"tolerations\":[{\"key\":\"t\"}]",
+        "\"schedulingGates\":[{\"name\":\"g\"}]",
+        "\"kueue.x-k8s.io/podset\":\"worker\"",
+        "\"training.kubeflow.org/job-name\":\"j\"", /* ours stay ours */
+        "\"annotations\":{\"a\":\"b\"}",
+        "{\"name\":\"WORLD_SIZE\",\"value\":\"3\"}",
+    };
+    const struct placement placement = {
+        .replicas = {1, 2},
+        .fields = "{\"nodeSelector\":{\"pool\":\"a\"},\"tolerations\":[{\"key\":\"t\"},{\"key\":"
+                  "\"t\"}],\"schedulingGates\":[{\"name\":\"g\"}],\"annotations\":{\"a\":\"b\"},"
+                  "\"labels\":{\"kueue.x-k8s.io/podset\":\"worker\","
+                  "\"training.kubeflow.org/job-name\":\"x\"}}"};
+    struct cluster *cluster = cluster_open(1, 8, "OnFailure", "", "");
+    const struct pod_options pod = {.gang = {GANG_NONE, NULL}};
+    const struct request_source source = source_of(cluster, &pod);
+    const struct action action = {
+        .kind = ACTION_CREATE_POD, .type = REPLICA_WORKER, .placement = &placement};
+    struct request request = request_build(&action, &source);
+    auto_free char *body = body_of(&request);
+    for (size_t i = 0; i < array_length(parts); i++)
+        if (!strstr(body, parts[i]))
+            fail_msg("no %s in %s", parts[i], body);
+    assert_int_equal(cluster->job->replicas[REPLICA_WORKER].replicas.value, 8);
+    cluster_close(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +316,8 @@ int main(void)
         cmocka_unit_test(what_another_operator_made_is_adopted),
         cmocka_unit_test(the_status_goes_to_its_subresource),
         cmocka_unit_test(workers_wait_if_there_is_a_master),
+        cmocka_unit_test(a_workload_is_kueues),
+        cmocka_unit_test(pods_are_made_as_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

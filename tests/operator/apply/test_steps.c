@@ -198,6 +198,11 @@ static void what_is_so_already_is_no_failure(void **state)
         {ACTION_SET_STATUS, 0, ERR_FORBIDDEN, false, "(FailedUpdateStatus) \n"},
         {ACTION_SET_STATUS, 0, ERR_INPUT, false, "(FailedUpdateStatus) \n"},
         {ACTION_CREATE_POD_GROUP, 0, ERR_EXISTS, false, "(FailedCreatePodGroup) \n"},
+        {ACTION_CREATE_WORKLOAD, 0, ERR_EXISTS, false, "(FailedCreateWorkload) \n"},
+        {ACTION_DELETE_WORKLOAD, 0, ERR_NOT_FOUND, true, "\n"},
+        {ACTION_SET_WORKLOAD_STATUS, 0, ERR_CONFLICT, false, "\n"},
+        {ACTION_SET_WORKLOAD_STATUS, 0, ERR_INPUT, false, "(FailedUpdateWorkload) \n"},
+        {ACTION_SET_WORKLOAD_STATUS, 0, ERR_NONE, true, "\n"},
         {ACTION_CREATE_AUTOSCALER, 0, ERR_EXISTS, true, "(FailedCreateAutoscaler) \n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

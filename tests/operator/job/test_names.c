@@ -22,10 +22,28 @@ static void a_name_tells_whose_child_it_would_be(void **state)
         assert_int_equal(names_child_job(names[i].name), names[i].bytes);
 }
 
+/* The hashes are those of sha1sum. */
+static void a_workload_is_named_as_kueue_names_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *job, *uid, *name;
+    } rows[] = {
+        {"mnist", "0c3a9c4e", "pytorchjob-mnist-10acc"},
+        {"a.b", "", "pytorchjob-a.b-fbd33"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const struct job job = {.name = rows[i].job, .uid = rows[i].uid};
+        assert_string_equal(names_workload(arena, &job), rows[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_tells_whose_child_it_would_be),
+        cmocka_unit_test(a_workload_is_named_as_kueue_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
