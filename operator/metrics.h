@@ -15,7 +15,7 @@ struct metrics; /* counters per namespace, per node that jobs left, and of each 
 #define METRICS_MAX_NODES      1000
 #define METRICS_MAX_JOBS       1000
 #define METRICS_OTHERS         "(others)"
-#define METRICS_MAX_WATCHES    8 /* kinds */
+#define METRICS_MAX_WATCHES    12 /* kinds */
 /* Of the page: an upper bound. */
 #define METRICS_MAX_BYTES (8 << 20)
 

@@ -19,13 +19,21 @@ struct reading {
     const char *key;
 };
 
-static const char *const kind_names[] = {"PyTorchJob", "pod",        "service",
-                                         "PodGroup",   "autoscaler", "node"};
+static const char *const kind_names[] = {"PyTorchJob",
+                                         "pod",
+                                         "service",
+                                         "PodGroup",
+                                         "autoscaler",
+                                         "node",
+                                         "Workload",
+                                         "ResourceFlavor",
+                                         "WorkloadPriorityClass",
+                                         "PriorityClass"};
 
 /* Of no job_objects: its key is the job's. */
 static bool is_podgroup_or_hpa(enum cache_kind kind)
 {
-    return kind > CACHE_SERVICES;
+    return kind == CACHE_POD_GROUPS || kind == CACHE_AUTOSCALERS;
 }
 
 /* ---- callbacks ---- */
@@ -91,7 +99,7 @@ static struct job_objects *open_job_objects(struct cache *cache, const char *key
 static void free_if_empty(struct cache *cache, struct job_objects *job_objects)
 {
     if (!job_objects || job_objects->job || job_objects->children[CACHE_PODS] ||
-        job_objects->children[CACHE_SERVICES])
+        job_objects->children[CACHE_SERVICES] || job_objects->workloads)
         return;
     table_remove(&cache->jobs, &job_objects->entry);
     free(job_objects);
@@ -101,7 +109,9 @@ static void free_if_empty(struct cache *cache, struct job_objects *job_objects)
 
 static void add_child(struct child_entry *child, struct job_objects *job_objects)
 {
-    struct child_entry **first = &job_objects->children[child->kind];
+    struct child_entry **first = child->kind == CACHE_WORKLOADS
+                                     ? &job_objects->workloads
+                                     : &job_objects->children[child->kind];
     child->job_objects = job_objects;
     child->next = *first;
     child->link = first;
@@ -161,6 +171,12 @@ static void put_child(struct cache *cache, struct reading *reading)
 {
     const struct identity *identity = &reading->identity;
     struct child_entry *old = cache_find_child(cache, reading->kind, reading->key);
+    if (reading->kind == CACHE_WORKLOADS &&
+        !*identity->job_name) { /* of a Job, a RayCluster, ... */
+        if (old)
+            remove_child(cache, old);
+        return;
+    }
     /* A list brings everything that is known already. An equal resourceVersion means an equal
      * object, so decoding it again and waking its job are spared. */
     if (old && strcmp(old->version, identity->resource_version) == 0) {
@@ -236,6 +252,7 @@ struct cache *cache_open(const struct cache_options *options)
     if (!options->max_objects)
         cache->options.max_objects = CACHE_MAX_OBJECTS;
     cache->nodes = nodes_open(&options->signs, cache->options.max_objects);
+    cache->queue_objects = queue_objects_open();
     return cache;
 }
 
@@ -257,13 +274,14 @@ void cache_close(struct cache *cache)
 {
     if (!cache)
         return;
-    for (int kind = CACHE_PODS; kind < CACHE_NODES; kind++) {
+    for (int kind = CACHE_PODS; kind <= CACHE_WORKLOADS; kind++) {
         table_each(&cache->children[kind], free_child, NULL);
         table_free(&cache->children[kind]);
     }
     table_each(&cache->jobs, free_job_objects, NULL);
     table_free(&cache->jobs);
     nodes_close(cache->nodes);
+    queue_objects_close(cache->queue_objects);
     free(cache);
 }
 
@@ -271,6 +289,8 @@ void cache_begin_list(struct cache *cache, enum cache_kind kind)
 {
     if (kind == CACHE_NODES)
         nodes_begin_list(cache->nodes);
+    if (cache_is_queue_object(kind))
+        queue_objects_begin_list(cache->queue_objects, kind);
     /* Mark and sweep: what a list names gets its number, and the list's end drops what bears an
      * older one. So deletions that no watch has seen are found. */
     cache->list[kind]++;
@@ -316,6 +336,10 @@ void cache_put(struct cache *cache, enum cache_kind kind, const struct json *obj
         cache_put_node(cache, object, arena);
         return;
     }
+    if (cache_is_queue_object(kind)) {
+        cache_put_queue_object(cache, kind, object, arena);
+        return;
+    }
     struct reading reading = {.kind = kind, .object = object, .arena = arena};
     if (!identify(cache, &reading))
         return;
@@ -331,6 +355,10 @@ void cache_delete(struct cache *cache, enum cache_kind kind, const struct json *
     auto_arena struct arena *arena = arena_open();
     if (kind == CACHE_NODES) {
         cache_delete_node(cache, object, arena);
+        return;
+    }
+    if (cache_is_queue_object(kind)) {
+        cache_delete_queue_object(cache, kind, object, arena);
         return;
     }
     struct reading reading = {.kind = kind, .object = object, .arena = arena};
@@ -360,6 +388,8 @@ void cache_end_list(struct cache *cache, enum cache_kind kind)
         table_each(&cache->jobs, drop_unseen_job, cache);
     else if (kind == CACHE_NODES)
         cache_end_nodes(cache);
+    else if (cache_is_queue_object(kind))
+        cache_end_queue_objects(cache, kind);
     else
         table_each(&cache->children[kind], drop_unseen_child, cache);
 }
@@ -394,6 +424,8 @@ size_t cache_count(const struct cache *cache, enum cache_kind kind)
 {
     if (kind == CACHE_NODES)
         return nodes_count(cache->nodes);
+    if (cache_is_queue_object(kind))
+        return queue_objects_count(cache->queue_objects, kind);
     return kind == CACHE_JOBS ? cache->job_count : cache->children[kind].count;
 }
 

@@ -1,5 +1,6 @@
 /* The operator's cache: jobs, the pods and services with our labels, the PodGroups and autoscalers
- * that have a job's name, whoever owns them, and nodes. Informers feed it. A list replaces a kind
+ * that have a job's name, whoever owns them, the Workloads of jobs with what these refer to, and
+ * nodes. Informers feed it. A list replaces a kind
  * atomically: cache_begin_list marks all its objects stale, and cache_end_list deletes those that
  * the list did not contain. An object whose resourceVersion did not change is not decoded again.
  * The cache sends no requests and decides nothing.
@@ -7,6 +8,8 @@
  * Memory: a pod or service is one allocation of what reconcile needs (some 300 bytes). A job that
  * nobody has acquired is its JSON text. Of a large job that is suspended or finished, the fields
  * that only pods need are dropped: a newer version arrives before it creates pods again.
+ *
+ * A Workload is kept without its templates, and only if a PyTorchJob owns it.
  *
  * A node is what node.h makes of it. When its sign of bad hardware comes or goes, the jobs with
  * pods there have changed.
@@ -64,8 +67,12 @@ enum cache_kind {
     CACHE_POD_GROUPS,
     CACHE_AUTOSCALERS,
     CACHE_NODES,
+    CACHE_WORKLOADS,
+    CACHE_FLAVORS, /* the last three have no namespace: queue_objects.h */
+    CACHE_WORKLOAD_PRIORITIES,
+    CACHE_PRIORITIES,
 };
-#define CACHE_KINDS 6
+#define CACHE_KINDS 10
 
 struct cache *cache_open(const struct cache_options *options);
 void cache_close(struct cache *cache); /* NULL-safe; acquired jobs live until they are released */
@@ -82,8 +89,9 @@ void cache_release_job(struct cached_job *job); /* NULL-safe */
 
 /* The snapshot for reconciling this job: pods and services that it controls, or that have its label
  * and no other PyTorchJob as controller, or that have a name it wants; the PodGroup and the
- * autoscaler of its name. The caller sets the options. Costs time by the number of these objects.
- * The arrays live in the arena; what they point to lives until the cache is fed again. */
+ * autoscaler of its name; what Kueue says of it. The caller sets the options. Costs time by the
+ * number of these objects. The arrays live in the arena; what they point to lives until the cache
+ * is fed again. */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
                     struct arena *arena, struct snapshot *ret_snapshot);
 

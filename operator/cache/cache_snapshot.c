@@ -63,6 +63,7 @@ void cache_snapshot(const struct cache *cache, const struct cached_job *job, int
         .service_count = services.count,
         .pod_group = group ? &group->group : NULL,
         .autoscaler = autoscaler ? &autoscaler->autoscaler : NULL,
+        .queue = cache_queue_view(cache, job_objects, job->job, arena),
         .now_ms = now_ms,
     };
 }

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "operator/decode/decode_pod.h"
+#include "operator/decode/decode_workload.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 
 /* One allocation a child: there may be hundreds of thousands, and each separate text would cost a
  * header and a partly filled block of malloc. */
-#define TEXTS_MAX 14
+#define TEXTS_MAX 16
 
 /* Where a child keeps its texts; all but the name, which lies in the key. */
 struct texts {
@@ -55,6 +56,20 @@ static struct texts texts_of(struct child_entry *child)
         add(&texts, &child->autoscaler.owner_uid);
         add(&texts, &child->autoscaler.spec.metrics_hash);
         break;
+    case CACHE_WORKLOADS:
+        add(&texts, &child->workload.uid);
+        add(&texts, &child->workload.owner_uid);
+        add(&texts, &child->workload.spec.queue);
+        add(&texts, &child->workload.spec.pods_hash);
+        add(&texts, &child->workload.spec.priority.class_name);
+        add(&texts, &child->workload.eviction_reason);
+        add(&texts, &child->workload.message);
+        add(&texts, &child->workload.conditions);
+        for (int type = 0; type < REPLICA_TYPES; type++) {
+            add(&texts, &child->workload.assigned[type].flavors);
+            add(&texts, &child->workload.assigned[type].updates);
+        }
+        break;
     default:
         add(&texts, &child->service.uid);
         add(&texts, &child->service.owner_uid);
@@ -71,6 +86,8 @@ static const char **name_of(struct child_entry *child)
         return &child->group.name;
     case CACHE_AUTOSCALERS:
         return &child->autoscaler.name;
+    case CACHE_WORKLOADS:
+        return &child->workload.name;
     default:
         return &child->service.name;
     }
@@ -119,6 +136,8 @@ static size_t bytes_of(enum cache_kind kind)
         return bytes + sizeof(struct pod_group);
     case CACHE_AUTOSCALERS:
         return bytes + sizeof(struct autoscaler);
+    case CACHE_WORKLOADS:
+        return bytes + sizeof(struct workload);
     default:
         return bytes + sizeof(struct service);
     }
@@ -148,6 +167,8 @@ static struct child_entry *copy(struct child_entry *read, const struct identity 
         *texts.at[i] = append(&at, *texts.at[i]);
     if (child->kind == CACHE_PODS)
         child->pod.version = child->version;
+    if (child->kind == CACHE_WORKLOADS)
+        child->workload.version = child->version;
     return child;
 }
 
@@ -166,6 +187,9 @@ struct child_entry *child_entry_open(enum cache_kind kind, const struct json *ob
     case CACHE_AUTOSCALERS:
         read.autoscaler = decode_autoscaler(object, identity, arena, problems);
         break;
+    case CACHE_WORKLOADS:
+        read.workload = decode_workload(object, identity, arena, problems);
+        break;
     default:
         read.service = decode_service(identity);
     }
@@ -181,6 +205,8 @@ const char *child_entry_uid(const struct child_entry *child)
         return child->group.uid;
     case CACHE_AUTOSCALERS:
         return child->autoscaler.uid;
+    case CACHE_WORKLOADS:
+        return child->workload.uid;
     default:
         return child->service.uid;
     }

@@ -1,4 +1,4 @@
-/* A pod, service, PodGroup or autoscaler in the cache: what reconcile needs of it, in one
+/* A pod, service, PodGroup, autoscaler or Workload in the cache: what reconcile needs of it, in one
  * allocation with its texts. */
 #ifndef SHOAL_OPERATOR_CACHE_CHILD_ENTRY_H
 #define SHOAL_OPERATOR_CACHE_CHILD_ENTRY_H
@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "operator/cache/cache.h"
 #include "operator/decode/decode_podgroup_hpa.h"
+#include "operator/job/workload.h"
 
 struct job_objects;
 
@@ -21,6 +22,7 @@ struct child_entry {
         struct service service; /* CACHE_SERVICES */
         struct pod_group group; /* CACHE_POD_GROUPS */
         struct autoscaler autoscaler;
+        struct workload workload;
     };
 };
 

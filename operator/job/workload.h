@@ -107,4 +107,8 @@ struct queue_view {
     struct workload_priority priority; /* of the class that the job names */
     bool priority_unknown;             /* there is no such class */
 };
+
+/* Which class the job names: Kueue's label, schedulingPolicy.priorityClass, or a template's
+ * priorityClassName, the master's before the worker's. The value is left 0. */
+struct workload_priority workload_priority_class(const struct job *job);
 #endif

@@ -1,8 +1,9 @@
 /* What an API server may send, into a watch and the cache behind it. An input's first byte says of
- * what (j: jobs, p: pods, s: services, g: PodGroups, a: autoscalers); then come lines, each an
- * answer to a list or an event of a stream, whichever is in flight; "!" is a stream that breaks,
- * "." one that ends. Whatever the bytes, something is wanted next, the cache can be looked at, and
- * a list that holds nothing empties it. */
+ * what (j: jobs, p: pods, s: services, g: PodGroups, a: autoscalers, n: nodes, w: Workloads, f:
+ * flavors, c, d: priority classes); then come lines, each an answer to a list or an event of a
+ * stream, whichever is in flight; "!" is a stream that breaks, "." one that ends. Whatever the
+ * bytes, something is wanted next, the cache can be looked at, and a list that holds nothing
+ * empties it. */
 #include "tests/fuzz/fuzz.h"
 
 #include "base/json.h"
@@ -132,7 +133,8 @@ static void feed_lines(struct fixture *f, const char *text, size_t size)
 static void put_known(struct fixture *f)
 {
     static const char job[] =
-        "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"o\",\"resourceVersion\":\"1\"},"
+        "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"o\",\"resourceVersion\":\"1\","
+        "\"labels\":{\"kueue.x-k8s.io/queue-name\":\"q\"}},"
         "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":2,\"template\":{\"spec\":{"
         "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}}}";
     static const char pod[] =
@@ -148,7 +150,7 @@ static void put_known(struct fixture *f)
 
 static enum cache_kind kind_of(uint8_t byte)
 {
-    static const char letters[] = "jpsga";
+    static const char letters[] = "jpsganwfcd";
     const char *letter = byte ? strchr(letters, byte) : NULL;
     return letter ? (enum cache_kind)(letter - letters) : CACHE_PODS;
 }
