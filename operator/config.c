@@ -72,6 +72,8 @@ static struct table table_of(struct operator_config *c)
          "taints that mark such nodes: KEY[=VALUE][:EFFECT],... (NVSentinel's)", 0, 0, NULL},
         {"bad-node-conditions", 0, OPTION_TEXT, &c->signs.conditions, "LIST",
          "likewise conditions: TYPE[=STATUS],... (NVSentinel's, node-problem-detector's)", 0, 0, NULL},
+        {"kueue", 0, OPTION_FLAG, &c->kueue, NULL,
+         "queue jobs with a queue name in Kueue; needs the ClusterRole of deploy/kueue", 0, 0, NULL},
         {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
          0, 0, log_levels},
         {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},

@@ -30,6 +30,7 @@ struct operator_config {
     int64_t overdue_s;    /* likewise */
     int64_t avoid_node_s; /* likewise */
     bool watch_nodes;
+    bool kueue;
     struct node_signs signs; /* of bad hardware, that are looked for then */
     int64_t progress_s;      /* between two asks of a job how its training goes; 0: never */
     int log_level;           /* enum log_level */

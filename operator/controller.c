@@ -52,6 +52,7 @@ struct controller {
     struct informers *informers;
     struct asker *asker;     /* NULL: nobody is asked */
     const char *autoscaling; /* version as of the last turn; NULL: none */
+    const char *kueue;       /* likewise */
     struct other_operator other;
     bool leading;        /* as of the last turn; not while another operator works */
     bool list_forbidden; /* likewise: children cannot be seen */
@@ -194,7 +195,8 @@ static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t 
         [EXPECTATION_POD] = CACHE_PODS,
         [EXPECTATION_SERVICE] = CACHE_SERVICES,
         [EXPECTATION_POD_GROUP] = CACHE_POD_GROUPS,
-        [EXPECTATION_AUTOSCALER] = CACHE_AUTOSCALERS};
+        [EXPECTATION_AUTOSCALER] = CACHE_AUTOSCALERS,
+        [EXPECTATION_WORKLOAD] = CACHE_WORKLOADS};
     const struct controller *c = context;
     return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
 }
@@ -216,6 +218,8 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
                                    .list_forbidden = informers_forbidden(c->informers),
                                    .now_ms = c->options.clocks->wall_ms()};
     options.reconcile.autoscaling = c->autoscaling != NULL;
+    if (c->options.kueue)
+        options.reconcile.kueue = c->kueue ? KUEUE_SEEN : KUEUE_UNSEEN;
     options.heard = asker_heard(c->asker, key);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
     if (!pass.plan) {
@@ -280,6 +284,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
     const struct informers_options informers = {.namespace_ = options->namespace_,
                                                 .gang = options->reconcile.gang.scheduler,
                                                 .watch_nodes = options->watch_nodes,
+                                                .kueue = options->kueue,
                                                 .seed = options->seed,
                                                 .clocks = options->clocks};
     c->informers = informers_open(kube, c->cache, &informers);
@@ -328,6 +333,18 @@ static void follow_autoscaling(struct controller *c)
     c->autoscaling = version;
     if (version) /* else plans under way may still hold autoscalers */
         executor_use_autoscaling(c->executor, version);
+    cache_resync_jobs(c->cache);
+}
+
+/* Jobs with a queue have waited for Kueue. */
+static void follow_kueue(struct controller *c)
+{
+    const char *version = informers_kueue(c->informers);
+    if (version == c->kueue)
+        return;
+    c->kueue = version;
+    if (version)
+        executor_use_kueue(c->executor, version);
     cache_resync_jobs(c->cache);
 }
 
@@ -385,6 +402,7 @@ int64_t controller_run_once(struct controller *c, bool leading)
     int64_t delay_ms = informers_tick(c->informers), now_ms = c->options.clocks->steady_ms();
     int64_t aside_ms = other_operator_follow(&c->other, leading, c->cache, c->executor, now_ms);
     follow_autoscaling(c);
+    follow_kueue(c);
     follow_leading(c, leading && !aside_ms);
     follow_list_rights(c);
     if (aside_ms)

@@ -20,6 +20,7 @@ struct controller_options {
     int64_t default_backoff_limit;
     bool watch_nodes; /* for these signs of bad hardware: */
     struct node_signs signs;
+    bool kueue; /* jobs with a queue name are Kueue's to admit */
     struct reconcile_options reconcile;
     struct pod_options pod;
     struct board *board;              /* shows the jobs; NULL: nobody looks */

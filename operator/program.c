@@ -133,6 +133,7 @@ static void open_controller(struct program *p)
         .namespace_ = p->config.namespace_,
         .default_backoff_limit = p->config.default_backoff_limit,
         .watch_nodes = p->config.watch_nodes,
+        .kueue = p->config.kueue,
         .signs = p->config.signs,
         .reconcile = {.gang = gang,
                       .node_lost_ms = p->config.node_lost_s * 1000,

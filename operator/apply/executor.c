@@ -344,6 +344,11 @@ void executor_use_autoscaling(struct executor *executor, const char *version)
     executor->autoscaling_version = version;
 }
 
+void executor_use_kueue(struct executor *executor, const char *version)
+{
+    executor->kueue_version = version;
+}
+
 void executor_start(struct executor *executor, const char *key, const struct job *job,
                     const struct json *object, const struct job_status *status,
                     const struct plan *plan)

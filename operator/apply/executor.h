@@ -69,6 +69,8 @@ void executor_close(struct executor *executor);
 /* Sets the API version of HorizontalPodAutoscalers, "v2" or "v2beta2", borrowed. Plans that were
  * started before must contain none. */
 void executor_use_autoscaling(struct executor *executor, const char *version);
+/* The same of Kueue's group, "v1beta2" or "v1beta1". */
+void executor_use_kueue(struct executor *executor, const char *version);
 
 /* Starts a plan, which is copied. key: "namespace/name", copied. object: the job as the API server
  * sent it, with its resourceVersion. It, job and status must live until `over` is called or the

@@ -37,10 +37,15 @@ struct informers {
     struct cache *cache;
     struct informer of[CACHE_KINDS];
     size_t autoscaling; /* index into autoscaling_versions */
+    size_t kueue;       /* index into kueue_versions */
+    int64_t kueue_ms;   /* when the other version was last tried; 0: not yet */
+    bool kueue_said;    /* that it is not there */
 };
 
 /* The one without a version stands for "none". */
 static const char *const autoscaling_versions[] = {"v2", "v2beta2", NULL};
+
+static const char *const kueue_versions[] = {"v1beta2", "v1beta1"};
 
 /* ---- what is heard ---- */
 
@@ -92,6 +97,11 @@ static bool is_logged_already(const struct informers *informers, const struct er
     return false;
 }
 
+static bool is_of_kueue(enum cache_kind kind)
+{
+    return kind >= CACHE_WORKLOADS;
+}
+
 static const char *advice(const struct informer *informer, const struct error *err)
 {
     if (informer->kind == CACHE_JOBS && err->code == ERR_NOT_FOUND)
@@ -102,13 +112,16 @@ static const char *advice(const struct informer *informer, const struct error *e
     if (informer->kind == CACHE_NODES && err->code == ERR_FORBIDDEN)
         return "; taints and conditions of nodes move no pods meanwhile (kubectl apply -f "
                "deploy/watch-nodes/role.yaml gives the right)";
+    if (is_of_kueue(informer->kind) && err->code == ERR_FORBIDDEN)
+        return "; jobs with a queue wait (kubectl apply -f deploy/kueue/role.yaml gives the right)";
     return "";
 }
 
 /* A right that is missing on purpose is said once. */
 static bool is_said_enough(const struct informer *informer, const struct error *err, int64_t now_ms)
 {
-    return (informer->kind == CACHE_NODES && err->code == ERR_FORBIDDEN) ||
+    bool optional = informer->kind == CACHE_NODES || is_of_kueue(informer->kind);
+    return (optional && err->code == ERR_FORBIDDEN) ||
            now_ms - informer->logged_ms < FAILURE_LOG_MS;
 }
 
@@ -125,6 +138,8 @@ static void log_health(struct informer *informer, int64_t now_ms)
     }
     if (informer->logged_ms ? is_said_enough(informer, err, now_ms)
                             : is_logged_already(informer->informers, err))
+        return;
+    if (is_of_kueue(informer->kind) && err->code == ERR_NOT_FOUND) /* settle_kueue says it */
         return;
     informer->logged_ms = now_ms;
     log_warning("cannot watch %s: %s%s", informer->what, err->msg, advice(informer, err));
@@ -144,7 +159,8 @@ static void open_informer(struct informers *informers, const struct informer_row
 {
     struct informer *informer = &informers->of[row->kind];
     char path[PATH_MAX_BYTES];
-    const char *namespace_ = row->kind == CACHE_NODES ? NULL : informers->options.namespace_;
+    bool of_cluster = row->kind == CACHE_NODES || row->kind > CACHE_WORKLOADS;
+    const char *namespace_ = of_cluster ? NULL : informers->options.namespace_;
     bool fits = kube_path(path, sizeof path, row->resource->group, row->resource->version,
                           row->resource->plural, namespace_, NULL, NULL);
     assert(fits);
@@ -198,6 +214,22 @@ static void open_nodes(struct informers *informers)
                       &(struct informer_row){CACHE_NODES, "nodes", &resource_node, "", false});
 }
 
+/* All that Kueue has, for whoever it is: a Workload that we did not make tells whose the job is. */
+static void open_kueue(struct informers *informers)
+{
+    const char *version = kueue_versions[informers->kueue];
+    const struct informer_row rows[] = {
+        {CACHE_WORKLOADS, "Kueue's Workloads", resource_workload(version), "", false},
+        {CACHE_FLAVORS, "Kueue's ResourceFlavors", resource_flavor(version), "", false},
+        {CACHE_WORKLOAD_PRIORITIES, "Kueue's WorkloadPriorityClasses",
+         resource_workload_priority(version), "", false},
+        {CACHE_PRIORITIES, "PriorityClasses", &resource_priority, "", false},
+    };
+    for (size_t i = 0; i < array_length(rows) && informers->options.kueue; i++)
+        if (!informers->of[rows[i].kind].watcher)
+            open_informer(informers, &rows[i]);
+}
+
 struct informers *informers_open(struct kube *kube, struct cache *cache,
                                  const struct informers_options *options)
 {
@@ -215,6 +247,7 @@ struct informers *informers_open(struct kube *kube, struct cache *cache,
     open_pod_groups(informers);
     open_autoscalers(informers);
     open_nodes(informers);
+    open_kueue(informers);
     return informers;
 }
 
@@ -252,6 +285,30 @@ static void settle_autoscaling(struct informers *informers)
     open_autoscalers(informers);
 }
 
+/* Kueue may be installed later, in either version: while the Workloads of one are not found, the
+ * other is tried at times. What was seen once is waited for. */
+static void settle_kueue(struct informers *informers, int64_t now_ms)
+{
+    struct informer *informer = &informers->of[CACHE_WORKLOADS];
+    const struct error *err = NULL;
+    if (!informer->watcher || is_synced(informer) ||
+        !watch_failing_since(watcher_machine(informer->watcher), &err) ||
+        err->code != ERR_NOT_FOUND ||
+        (informers->kueue_ms && now_ms - informers->kueue_ms < BACKOFF_MAX_MS))
+        return;
+    if (informers->kueue == array_length(kueue_versions) - 1 && !informers->kueue_said) {
+        log_warning("cannot watch %s: %s; is Kueue installed? Jobs with a queue wait",
+                    informer->what, err->msg);
+        informers->kueue_said = true;
+    }
+    if (informers->kueue_said)
+        informers->kueue_ms = now_ms;
+    for (enum cache_kind kind = CACHE_WORKLOADS; kind < CACHE_PRIORITIES; kind++)
+        watcher_close(take(informers->of[kind].watcher));
+    informers->kueue = (informers->kueue + 1) % array_length(kueue_versions);
+    open_kueue(informers);
+}
+
 /* What was known is not what is there any more. */
 static void forget_nodes_if_refused(struct informers *informers)
 {
@@ -268,6 +325,7 @@ int64_t informers_tick(struct informers *informers)
     int64_t delay_ms = INT64_MAX, now_ms = informers->options.clocks->steady_ms();
     settle_autoscaling(informers);
     forget_nodes_if_refused(informers);
+    settle_kueue(informers, now_ms);
     for (size_t i = 0; i < CACHE_KINDS; i++) {
         struct informer *informer = &informers->of[i];
         if (!informer->watcher)
@@ -294,8 +352,12 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
 static bool is_dispensable(const struct informer *informer)
 {
     const struct error *err;
+    if (is_of_kueue(informer->kind) && informer->informers->kueue_said)
+        return true;
     return watch_failing_since(watcher_machine(informer->watcher), &err) &&
            (informer->kind == CACHE_NODES ||
+            (is_of_kueue(informer->kind) &&
+             (err->code == ERR_FORBIDDEN || err->code == ERR_NOT_FOUND)) ||
             (informer->kind == CACHE_AUTOSCALERS && err->code == ERR_FORBIDDEN));
 }
 
@@ -340,4 +402,9 @@ const char *informers_autoscaling(const struct informers *informers)
     return is_synced(&informers->of[CACHE_AUTOSCALERS])
                ? autoscaling_versions[informers->autoscaling]
                : NULL;
+}
+
+const char *informers_kueue(const struct informers *informers)
+{
+    return is_synced(&informers->of[CACHE_WORKLOADS]) ? kueue_versions[informers->kueue] : NULL;
 }

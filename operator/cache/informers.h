@@ -1,8 +1,9 @@
 /* The informers: one list and watch for each kind of object that the operator reads. Those are
  * jobs, pods and services; PodGroups with a gang scheduler; and HorizontalPodAutoscalers in the
  * newest version that the API server serves, unless the operator may not list them; and nodes, on
- * request, without which all else goes on. Informers feed the cache and log failures; a failure of
- * the whole API server is logged once, not once a kind. */
+ * request, without which all else goes on. On request also Kueue's Workloads and what they refer
+ * to, in the newest version that is served; jobs without a queue go on without them. Informers feed
+ * the cache and log failures; a failure of the whole API server is logged once, not once a kind. */
 #ifndef SHOAL_OPERATOR_CACHE_INFORMERS_H
 #define SHOAL_OPERATOR_CACHE_INFORMERS_H
 
@@ -16,6 +17,7 @@ struct informers_options {
     const char *namespace_; /* whose jobs; NULL: all */
     enum gang_scheduler gang;
     bool watch_nodes;
+    bool kueue;
     uint64_t seed; /* of all jitter */
     const struct clocks *clocks;
 };
@@ -42,6 +44,10 @@ bool informers_have_synced(const struct informers *informers);
  * watched. */
 const char *informers_watched(const struct informers *informers, enum cache_kind kind,
                               bool *ret_failing);
+
+/* The version of Kueue's objects that is watched, "v1beta2" or "v1beta1"; NULL: the API server
+ * serves none (yet), or the operator may not list them. */
+const char *informers_kueue(const struct informers *informers);
 
 /* Why the operator cannot see the children of jobs: the API server keeps refusing to list pods,
  * services or PodGroups (403). A text for people. NULL: it can, or jobs are not

@@ -19,6 +19,8 @@ const struct resource resource_pod = CORE("pods", "Pod");
 const struct resource resource_service = CORE("services", "Service");
 const struct resource resource_node = CORE("nodes", "Node");
 const struct resource resource_event = CORE("events", "Event");
+const struct resource resource_priority =
+    OF("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");
 const struct resource resource_lease = OF("coordination.k8s.io", "v1", "leases", "Lease");
 
 const struct resource *resource_pod_group(enum gang_scheduler gang)
@@ -57,5 +59,18 @@ const struct resource *resource_autoscaler(const char *version)
 const struct resource *resource_workload(const char *version)
 {
     static const struct resource versions[] = KUEUE("workloads", "Workload");
+    return of_version(versions, array_length(versions), version);
+}
+
+const struct resource *resource_flavor(const char *version)
+{
+    static const struct resource versions[] = KUEUE("resourceflavors", "ResourceFlavor");
+    return of_version(versions, array_length(versions), version);
+}
+
+const struct resource *resource_workload_priority(const char *version)
+{
+    static const struct resource versions[] =
+        KUEUE("workloadpriorityclasses", "WorkloadPriorityClass");
     return of_version(versions, array_length(versions), version);
 }

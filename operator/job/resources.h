@@ -48,11 +48,13 @@ struct resource {
 };
 
 extern const struct resource resource_job, resource_pod, resource_service, resource_event,
-    resource_lease, resource_node;
+    resource_lease, resource_node, resource_priority;
 /* NULL with GANG_NONE. */
 const struct resource *resource_pod_group(enum gang_scheduler gang);
 /* version: "v2" or "v2beta2"; NULL for any other. */
 const struct resource *resource_autoscaler(const char *version);
 /* Kueue's; version: "v1beta2" or "v1beta1"; NULL for any other. */
 const struct resource *resource_workload(const char *version);
+const struct resource *resource_flavor(const char *version);
+const struct resource *resource_workload_priority(const char *version);
 #endif

@@ -50,6 +50,7 @@ static void defaults_are_the_training_operators(void **state)
     assert_int_equal(c.overdue_s, 60);
     assert_int_equal(c.avoid_node_s, 3600);
     assert_false(c.watch_nodes);
+    assert_false(c.kueue);
     assert_string_equal(c.signs.taints, NODE_TAINTS);
     assert_string_equal(c.signs.conditions, NODE_CONDITIONS);
 }
@@ -70,13 +71,14 @@ static void signs_of_bad_nodes_are_checked(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         struct operator_config c;
         struct error err;
-        int result = parse(&c, (char *[]){"--watch-nodes", rows[i].word, NULL}, no_env, &err);
+        int result =
+            parse(&c, (char *[]){"--watch-nodes", "--kueue", rows[i].word, NULL}, no_env, &err);
         if (rows[i].problem) {
             assert_fails(result, &err, ERR_CONFIG, rows[i].problem);
             continue;
         }
         assert_ok(result, &err);
-        assert_true(c.watch_nodes);
+        assert_true(c.watch_nodes && c.kueue);
     }
 }
 

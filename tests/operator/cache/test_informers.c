@@ -227,6 +227,71 @@ static void nodes_are_not_needed(void **state)
     close_fixture(&f);
 }
 
+/* Kueue is looked for in both versions, which is said once, and found when it comes, or when the
+ * right to see it does. */
+static void kueue_may_come_later(void **state)
+{
+    (void)state;
+    static const struct fake_answer nothing[] = {
+        {.to = "GET /apis/kueue.x-k8s.io/",
+         .bytes = API_TEXT("404 Not Found", "",
+                           "{\"reason\":\"NotFound\",\"message\":\"no such kind\"}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /",
+         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+         .then = FAKE_CLOSE},
+    };
+    struct fixture f;
+    char said[4096];
+    open_with(&f, nothing, array_length(nothing),
+              (struct informers_options){.namespace_ = "ns", .kueue = true});
+    support_stderr_begin();
+    for (int n = 0; n < 12; n++) {
+        step(&f);
+        kube_tick(f.api.kube, test_now_ms, &(int64_t){0});
+    }
+    support_stderr_end(said, sizeof said);
+    assert_true(was_asked(&f, "/kueue.x-k8s.io/v1beta2/namespaces/ns/workloads"));
+    assert_true(was_asked(&f, "/kueue.x-k8s.io/v1beta1/namespaces/ns/workloads"));
+    assert_true(was_asked(&f, "/kueue.x-k8s.io/v1beta1/resourceflavors"));
+    assert_true(was_asked(&f, "/scheduling.k8s.io/v1/priorityclasses"));
+    assert_true(informers_have_synced(f.informers));
+    assert_null(informers_kueue(f.informers));
+    assert_int_equal(count_texts(said, "is Kueue installed?"), 1);
+    assert_int_equal(count_texts(said, "cannot watch Kueue"), 1);
+    close_fixture(&f);
+}
+
+static void the_newest_kueue_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *to, *version;
+    } rows[] = {{"GET /apis/kueue.x-k8s.io/none", "v1beta2"},
+                {"GET /apis/kueue.x-k8s.io/v1beta2", "v1beta1"}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct fake_answer answers[] = {
+            {.to = rows[i].to,
+             .bytes = API_TEXT("404 Not Found", "",
+                               "{\"reason\":\"NotFound\",\"message\":\"no such kind\"}"),
+             .then = FAKE_CLOSE},
+            {.to = "GET /",
+             .bytes =
+                 API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+             .then = FAKE_CLOSE},
+        };
+        struct fixture f;
+        open_with(&f, answers, array_length(answers), (struct informers_options){.kueue = true});
+        for (int n = 0; n < 4; n++) {
+            step(&f);
+            kube_tick(f.api.kube, test_now_ms, &(int64_t){0});
+        }
+        assert_true(informers_have_synced(f.informers));
+        assert_string_equal(informers_kueue(f.informers), rows[i].version);
+        close_fixture(&f);
+    }
+}
+
 static size_t count_asked(struct fixture *f, const char *part)
 {
     size_t count = 0;
@@ -268,6 +333,8 @@ int main(void)
         cmocka_unit_test(a_right_that_is_given_late_counts),
         cmocka_unit_test(what_fails_is_known_by_kind),
         cmocka_unit_test(nodes_are_not_needed),
+        cmocka_unit_test(kueue_may_come_later),
+        cmocka_unit_test(the_newest_kueue_is_taken),
         cmocka_unit_test(a_silent_watch_is_listed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
