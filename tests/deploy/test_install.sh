@@ -86,6 +86,11 @@ if command -v kubectl >/dev/null; then
         kubectl kustomize deploy/watch-nodes >"$work/nodes" && contains "$work/nodes" "- --watch-nodes" &&
             diff <(grep '^kind: ' "$work/nodes" | sort) <({ kubectl kustomize deploy && cat deploy/watch-nodes/role.yaml; } | grep '^kind: ' | sort)
     }
+    with_kueue() {
+        kubectl kustomize deploy/kueue >"$work/kueue" && contains "$work/kueue" "- --kueue" &&
+            diff <(grep '^kind: ' "$work/kueue" | sort) <({ kubectl kustomize deploy && cat deploy/kueue/role.yaml; } | grep '^kind: ' | sort)
+    }
+    check "deploy/kueue installs all, its rights, and the flag" with_kueue
     check "deploy/watch-nodes installs all, the right to see nodes, and the flag" watch_nodes
 fi
 for folder in deploy/crd deploy/operator; do
@@ -98,6 +103,7 @@ check "no manifest has merge keys" no_merge_keys
 check "the chart's CRD is deploy's" links $chart/crds/pytorchjobs.yaml deploy/crd/pytorchjobs.yaml
 check "the chart's objects are deploy's" links $chart/objects deploy/operator
 check "the chart's right to see nodes is deploy's" links $chart/watch-nodes deploy/watch-nodes
+check "the chart's right to queue jobs is deploy's" links $chart/kueue deploy/kueue
 check "the chart's monitoring is deploy's" links $chart/monitoring deploy/monitoring
 check "... all of it" monitoring_is_complete
 check "the chart's files exist" special_files_exist
@@ -120,6 +126,9 @@ if command -v helm >/dev/null; then # Debian has none
     check "... nothing of nodes, unless" leaves_out "  name: shoal-operator-nodes"
     watches_nodes() { rendered --set watchNodes=true >"$work/rendered" && contains "$work/rendered" "- --watch-nodes"; }
     check "... it is wanted" watches_nodes
+    check "... nothing of Kueue, unless" leaves_out "  name: shoal-operator-kueue"
+    queues() { rendered --set kueue=true >"$work/rendered" && contains "$work/rendered" "- --kueue"; }
+    check "... it is wanted" queues
     check "... nor that" leaves_out "  name: kubeflow-training-edit" --set userRoles=false
     check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
 fi

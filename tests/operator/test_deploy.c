@@ -169,12 +169,14 @@ static void roles_are_bound_to_the_pods(void **state)
     assert_string_equal(text_at(account, "0.metadata.name"), name);
     assert_string_equal(text_at(account, "0.metadata.namespace"),
                         text_at(namespace_, "0.metadata.name"));
-    struct json *nodes = documents("deploy/watch-nodes/role.yaml");
+    struct json *nodes = documents("deploy/watch-nodes/role.yaml"),
+                *kueue = documents("deploy/kueue/role.yaml");
     const struct {
         const struct json *role, *binding;
     } rows[] = {{json_at(roles, 0), json_at(roles, 1)},
                 {json_at(roles, 2), json_at(roles, 3)},
-                {json_at(nodes, 0), json_at(nodes, 1)}};
+                {json_at(nodes, 0), json_at(nodes, 1)},
+                {json_at(kueue, 0), json_at(kueue, 1)}};
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct json *binding = rows[i].binding, *role = rows[i].role;
         assert_string_equal(text_at(binding, "roleRef.name"), text_at(role, "metadata.name"));
@@ -186,6 +188,7 @@ static void roles_are_bound_to_the_pods(void **state)
     json_free(deployment);
     json_free(roles);
     json_free(nodes);
+    json_free(kueue);
     json_free(account);
     json_free(namespace_);
 }
