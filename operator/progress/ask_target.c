@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { CLOCKS_MS = 2000 }; /* whole seconds, and a process's way to its own clock */
+
 /* Rank 0 is the master's, or that of worker 0 in a job without a master. */
 static bool is_first(const struct snapshot *snapshot, const struct pod *pod)
 {
@@ -13,6 +15,13 @@ static bool is_first(const struct snapshot *snapshot, const struct pod *pod)
     enum replica_type first =
         job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
     return pod->type == first && pod->index == 0 && strcmp(pod->owner_uid, job->uid) == 0;
+}
+
+/* The last process that told began in this container. */
+static bool is_agent(const struct job_status *status, const struct pod *pod)
+{
+    return status->training.known && status->training.process_ms && pod->started_ms &&
+           status->training.process_ms + CLOCKS_MS >= pod->started_ms;
 }
 
 bool ask_target_find(const struct snapshot *snapshot, struct ask_target *ret_target)
@@ -28,7 +37,8 @@ bool ask_target_find(const struct snapshot *snapshot, struct ask_target *ret_tar
                                           .restart_count = pod->restart_count,
                                           .pod = pod->name,
                                           .address = pod->address,
-                                          .port = pod->training_port};
+                                          .port = pod->training_port,
+                                          .is_agent = is_agent(snapshot->status, pod)};
         return true;
     }
     return false;

@@ -11,6 +11,7 @@ struct ask_target {
     int32_t restart_count; /* of its containers: another process tells from then on */
     const char *pod, *address;
     int32_t port;
+    bool is_agent; /* one has told of itself in this container, to whichever operator */
 };
 
 /* The pod of rank 0 while it runs; false: nobody is to be asked. */

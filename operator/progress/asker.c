@@ -34,7 +34,7 @@ struct asker {
     struct queue *queue; /* of keys, by when they are due; one in flight has its worker */
     size_t in_flight;
     uint64_t asks, unanswered;
-    bool told_of_timeouts;
+    bool told_of_timeouts, told_of_refusals;
 };
 
 /* ---- whom ---- */
@@ -90,6 +90,7 @@ static void add(struct asker *asker, const char *key, const struct ask_target *t
     a->pod = xstrdup(target->pod);
     a->url = url_of(target);
     a->restart_count = target->restart_count;
+    a->times.answered = target->is_agent;
     a->entry.key = a->key;
     table_add(&asker->jobs, &a->entry);
     int64_t now_ms = asker->options.clocks->steady_ms();
@@ -122,6 +123,12 @@ const struct training *asker_heard(const struct asker *asker, const char *key)
     return a && a->heard.known ? &a->heard : NULL;
 }
 
+bool asker_is_quiet(const struct asker *asker, const char *key)
+{
+    const struct asked *a = asker ? (const struct asked *)table_find(&asker->jobs, key) : NULL;
+    return a && ask_times_quiet(&a->times);
+}
+
 /* ---- what is answered ---- */
 
 static void tell_of_timeouts(struct asked *a)
@@ -135,6 +142,20 @@ static void tell_of_timeouts(struct asked *a)
                 "does a NetworkPolicy forbid it? deploy/jobs/network_policy.yaml lets the operator "
                 "in (this is logged once)",
                 a->key, a->pod, a->url, asker->options.timeout_ms);
+}
+
+/* Who refuses may be another program's pod, or an agent that starts: told only of long silence. */
+static void tell_of_refusals(const struct asked *a, const struct error *refused)
+{
+    struct asker *asker = a->asker;
+    if (asker->told_of_refusals)
+        return;
+    asker->told_of_refusals = true;
+    log_info("%s: pod %s has refused all connections to %s" TRAINING_PATH
+             " for some minutes (%s), so status.training is not known. If it runs an agent of "
+             "Shoal's, does a NetworkPolicy reject them? deploy/jobs/network_policy.yaml lets the "
+             "operator in (this is logged once)",
+             a->key, a->pod, a->url, refused->msg);
 }
 
 /* A proxy in the pod answers with 5xx for an agent that does not listen yet. */
@@ -156,6 +177,7 @@ static void on_done(void *context, const struct http_answer *answer)
     const struct asker_options *options = &asker->options;
     struct training told;
     enum ask_outcome outcome = outcome_of(answer, &told);
+    bool was_quiet = ask_times_quiet(&a->times);
     a->request = NULL;
     asker->in_flight--;
     asker->unanswered += outcome != ASK_HEARD;
@@ -164,10 +186,14 @@ static void on_done(void *context, const struct http_answer *answer)
         tell_of_timeouts(a);
     int64_t next_ms =
         ask_times_next(&a->times, outcome, options->clocks->steady_ms(), options->interval_ms);
+    bool is_quiet = ask_times_quiet(&a->times);
+    if (is_quiet && !was_quiet && !a->times.answered && answer->err.code == ERR_IO)
+        tell_of_refusals(a, &answer->err);
     if (next_ms != ASK_NEVER)
         queue_add(asker->queue, a->key, QUEUE_URGENT, next_ms);
     queue_done(asker->queue, a->key);
-    bool is_news = outcome == ASK_HEARD && !training_equal(&a->heard, &told);
+    bool is_news =
+        (outcome == ASK_HEARD && !training_equal(&a->heard, &told)) || is_quiet != was_quiet;
     if (outcome == ASK_HEARD)
         a->heard = told;
     if (is_news)

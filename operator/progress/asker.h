@@ -19,7 +19,7 @@ struct asker_options {
     int64_t interval_ms; /* between two asks of a job; 0: likewise */
     int timeout_ms;      /* of an ask; in a cluster ASKER_TIMEOUT_MS */
     const struct clocks *clocks;
-    /* Something new was heard of the job: asker_heard has it. */
+    /* Something new was heard of the job, asker_heard has it; or asker_is_quiet has changed. */
     void (*news)(void *context, const char *key);
     /* An agent has answered this at TRAINING_DETAIL_PATH, unread. */
     void (*detail)(void *context, const char *key, const char *text, size_t bytes);
@@ -38,6 +38,9 @@ void asker_forget_all(struct asker *asker);
 
 /* What the pod that is followed told last; NULL: nothing. Lives until the next call. */
 const struct training *asker_heard(const struct asker *asker, const char *key);
+
+/* Whether the pod that is followed runs, and nobody there tells: ask_times.h. */
+bool asker_is_quiet(const struct asker *asker, const char *key);
 
 /* Somebody looks at the job: asks its pod once for the details, unless it is no agent that knows of
  * them, was not heard yet, or is being asked for them. */

@@ -14,15 +14,19 @@ enum { EVERY = 15000 };
 static const struct {
     const char *outcomes;
     int seconds[10];
+    bool quiet; /* in the end */
 } rows[] = {
-    {"hhh", {15, 15, 15}},
-    {"ssssssss", {15, 30, 60, 120, 240, 480, 600, 600}},
-    {"sssh", {15, 30, 60, 15}},
-    {"ssshss", {15, 30, 60, 15, 15, 30}},
-    {"x", {0}},
-    {"sx", {15, 0}},
-    {"hx", {15, 15}}, /* what was an agent is one again soon */
-    {"hxxh", {15, 15, 30, 15}},
+    {"hhh", {15, 15, 15}, false},
+    {"sssss", {15, 30, 60, 120, 240}, false}, /* an agent that starts? */
+    {"ssssssss", {15, 30, 60, 120, 240, 480, 600, 600}, true},
+    {"sssh", {15, 30, 60, 15}, false},
+    {"hs", {15, 15}, false},
+    {"ssshsss", {15, 30, 60, 15, 15, 15, 15}, true},
+    {"x", {0}, true},
+    {"sx", {15, 0}, true},
+    {"hx", {15, 15}, false}, /* what was an agent is one again soon */
+    {"hxx", {15, 15, 15}, true},
+    {"hxxh", {15, 15, 15, 15}, false},
 };
 
 static void asks_become_rarer_where_nobody_answers(void **state)
@@ -41,6 +45,8 @@ static void asks_become_rarer_where_nobody_answers(void **state)
                 fail_msg("%s: after ask %d: %d s, not %d", rows[i].outcomes, k + 1, (int)s,
                          rows[i].seconds[k]);
         }
+        if (ask_times_quiet(&times) != rows[i].quiet)
+            fail_msg("%s: %s", rows[i].outcomes, rows[i].quiet ? "not quiet" : "quiet");
     }
 }
 

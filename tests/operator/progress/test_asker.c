@@ -180,9 +180,11 @@ static void what_is_no_agent_costs_one_ask(void **state)
         if (requests(&f) != 1)
             fail_msg("answer %zu: %d asks", i, requests(&f));
         assert_null(asker_heard(f.asker, "ns/j"));
-        assert_int_equal(f.news, 0);
+        assert_int_equal(f.news, 1); /* that it is quiet */
+        assert_true(asker_is_quiet(f.asker, "ns/j"));
         f.pod.restart_count++;
         asker_follow(f.asker, "ns/j", &f.snapshot);
+        assert_false(asker_is_quiet(f.asker, "ns/j"));
         pass(&f, EVERY);
         assert_int_equal(requests(&f), 2);
         f.pod.uid = "u2";
@@ -238,15 +240,78 @@ static void details_are_asked_for_by_who_looks(void **state)
     }
 }
 
+/* ... and when they are as rare as they get, it is told once what may refuse them: an agent that
+ * starts listens by then. */
 static void where_nobody_listens_asks_become_rare(void **state)
 {
     (void)state;
     struct fixture f;
+    char text[4096];
+    support_stderr_begin();
     open_fixture(&f, NULL, 0);
+    pass(&f, 7 * 60 * 1000);
+    support_stderr_end(text, sizeof text);
+    assert_int_equal(f.news, 0);
+    assert_null(strstr(text, "NetworkPolicy"));
+    support_stderr_begin();
+    pass(&f, 53 * 60 * 1000);
+    f.pod.restart_count++;
+    asker_follow(f.asker, "ns/j", &f.snapshot);
     pass(&f, 3600 * 1000);
-    assert_in_range(asker_asks(f.asker), 9, 12);
+    support_stderr_end(text, sizeof text);
+    assert_in_range(asker_asks(f.asker), 18, 24);
     assert_int_equal(asker_unanswered(f.asker), asker_asks(f.asker));
+    assert_int_equal(f.news, 2);
+    assert_true(asker_is_quiet(f.asker, "ns/j"));
+    const char *told = strstr(text, "refused all connections");
+    assert_non_null(told);
+    assert_non_null(strstr(told, "does a NetworkPolicy reject them?"));
+    assert_null(strstr(told + 1, "refused all connections"));
     close_fixture(&f);
+}
+
+/* An agent that is gone is asked on, and whose silence is told is told to be back. */
+static void an_agent_that_is_gone_is_quiet(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {{.bytes = FAKE_OK(66, NUMBERS("1"))},
+                                                 HTTP("503 Service Unavailable", ""),
+                                                 HTTP("503 Service Unavailable", ""),
+                                                 HTTP("503 Service Unavailable", ""),
+                                                 {.bytes = FAKE_OK(66, NUMBERS("1"))}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    pass(&f, 2 * EVERY);
+    assert_int_equal(f.news, 1);
+    assert_false(asker_is_quiet(f.asker, "ns/j")); /* one is a busy node */
+    pass(&f, EVERY);
+    assert_true(asker_is_quiet(f.asker, "ns/j"));
+    assert_int_equal(f.news, 2);
+    pass(&f, EVERY);
+    assert_int_equal(f.news, 2);
+    pass(&f, EVERY); /* tells the same as before */
+    assert_int_equal(requests(&f), 5);
+    assert_false(asker_is_quiet(f.asker, "ns/j"));
+    assert_int_equal(f.news, 3);
+    close_fixture(&f);
+}
+
+/* Another operator heard it in this container: for this one, too, two asks are enough. */
+static void an_agent_is_known_by_the_status(void **state)
+{
+    (void)state;
+    for (int in_this_container = 0; in_this_container < 2; in_this_container++) {
+        struct fixture f;
+        open_fixture(&f, NULL, 0);
+        asker_forget_all(f.asker);
+        f.pod.started_ms = 50000;
+        f.status.training = training_open();
+        f.status.training.process_ms = in_this_container ? 49000 : 40000;
+        asker_follow(f.asker, "ns/j", &f.snapshot);
+        pass(&f, 3 * EVERY);
+        assert_int_equal(asker_is_quiet(f.asker, "ns/j"), in_this_container);
+        close_fixture(&f);
+    }
 }
 
 /* A second is all that one who does not answer gets; it is told once of what may be in the way. */
@@ -433,6 +498,8 @@ int main(void)
         cmocka_unit_test(what_is_no_agent_costs_one_ask),
         cmocka_unit_test(details_are_asked_for_by_who_looks),
         cmocka_unit_test(where_nobody_listens_asks_become_rare),
+        cmocka_unit_test(an_agent_that_is_gone_is_quiet),
+        cmocka_unit_test(an_agent_is_known_by_the_status),
         cmocka_unit_test(who_hangs_holds_up_nobody),
         cmocka_unit_test(only_a_pod_that_runs_is_asked),
         cmocka_unit_test(a_job_that_goes_cancels_its_ask),
