@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -114,7 +115,7 @@ static int read_list(struct cluster *cluster, const char *path, struct taker *ta
 static void take_job(struct taker *taker, const struct json *item)
 {
     struct job_facts *job = add_item(taker, sizeof *job);
-    *job = job_facts_read(item, taker->arena);
+    *job = job_facts_read(item, clock_now_ms(), taker->arena);
 }
 
 int cluster_jobs(struct cluster *cluster, const char *namespace_, const char *selector,
@@ -162,7 +163,7 @@ int cluster_job(struct cluster *cluster, const char *name, struct arena *arena,
         return -1;
     if (cluster_get(cluster, str_text(&path), &object, err) < 0)
         return err->code == ERR_NOT_FOUND ? explain_missing(cluster, name, arena, err) : -1;
-    *ret_job = job_facts_read(object, arena);
+    *ret_job = job_facts_read(object, clock_now_ms(), arena);
     json_free(object);
     return 0;
 }

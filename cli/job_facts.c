@@ -60,7 +60,7 @@ static void read_conditions(const struct job *job, const struct job_status *stat
         facts->state = "Deleting";
 }
 
-struct job_facts job_facts_read(const struct json *object, struct arena *arena)
+struct job_facts job_facts_read(const struct json *object, int64_t now_ms, struct arena *arena)
 {
     struct lines problems; /* the operator tells them in the job's conditions */
     lines_init(&problems, arena);
@@ -80,7 +80,7 @@ struct job_facts job_facts_read(const struct json *object, struct arena *arena)
         .restarts = history->restarts,
         .avoided = printable(history_avoided_names(history, arena), arena),
         .training = status.training,
-        .goodput = status.goodput,
+        .goodput = goodput_shown(&status.goodput, job->created_ms, now_ms),
     };
     read_conditions(job, &status, &facts, arena);
     read_replicas(job, &status, &facts);

@@ -43,7 +43,8 @@ struct event_facts {
     const char *type, *reason, *message;
 };
 
-struct job_facts job_facts_read(const struct json *object, struct arena *arena);
+/* Its goodput is that of now_ms: what goes on counts. */
+struct job_facts job_facts_read(const struct json *object, int64_t now_ms, struct arena *arena);
 
 /* False: it is no pod of a job. */
 bool job_facts_read_pod(const struct json *object, struct arena *arena, struct pod_facts *ret_pod);

@@ -80,7 +80,7 @@ static void take_answer(struct asking *asking, const char *text, size_t bytes)
     const char *token = json_as_text(json_get(answer, INBOX_ASK));
     if (token && strcmp(token, asking->token) == 0 && asking->jobs.count < asking->asked)
         asking->jobs.items[asking->jobs.count++] =
-            job_facts_read(json_get(answer, INBOX_ANSWER), asking->arena);
+            job_facts_read(json_get(answer, INBOX_ANSWER), clock_now_ms(), asking->arena);
     json_free(answer);
 }
 

@@ -157,7 +157,14 @@ static void on_written(struct controller *c, const char *key, const struct job_s
                        const struct job_status *after)
 {
     log_new_conditions(key, before, after);
-    if (metrics_status_written(c->metrics, key, before, after))
+    metrics_status_written(c->metrics, key, before, after);
+}
+
+/* Before what its status becomes is counted. */
+static void count(struct controller *c, const char *key, const struct snapshot *snapshot)
+{
+    if (metrics_job_seen(c->metrics, key, snapshot->job->created_ms, snapshot->status,
+                         snapshot->now_ms))
         log_warning("more than %d jobs are at work: /metrics does not tell of the others how their "
                     "time is spent",
                     METRICS_MAX_JOBS);
@@ -221,6 +228,7 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     if (c->options.kueue)
         options.reconcile.kueue = c->kueue ? KUEUE_SEEN : KUEUE_UNSEEN;
     options.heard = asker_heard(c->asker, key);
+    options.quiet = asker_is_quiet(c->asker, key);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
     if (!pass.plan) {
         add_in(c, key, job->status, pass.early_ms);
@@ -231,6 +239,7 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     c->passes++;
     asker_follow(c->asker, key, &pass.snapshot);
     board_told(c->options.board, key, &pass.snapshot, pass.plan);
+    count(c, key, &pass.snapshot);
     const struct job_status *status = pass.snapshot.status;
     if (pass.confirmed)
         on_written(c, key, &pass.before_confirmed, status);
@@ -429,6 +438,7 @@ _Static_assert(CACHE_KINDS <= METRICS_MAX_WATCHES, "a page has room for all watc
 
 void controller_view(const struct controller *c, struct metrics_view *view)
 {
+    metrics_go_on(c->metrics, c->options.clocks->wall_ms());
     view->ready = controller_is_ready(c);
     view->standing_aside = stand_aside_left_ms(&c->other.aside, c->options.clocks->steady_ms()) > 0;
     view->history_pruned = executor_history_is_pruned(c->executor);

@@ -6,8 +6,10 @@
 
 #include "base/exposition.h"
 #include "base/mem.h"
+#include "base/table.h"
 #include "operator/job/history.h"
 #include "operator/job/names.h"
+#include "operator/job/shown_time.h"
 
 enum count {
     COUNT_CREATED,
@@ -34,7 +36,7 @@ static const struct {
 struct space {
     char *name;
     uint64_t counts[COUNTS];
-    int64_t spent_ms[GOODPUT_KINDS]; /* by trainings */
+    int64_t spent_ms[GOODPUT_KINDS]; /* by jobs */
 };
 
 struct node {
@@ -43,8 +45,9 @@ struct node {
 };
 
 struct work {
+    struct table_entry entry;
     char *key; /* "namespace/name" */
-    int64_t spent_ms[GOODPUT_KINDS];
+    struct shown_time time;
 };
 
 struct metrics {
@@ -52,9 +55,9 @@ struct metrics {
     size_t count;
     struct node *nodes; /* likewise */
     size_t node_count;
-    struct work *jobs; /* that work and tell how they train */
-    size_t job_count;
-    bool has_told; /* that a job gets no series */
+    struct table by_key; /* of struct work */
+    struct work **jobs;  /* [by_key.count]: those at work, in order of first appearance */
+    bool has_told;       /* that a job gets no series */
 };
 
 struct metrics *metrics_open(void)
@@ -74,6 +77,7 @@ void metrics_close(struct metrics *m)
     free(m->nodes);
     metrics_forget_all_jobs(m);
     free(m->jobs);
+    table_free(&m->by_key);
     free(m);
 }
 
@@ -137,10 +141,14 @@ static void count_nodes_left(struct metrics *m, const struct job_status *before,
 
 static struct work *find_work(struct metrics *m, const char *key)
 {
-    for (size_t i = 0; i < m->job_count; i++)
-        if (!strcmp(m->jobs[i].key, key))
-            return &m->jobs[i];
-    return NULL;
+    return (struct work *)table_find(&m->by_key, key);
+}
+
+static void free_work(struct metrics *m, struct work *work)
+{
+    table_remove(&m->by_key, &work->entry);
+    free(work->key);
+    free(work);
 }
 
 void metrics_forget_job(struct metrics *m, const char *key)
@@ -148,40 +156,48 @@ void metrics_forget_job(struct metrics *m, const char *key)
     struct work *work = find_work(m, key);
     if (!work)
         return;
-    free(work->key);
-    size_t i = (size_t)(work - m->jobs);
-    memmove(work, work + 1, (m->job_count - i - 1) * sizeof *work);
-    m->job_count--;
+    size_t i = 0;
+    while (m->jobs[i] != work)
+        i++;
+    memmove(m->jobs + i, m->jobs + i + 1, (m->by_key.count - i - 1) * sizeof *m->jobs);
+    free_work(m, work);
 }
 
 void metrics_forget_all_jobs(struct metrics *m)
 {
-    for (size_t i = 0; i < m->job_count; i++)
-        free(m->jobs[i].key);
-    m->job_count = 0;
+    while (m->by_key.count > 0)
+        free_work(m, m->jobs[m->by_key.count - 1]);
 }
 
-static bool follow_work(struct metrics *m, const char *key, const struct job_status *status)
+static bool is_over(const struct job_status *status)
 {
-    if (holds(status, CONDITION_SUCCEEDED) || holds(status, CONDITION_FAILED)) {
-        metrics_forget_job(m, key);
+    return holds(status, CONDITION_SUCCEEDED) || holds(status, CONDITION_FAILED);
+}
+
+static struct work *add_work(struct metrics *m, const char *key, const struct shown_time *time)
+{
+    struct work *work = xcalloc(1, sizeof *work);
+    work->entry.key = work->key = xstrdup(key);
+    work->time = *time;
+    m->jobs = xrealloc(m->jobs, (m->by_key.count + 1) * sizeof(struct work *));
+    m->jobs[m->by_key.count] = work;
+    table_add(&m->by_key, &work->entry);
+    return work;
+}
+
+bool metrics_job_seen(struct metrics *m, const char *key, int64_t created_ms,
+                      const struct job_status *status, int64_t now_ms)
+{
+    if (is_over(status) || find_work(m, key))
         return false;
-    }
-    if (!status->goodput.known)
-        return false;
-    struct work *work = find_work(m, key);
-    if (!work) {
-        m->jobs = xrealloc(m->jobs, (m->job_count + 1) * sizeof *m->jobs);
-        work = &m->jobs[m->job_count++];
-        *work = (struct work){.key = xstrdup(key)};
-    }
-    memcpy(work->spent_ms, status->goodput.ms, sizeof work->spent_ms);
-    bool is_first_left_out = m->job_count > METRICS_MAX_JOBS && !m->has_told;
+    const struct shown_time time = shown_time_open(&status->goodput, created_ms, now_ms);
+    add_work(m, key, &time);
+    bool is_first_left_out = m->by_key.count > METRICS_MAX_JOBS && !m->has_told;
     m->has_told |= is_first_left_out;
     return is_first_left_out;
 }
 
-bool metrics_status_written(struct metrics *m, const char *key, const struct job_status *before,
+void metrics_status_written(struct metrics *m, const char *key, const struct job_status *before,
                             const struct job_status *after)
 {
     struct space *space = space_of_key(m, key);
@@ -190,13 +206,20 @@ bool metrics_status_written(struct metrics *m, const char *key, const struct job
     bool failed = began(before, after, CONDITION_FAILED);
     space->counts[COUNT_FAILED] += failed;
     int32_t failures = after->history.failures - before->history.failures;
-    for (int k = 0; k < GOODPUT_KINDS; k++) /* known from here on: it was told of no one yet */
-        if (after->goodput.ms[k] > before->goodput.ms[k])
-            space->spent_ms[k] += after->goodput.ms[k] - before->goodput.ms[k];
     if (failures > 0) /* the one that fails the job is not answered by a restart */
         space->counts[COUNT_RESTARTED] += (uint64_t)(failures - failed);
     count_nodes_left(m, before, after);
-    return follow_work(m, key, after);
+    struct work *work = find_work(m, key);
+    if (work) /* known from here on: what went by before was told of no one yet */
+        shown_time_follow(&work->time, &after->goodput, space->spent_ms);
+    if (is_over(after))
+        metrics_forget_job(m, key);
+}
+
+void metrics_go_on(struct metrics *m, int64_t now_ms)
+{
+    for (size_t i = 0; i < m->by_key.count; i++)
+        shown_time_go_on(&m->jobs[i]->time, now_ms, space_of_key(m, m->jobs[i]->key)->spent_ms);
 }
 
 void metrics_job_deleted(struct metrics *m, const char *namespace_)
@@ -224,8 +247,7 @@ static void add_counters(const struct metrics *m, struct str *out)
 static void add_seconds(const struct metrics *m, struct str *out)
 {
     const char *name = "shoal_operator_training_seconds_total";
-    exposition_head(name, "Time of jobs whose agents tell how they train, by what it was spent on.",
-                    "counter", out);
+    exposition_head(name, "Time of jobs, by what it was spent on.", "counter", out);
     for (size_t s = 0; s < m->count; s++)
         for (int k = 0; k < GOODPUT_KINDS; k++)
             if (m->spaces[s].spent_ms[k])
@@ -245,23 +267,23 @@ static void add_nodes(const struct metrics *m, struct str *out)
 static void add_jobs(const struct metrics *m, struct str *out)
 {
     const char *name = "shoal_operator_job_seconds_total";
-    size_t shown = m->job_count < METRICS_MAX_JOBS ? m->job_count : METRICS_MAX_JOBS;
+    size_t count = m->by_key.count, shown = count < METRICS_MAX_JOBS ? count : METRICS_MAX_JOBS;
     exposition_head(name, "Time of a job at work since its creation, by what it was spent on.",
                     "counter", out);
     for (size_t i = 0; i < shown; i++) {
-        const struct work *work = &m->jobs[i];
+        const struct work *work = m->jobs[i];
         int space = (int)strcspn(work->key, "/");
         for (int k = 0; k < GOODPUT_KINDS; k++)
-            if (work->spent_ms[k])
+            if (work->time.ms[k])
                 str_printf(out,
                            "%s{job_namespace=\"%.*s\",job_name=\"%s\",kind=\"%s\"} %" PRId64
                            ".%03d\n",
                            name, space, work->key, work->key + space + 1, goodput_kind_name(k),
-                           work->spent_ms[k] / 1000, (int)(work->spent_ms[k] % 1000));
+                           work->time.ms[k] / 1000, (int)(work->time.ms[k] % 1000));
     }
     add_value("gauge", "shoal_operator_jobs_without_series",
               "Jobs at work beyond those that shoal_operator_job_seconds_total tells of.",
-              (int64_t)(m->job_count - shown), out);
+              (int64_t)(count - shown), out);
 }
 
 void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)

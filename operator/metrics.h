@@ -22,10 +22,16 @@ struct metrics; /* counters per namespace, per node that jobs left, and of each 
 struct metrics *metrics_open(void);
 void metrics_close(struct metrics *metrics);
 
-/* A status was written over another one. key: "namespace/name". Returns true for the first job that
- * gets no series of its own. */
-bool metrics_status_written(struct metrics *metrics, const char *key,
+/* The job is reconciled; status: as it is now, before what is written of it. Of jobs at work the
+ * time has series, which go on while nothing is written. Returns true for the first job that gets
+ * no series of its own. */
+bool metrics_job_seen(struct metrics *metrics, const char *key, int64_t created_ms,
+                      const struct job_status *status, int64_t now_ms);
+/* A status was written over another one. key: "namespace/name". */
+void metrics_status_written(struct metrics *metrics, const char *key,
                             const struct job_status *before, const struct job_status *after);
+/* Time goes on until now, for the jobs that were seen. */
+void metrics_go_on(struct metrics *metrics, int64_t now_ms);
 /* The job is no more; all of them: another replica leads. */
 void metrics_forget_job(struct metrics *metrics, const char *key);
 void metrics_forget_all_jobs(struct metrics *metrics);

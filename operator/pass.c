@@ -35,8 +35,10 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
         snapshot->status = executor_restore_history(executor, key, uid, job->status);
     cache_find_bad_nodes(cache, snapshot, arena);
     struct training *newest = arena_new(arena, struct training);
-    if (ask_target_newest(snapshot, options->heard, newest) && executor_may_tell_training(executor))
+    snapshot->unaccounted = !executor_may_tell_training(executor);
+    if (!snapshot->unaccounted && ask_target_newest(snapshot, options->heard, newest))
         snapshot->training = newest;
+    snapshot->quiet = options->quiet;
     pass.plan = reconcile(snapshot, arena);
     pass.idle = only_requeues(pass.plan, &pass.requeue_ms);
     pass.again = pass.idle && executor_clear_refusal(executor, key, uid);

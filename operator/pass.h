@@ -10,6 +10,7 @@ struct pass_options {
     struct reconcile_options reconcile;
     const char *list_forbidden;   /* of struct snapshot */
     const struct training *heard; /* what the job's training told last; NULL: nothing */
+    bool quiet;                   /* of struct snapshot */
     int64_t now_ms;               /* wall clock */
 };
 

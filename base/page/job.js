@@ -1,5 +1,5 @@
 // One job: how it goes, what its time went to, its pods and what was said of it.
-import {bytes, clock, duration, element, escaped, isNumber, kinds, leftOf, loss, percent, renew, seconds, short, stepsOf} from './text.js';
+import {bytes, clock, duration, element, escaped, goodputOf, isNumber, kinds, leftOf, loss, percent, renew, seconds, secondsOf, short, stepsOf} from './text.js';
 import {drawCharts, lineChart, timelineBar} from './chart.js';
 import {progressOf} from './table.js';
 
@@ -32,7 +32,7 @@ function factsOf(job) {
     const rows = [
         ['Step', stepsOf(t)], ['Epoch', isNumber(t.epoch) ? String(Number(t.epoch.toFixed(2))) : ''], ['Loss', loss(t.loss)], ['Evaluation loss', loss(t.evalLoss)],
         ['Tokens per second', short(t.tokensPerSecond)], ['Samples per second', short(t.samplesPerSecond)], ['MFU', percent(t.mfu)],
-        ['Time left', job.completionTime ? '' : leftOf(t)], ['Goodput', percent(t.goodput)], ['Ranks', isNumber(t.worldSize) ? String(t.worldSize) : ''],
+        ['Time left', job.completionTime ? '' : leftOf(t)], ['Goodput', percent(goodputOf(job, now))], ['Ranks', isNumber(t.worldSize) ? String(t.worldSize) : ''],
         ['Replicas', replicas.join('; ')], ['GPUs', job.gpus ? String(job.gpus) : ''], ['Restarts', String((job.restarts || 0) || t.restarts || 0)],
         ['Last checkpoint', isNumber(t.lastCheckpointStep) ? `step ${t.lastCheckpointStep}, ${duration(now - seconds(t.lastCheckpointTime))} ago` : ''],
         ['Last progress', t.lastProgressTime ? `${duration(now - seconds(t.lastProgressTime))} ago` : ''],
@@ -42,11 +42,23 @@ function factsOf(job) {
         element('div', {'data-key': name}, element('dt', null, name), element('dd', null, value))));
 }
 
+// With what goes on.
+function timelineOf(job, now) {
+    const kind = (job.training || {}).secondsKind;
+    if (!kind) return job.timeline;
+    const pieces = (job.timeline || []).slice(), last = pieces[pieces.length - 1];
+    const from = last ? last.to : seconds(job.creationTimestamp);
+    if (last && last.kind === kind) pieces[pieces.length - 1] = {...last, to: Math.max(last.to, now)};
+    else if (now > from) pieces.push({kind, from, to: now});
+    return pieces.length ? pieces : undefined;
+}
+
 function timePanel(job) {
-    const spent = Object.entries((job.training || {}).seconds || {}).filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]);
-    if (!spent.length && !job.timeline) return null;
+    const now = Date.now() / 1000, timeline = timelineOf(job, now);
+    const spent = Object.entries(secondsOf(job, now)).filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]);
+    if (!spent.length && !timeline) return null;
     const all = spent.reduce((sum, [, s]) => sum + s, 0);
-    return panel('Where the time went', true, job.timeline ? timelineBar(job.timeline) : null,
+    return panel('Where the time went', true, timeline ? timelineBar(timeline) : null,
         tableOf('Time by kind', [['Kind'], ['Time', true], ['Share', true]], spent.map(([kind, s]) =>
             [element('span', null, element('span', {class: `key k-${kind}`, 'aria-hidden': 'true'}), kinds[kind] || kind), s < 1 ? '< 1s' : duration(s), percent(s / all)]), {keys: spent.map(([kind]) => kind)}));
 }

@@ -1,5 +1,5 @@
 // All jobs, as a table of which only the rows on the screen exist.
-import {duration, element, escaped, isNumber, leftOf, loss, percent, seconds, short, stepsOf} from './text.js';
+import {duration, element, escaped, goodputOf, isNumber, leftOf, loss, percent, seconds, short, stepsOf} from './text.js';
 import {sparkline} from './chart.js';
 
 const MARGIN_ROWS = 8, AGE_MS = 30000;
@@ -20,7 +20,7 @@ const columns = [
     {id: 'rate', title: 'Per second', short: 'Rate', number: true, value: job => rateOf(job.training || {}), down: true},
     {id: 'gpus', title: 'GPUs', number: true, value: job => job.gpus, down: true},
     {id: 'restarts', title: 'Restarts', number: true, value: job => job.restarts, down: true},
-    {id: 'goodput', title: 'Goodput', number: true, value: job => (job.training || {}).goodput},
+    {id: 'goodput', title: 'Goodput', number: true, value: job => goodputOf(job, Date.now() / 1000)},
     {id: 'age', title: 'Age', number: true, value: job => -seconds(job.creationTimestamp)},
     {id: 'way', title: 'What stands in the way', value: wayOf, down: true},
 ];
@@ -49,7 +49,7 @@ function cells(job, now) {
         [short(rateOf(training))],
         [job.gpus ? short(job.gpus) : ''],
         [job.restarts ? short(job.restarts) : ''],
-        [percent(training.goodput)],
+        [percent(goodputOf(job, now))],
         [duration(ageOf(job, now))],
         [way ? element('span', {title: way}, way) : null],
     ];

@@ -103,5 +103,20 @@ export const kinds = {
     step: 'steps', dataLoading: 'data loading', evaluation: 'evaluation', checkpointSave: 'checkpoint save',
     checkpointRestore: 'checkpoint restore', initialization: 'initialization', peerWait: 'waiting for peers',
     lostWork: 'lost work done again', recovery: 'recovery', pending: 'pending', containerStart: 'image and container start',
-    suspended: 'suspended', other: 'other',
+    suspended: 'suspended', untold: 'not told', other: 'other',
 };
+
+// The seconds of a job by kind until now: what goes on is of secondsKind, and not written before it ends.
+export function secondsOf(job, now) {
+    const t = job.training || {}, spent = {...t.seconds};
+    const open = now - seconds(job.creationTimestamp) - Object.values(spent).reduce((sum, s) => sum + s, 0);
+    if (t.secondsKind && open > 0) spent[t.secondsKind] = (spent[t.secondsKind] || 0) + open;
+    return spent;
+}
+
+export function goodputOf(job, now) {
+    const t = job.training || {};
+    if (!t.secondsKind || !isNumber(t.goodput)) return t.goodput;
+    const {suspended = 0, untold = 0, ...others} = secondsOf(job, now);
+    return (others.step || 0) / Object.values(others).reduce((sum, s) => sum + s, 0);
+}

@@ -111,8 +111,8 @@ bool executor_is_proven(const struct executor *executor, const char *key, const 
 bool executor_history_is_pruned(const struct executor *executor);
 /* Whether it pruned anything of a status.training that was written, and has not kept that since. */
 bool executor_training_is_pruned(const struct executor *executor);
-/* Whether a pass may take up what a training told. While some of it is pruned each pass would find
- * the same news, so that only one in a few minutes may: this one. */
+/* Whether a pass may write of the training, or of the job's time. While some of it is pruned each
+ * pass would find the same news, so that only one in a few minutes may: this one. */
 bool executor_may_tell_training(struct executor *executor);
 /* Call it with each snapshot before reconciling. Returns true, once, if a status write whose answer
  * was lost turns out to have succeeded: `over` reported it as failed. *ret_before is the status

@@ -17,7 +17,7 @@ void executor_check_training_kept(struct run *run, const struct job_status *writ
 {
     struct executor *executor = run->executor;
     const struct json *status = json_get(answer, "status");
-    if (!written->training.known || !json_is_object(status))
+    if (!(written->training.known || written->goodput.known) || !json_is_object(status))
         return;
     auto_arena struct arena *arena = arena_open();
     const char *lost = manifest_lost_training(written, json_get(status, "training"), arena);

@@ -69,8 +69,13 @@ static struct training read_training(const struct json *value, bool is_status)
     if (!json_is_object(value))
         return (struct training){.known = false};
     struct training training = training_open();
-    for (const struct training_field *field = training_fields; field->name; field++)
+    bool has_any = false;
+    for (const struct training_field *field = training_fields; field->name; field++) {
         read_field(json_get(value, field->name), field, &training);
+        has_any |= training_has(&training, field);
+    }
+    if (is_status && !has_any) /* the operator's own account alone */
+        return (struct training){.known = false};
     if (!is_status)
         read_hang(json_get(value, TRAINING_LAST_HANG), &training);
     read_spent(json_get(value, is_status ? GOODPUT_OF_PROCESS : TRAINING_SECONDS), &training);
@@ -90,6 +95,10 @@ struct goodput decode_goodput(const struct json *value)
     if (!json_is_object(seconds))
         return goodput;
     goodput.known = true;
+    const char *now = json_as_text(json_get(value, GOODPUT_NOW));
+    for (int k = 0; k < GOODPUT_KINDS; k++)
+        if (now && strcmp(now, goodput_kind_name(k)) == 0)
+            goodput.now = k;
     for (int k = 0; k < GOODPUT_KINDS; k++) {
         double s = json_as_number(json_get(seconds, goodput_kind_name(k)));
         goodput.ms[k] = s >= 0 && s <= TRAINING_SPENT_MAX_S ? llround(s * 1000) : 0;

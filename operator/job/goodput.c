@@ -18,6 +18,8 @@ const char *goodput_kind_name(int kind)
         return "recovery";
     case GOODPUT_SUSPENDED:
         return "suspended";
+    case GOODPUT_UNTOLD:
+        return "untold";
     default:
         return training_spent_name(kind);
     }
@@ -29,12 +31,6 @@ int64_t goodput_sum_ms(const struct goodput *g)
     for (int k = 0; k < GOODPUT_KINDS; k++)
         sum_ms += g->ms[k];
     return sum_ms;
-}
-
-double goodput_ratio(const struct goodput *g)
-{
-    int64_t active_ms = goodput_sum_ms(g) - g->ms[GOODPUT_SUSPENDED];
-    return active_ms > 0 ? (double)g->ms[TRAINING_SPENT_STEP] / (double)active_ms : (double)NAN;
 }
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
@@ -51,17 +47,61 @@ static void spend_until(struct goodput *g, int kind, int64_t *at_ms, int64_t unt
     *at_ms += ms;
 }
 
+int64_t goodput_open_ms(const struct goodput *g, int64_t created_ms, int64_t now_ms)
+{
+    if (!g->known || g->now == GOODPUT_INSIDE || !created_ms)
+        return 0;
+    return clamp(now_ms - created_ms - goodput_sum_ms(g), 0, INT64_MAX);
+}
+
+struct goodput goodput_shown(const struct goodput *g, int64_t created_ms, int64_t now_ms)
+{
+    struct goodput shown = *g;
+    shown.ms[g->now] += goodput_open_ms(g, created_ms, now_ms);
+    return shown;
+}
+
+double goodput_ratio(const struct goodput *g)
+{
+    int64_t inside_ms = 0;
+    for (int k = 0; k < TRAINING_SPENT_KINDS; k++)
+        inside_ms += g->ms[k];
+    int64_t active_ms = goodput_sum_ms(g) - g->ms[GOODPUT_SUSPENDED] - g->ms[GOODPUT_UNTOLD];
+    return inside_ms > 0 ? (double)g->ms[TRAINING_SPENT_STEP] / (double)active_ms : (double)NAN;
+}
+
+void goodput_turn(struct goodput *g, int kind, int inside, int64_t since_ms, int64_t created_ms,
+                  int64_t now_ms)
+{
+    int64_t at_ms = created_ms + goodput_sum_ms(g);
+    if (!created_ms || (g->known && g->now == kind))
+        return;
+    spend_until(g, g->now == GOODPUT_INSIDE ? inside : g->now, &at_ms, since_ms,
+                now_ms > at_ms ? now_ms : at_ms);
+    g->known = true;
+    g->now = kind;
+}
+
+void goodput_turn_open(struct goodput *g, int kind)
+{
+    if (g->known)
+        g->now = kind;
+}
+
 /* What lies before a process that began at end_ms. */
 static void spend_gap(struct goodput *g, bool is_first, const struct goodput_start *start,
                       int64_t at_ms, int64_t end_ms)
 {
-    if (is_first) {
-        spend_until(g, GOODPUT_SUSPENDED, &at_ms, start->suspended_until_ms, end_ms);
+    int kind = g->now;
+    if (!is_first && kind != GOODPUT_SUSPENDED)
+        kind = GOODPUT_RECOVERY;
+    else if (kind == GOODPUT_INSIDE || kind == GOODPUT_UNTOLD)
+        kind = GOODPUT_CONTAINER_START;
+    if (kind == GOODPUT_PENDING) {
         spend_until(g, GOODPUT_PENDING, &at_ms, start->scheduled_ms, end_ms);
-        spend_until(g, GOODPUT_CONTAINER_START, &at_ms, end_ms, end_ms);
-    } else {
-        spend_until(g, GOODPUT_RECOVERY, &at_ms, end_ms, end_ms);
+        kind = GOODPUT_CONTAINER_START;
     }
+    spend_until(g, kind, &at_ms, end_ms, end_ms);
 }
 
 /* Whether another process tells than before: one that began at another time, or that has spent
@@ -94,7 +134,8 @@ void goodput_told(struct goodput *g, const struct training *before, const struct
     int64_t delta_ms[TRAINING_SPENT_KINDS], sum_ms = 0;
     if (!told->known || !told->process_ms || !created_ms)
         return;
-    g->known = true;
+    if (!g->known)
+        *g = (struct goodput){.known = true, .now = GOODPUT_PENDING};
     bool another = is_another(before, told);
     for (int k = 0; k < TRAINING_SPENT_KINDS; k++) {
         delta_ms[k] = told->spent_ms[k] - (another ? 0 : before->spent_ms[k]);
@@ -116,6 +157,7 @@ void goodput_told(struct goodput *g, const struct training *before, const struct
     delta_ms[TRAINING_SPENT_LOST_WORK] += lost;
     for (int k = 0; k < TRAINING_SPENT_KINDS; k++)
         g->ms[k] += delta_ms[k];
+    g->now = GOODPUT_INSIDE;
     if (told->step > g->furthest_step)
         g->furthest_step = told->step;
 }
@@ -129,6 +171,6 @@ void goodput_rest(struct goodput *g, int kind, int64_t created_ms, int64_t now_m
 
 bool goodput_equal(const struct goodput *a, const struct goodput *b)
 {
-    return a->known == b->known && a->furthest_step == b->furthest_step &&
+    return a->known == b->known && a->now == b->now && a->furthest_step == b->furthest_step &&
            memcmp(a->ms, b->ms, sizeof a->ms) == 0;
 }

@@ -51,6 +51,10 @@ struct snapshot {
     /* What the job's training told last, by its pod or by what that left behind; NULL: nothing
      * since the status. */
     const struct training *training;
+    /* Where rank 0 runs, nobody answers who tells how the training goes (asker.h). */
+    bool quiet;
+    /* The API server drops what is written of the training, so that no time is accounted for. */
+    bool unaccounted;
     /* Without those that the job avoids already; none where nodes are not watched. */
     const struct bad_node *bad_nodes;
     size_t bad_node_count;

@@ -310,6 +310,8 @@ void local_runner_get_pod(const struct local_runner *runner, struct pod *ret_pod
         .index = runner->index,
         .attempt = runner->attempt,
         .phase = local_pod_phase(&runner->pod),
+        .scheduled_ms = 1, /* no scheduler has kept it waiting */
+        .started_ms = main->state == CONTAINER_RUNNING ? main->started_ms : 0,
         .deleted_ms = runner->deleted_ms,
         .restart_count = local_pod_restarts(&runner->pod),
         .exited = main->state == CONTAINER_ENDED,

@@ -11,6 +11,8 @@
 #include "operator/job/names.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MESSAGE_MAX_BYTES (32 << 10)  /* metav1.Condition.message */
@@ -207,21 +209,27 @@ static void set_goodput(struct json *object, const struct job_status *status)
     const struct goodput *goodput = &status->goodput;
     if (!goodput->known)
         return;
-    json_set(object, TRAINING_GOODPUT, json_new_real(goodput_ratio(goodput), 3));
+    double ratio = goodput_ratio(goodput);
+    if (!isnan(ratio)) {
+        char percent[16];
+        snprintf(percent, sizeof percent, "%.1f%%", ratio * 100);
+        json_set(object, TRAINING_GOODPUT, json_new_real(ratio, 3));
+        set_text(object, GOODPUT_PERCENT, percent);
+    }
     json_set(object, TRAINING_SECONDS, seconds_of(goodput->ms, GOODPUT_KINDS, goodput_kind_name));
+    if (goodput->now != GOODPUT_INSIDE)
+        json_set(object, GOODPUT_NOW, json_new_text(goodput_kind_name(goodput->now)));
+    if (!status->training.known)
+        return;
     json_set(object, GOODPUT_OF_PROCESS,
              seconds_of(status->training.spent_ms, TRAINING_SPENT_KINDS, training_spent_name));
     json_set_integer(object, GOODPUT_FURTHEST_STEP, goodput->furthest_step);
 }
 
 /* By the rows of training.h, and beside them what a column of kubectl shows as it is. */
-struct json *manifest_training(const struct job_status *status)
+static void set_training(struct json *object, const struct training *training)
 {
-    const struct training *training = &status->training;
-    if (!training->known)
-        return NULL;
     char progress[TRAINING_TEXT_BYTES], left[TRAINING_TEXT_BYTES];
-    struct json *object = json_new_object();
     training_progress_text(training, progress);
     training_left_text(training, left);
     set_text(object, "progress", progress);
@@ -238,6 +246,15 @@ struct json *manifest_training(const struct job_status *status)
     }
     set_text(object, "timeLeft", left);
     set_time(object, "estimatedCompletionTime", training_end_ms(training));
+}
+
+struct json *manifest_training(const struct job_status *status)
+{
+    if (!status->training.known && !status->goodput.known)
+        return NULL;
+    struct json *object = json_new_object();
+    if (status->training.known)
+        set_training(object, &status->training);
     set_goodput(object, status);
     return object;
 }

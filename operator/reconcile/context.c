@@ -14,6 +14,7 @@ struct reconcile_context context_open(const struct snapshot *snapshot, struct ar
         .plan = plan_open(arena),
         .view = view_open(snapshot, arena),
         .status = *snapshot->status,
+        .told = snapshot->training,
         .requeue_ms = POLICY_NEVER,
     };
     /* The pass works on a copy. What it changed shows at the end by comparing it with the cache's

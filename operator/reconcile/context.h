@@ -13,9 +13,10 @@ struct reconcile_context {
     struct arena *arena;
     struct plan *plan;
     struct view view;
-    struct job_status status; /* the new status */
-    const char *avoided;      /* history_avoided_names, from policy_avoid_nodes on */
-    int64_t requeue_ms;       /* the earliest requested requeue; POLICY_NEVER: none */
+    struct job_status status;    /* the new status */
+    const struct training *told; /* the snapshot's, until it is taken over */
+    const char *avoided;         /* history_avoided_names, from policy_avoid_nodes on */
+    int64_t requeue_ms;          /* the earliest requested requeue; POLICY_NEVER: none */
 };
 
 #define context_text(ctx, ...) arena_printf((ctx)->arena, __VA_ARGS__)

@@ -1,6 +1,7 @@
 #include "operator/reconcile/policy_training.h"
 
 #include "operator/job/condition.h"
+#include "operator/job/history.h"
 #include "operator/job/names.h"
 #include "operator/reconcile/context.h"
 #include "operator/reconcile/policy_avoid_node.h"
@@ -150,21 +151,103 @@ static const struct pod *pod_of_rank_0(const struct reconcile_context *ctx)
     return child ? child->pod : NULL;
 }
 
-static struct goodput_start start_of(const struct reconcile_context *ctx)
+/* Its container of the training runs, as far as is known. */
+static bool is_running(const struct pod *pod)
 {
-    const struct pod *pod = pod_of_rank_0(ctx);
-    bool was_suspended = condition_find(&ctx->status, CONDITION_SUSPENDED) != NULL;
-    struct goodput_start start = {.suspended_until_ms = was_suspended ? ctx->status.start_ms : 0};
-    if (pod) {
-        start.scheduled_ms = pod->scheduled_ms;
-        start.started_ms = pod->started_ms;
-    }
-    return start;
+    if (!pod || pod->phase != POD_RUNNING || pod->node_lost_ms)
+        return false;
+    return pod->started_ms || (!pod->exited && !pod->waiting_reason);
 }
 
-static void rest(struct reconcile_context *ctx, int kind)
+/* A process has told since the job was created, or resumed. */
+static bool has_told(const struct reconcile_context *ctx)
 {
-    goodput_rest(&ctx->status.goodput, kind, ctx->job->created_ms, ctx->snapshot->now_ms);
+    return ctx->status.training.process_ms != 0;
+}
+
+static bool is_complete(const struct reconcile_context *ctx)
+{
+    enum replica_type first =
+        ctx->job->replicas[REPLICA_MASTER].present ? REPLICA_MASTER : REPLICA_WORKER;
+    return history_is_complete(&ctx->status.history, first, 0);
+}
+
+/* Nobody tells, as was seen before: by another operator, say. It stays so until somebody does, or
+ * until another container runs. */
+static bool stays_quiet(const struct reconcile_context *ctx, const struct pod *pod)
+{
+    const struct goodput *goodput = &ctx->status.goodput;
+    return (goodput->now == GOODPUT_RECOVERY || goodput->now == GOODPUT_UNTOLD) &&
+           pod->started_ms <= ctx->job->created_ms + goodput_sum_ms(goodput);
+}
+
+/* What goes on now. */
+static int kind_now(const struct reconcile_context *ctx, const struct pod *pod)
+{
+    if (is_running(pod) && !ctx->snapshot->quiet && !stays_quiet(ctx, pod))
+        return GOODPUT_INSIDE;
+    if (condition_is_true(&ctx->status, CONDITION_SUSPENDED))
+        return GOODPUT_SUSPENDED;
+    if (is_complete(ctx)) /* of a job that others decide */
+        return has_told(ctx) ? TRAINING_SPENT_OTHER : GOODPUT_UNTOLD;
+    if (has_told(ctx))
+        return GOODPUT_RECOVERY;
+    if (is_running(pod))
+        return GOODPUT_UNTOLD;
+    return pod && pod->scheduled_ms ? GOODPUT_CONTAINER_START : GOODPUT_PENDING;
+}
+
+/* When it has begun. */
+static int64_t since_of(const struct reconcile_context *ctx, const struct pod *pod, int kind)
+{
+    bool did_run =
+        ctx->status.goodput.now == GOODPUT_INSIDE || ctx->status.goodput.now == GOODPUT_UNTOLD;
+    if (kind == GOODPUT_SUSPENDED)
+        return condition_find(&ctx->status, CONDITION_SUSPENDED)->transition_ms;
+    if (kind == GOODPUT_INSIDE)
+        return pod->started_ms;
+    if (did_run && pod && pod->exited)
+        return pod->exited_ms;
+    if (!did_run && kind == GOODPUT_CONTAINER_START)
+        return pod->scheduled_ms;
+    return ctx->snapshot->now_ms;
+}
+
+static int inside_kind(const struct reconcile_context *ctx)
+{
+    return has_told(ctx) ? TRAINING_SPENT_OTHER : GOODPUT_UNTOLD;
+}
+
+static void turn(struct reconcile_context *ctx, int kind, int64_t since_ms)
+{
+    if (!ctx->snapshot->unaccounted)
+        goodput_turn(&ctx->status.goodput, kind, inside_kind(ctx), since_ms, ctx->job->created_ms,
+                     ctx->snapshot->now_ms);
+}
+
+/* The account begins with the job. Of one that another operator began nothing is known. */
+static void begin(struct reconcile_context *ctx)
+{
+    bool is_new = ctx->snapshot->status->condition_count == 0;
+    if (!ctx->status.goodput.known)
+        turn(ctx, is_new ? GOODPUT_PENDING : GOODPUT_UNTOLD, ctx->job->created_ms);
+}
+
+/* What a process has not told yet may still be told, by the next one or by itself: until then it
+ * stays open. */
+static void follow_kind(struct reconcile_context *ctx)
+{
+    const struct pod *pod = pod_of_rank_0(ctx);
+    struct goodput *goodput = &ctx->status.goodput;
+    if (goodput->now == GOODPUT_PENDING && pod && pod->scheduled_ms)
+        turn(ctx, GOODPUT_CONTAINER_START, pod->scheduled_ms);
+    int kind = kind_now(ctx, pod);
+    bool stays_open =
+        kind == GOODPUT_RECOVERY || kind == GOODPUT_UNTOLD || kind == TRAINING_SPENT_OTHER;
+    if (goodput->now == GOODPUT_INSIDE && stays_open)
+        goodput_turn_open(goodput, kind);
+    else
+        turn(ctx, kind, since_of(ctx, pod, kind));
 }
 
 /* ---- what happens ---- */
@@ -173,7 +256,8 @@ static void take_over(struct reconcile_context *ctx, const struct training *told
 {
     struct training *training = &ctx->status.training;
     const struct training before = *training;
-    const struct goodput_start start = start_of(ctx);
+    const struct pod *pod = pod_of_rank_0(ctx);
+    const struct goodput_start start = {.scheduled_ms = pod ? pod->scheduled_ms : 0};
     int64_t furthest_step = ctx->status.goodput.furthest_step;
     goodput_told(&ctx->status.goodput, &before, told, &start, ctx->job->created_ms,
                  ctx->snapshot->now_ms);
@@ -186,12 +270,20 @@ static void take_over(struct reconcile_context *ctx, const struct training *told
     tell_hang(ctx, &before, told);
 }
 
+static void take_word(struct reconcile_context *ctx)
+{
+    begin(ctx);
+    if (ctx->told)
+        take_over(ctx, ctx->told);
+    ctx->told = NULL;
+}
+
 void policy_training_follow(struct reconcile_context *ctx)
 {
-    const struct pod *pod = pod_of_rank_0(ctx);
-    if (ctx->snapshot->training)
-        take_over(ctx, ctx->snapshot->training);
+    take_word(ctx);
+    follow_kind(ctx);
     /* Nobody could tell that it goes another way now, for hours if no node takes the pod. */
+    const struct pod *pod = pod_of_rank_0(ctx);
     if (!pod || pod->phase != POD_RUNNING || pod->node_lost_ms)
         training_rest(&ctx->status.training);
 }
@@ -203,12 +295,22 @@ void policy_training_suspend(struct reconcile_context *ctx)
 
 void policy_training_resume(struct reconcile_context *ctx)
 {
-    rest(ctx, GOODPUT_SUSPENDED);
+    const struct condition *suspended = condition_find(ctx->snapshot->status, CONDITION_SUSPENDED);
+    take_word(ctx);                                         /* the last of what was suspended, */
+    turn(ctx, GOODPUT_SUSPENDED, suspended->transition_ms); /* if no pass has seen it end */
+    turn(ctx, GOODPUT_PENDING, ctx->snapshot->now_ms);
     training_forget_process(&ctx->status.training);
 }
 
+/* What went on until then went on until the end; only a process that ended with the job did not
+ * begin to be replaced. */
 void policy_training_finish(struct reconcile_context *ctx)
 {
-    rest(ctx, TRAINING_SPENT_OTHER);
+    int kind = ctx->status.goodput.now;
+    bool has_recovered = ctx->snapshot->status->goodput.now == GOODPUT_RECOVERY;
+    if (kind == GOODPUT_INSIDE || (kind == GOODPUT_RECOVERY && !has_recovered))
+        kind = inside_kind(ctx);
+    goodput_rest(&ctx->status.goodput, kind, ctx->job->created_ms, ctx->snapshot->now_ms);
+    goodput_turn_open(&ctx->status.goodput, GOODPUT_INSIDE);
     training_rest(&ctx->status.training);
 }

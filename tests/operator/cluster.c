@@ -68,6 +68,8 @@ void cluster_plan(struct cluster *cluster)
         .job_bytes = cluster->job_bytes,
         .refused = cluster->refused,
         .unproven = cluster->unproven,
+        .quiet = cluster->quiet,
+        .unaccounted = cluster->unaccounted,
         .training = cluster->told.known ? &cluster->told : NULL,
         .now_ms = cluster->now_ms,
     };

@@ -28,6 +28,8 @@ struct cluster {
     const char *list_forbidden, *refused;             /* likewise */
     bool unproven;                                    /* likewise */
     size_t job_bytes;                                 /* likewise */
+    bool unaccounted;                                 /* of the snapshot */
+    bool quiet;                                       /* likewise */
     struct training told;                             /* likewise; not known: nothing was told */
     int64_t now_ms;                                   /* 1000 at first */
     int uids;

@@ -99,6 +99,8 @@ static void the_view_is_printed(void **state)
     metrics_close(m);
 }
 
+#define CREATED_MS INT64_C(1767225600000)
+
 /* What a status adds to the one before it; a status that goes back takes nothing away. */
 static void time_is_summed_by_kind(void **state)
 {
@@ -108,13 +110,47 @@ static void time_is_summed_by_kind(void **state)
     after.goodput.known = true;
     after.goodput.ms[TRAINING_SPENT_STEP] = 12345;
     after.goodput.ms[GOODPUT_RECOVERY] = 1000;
+    metrics_job_seen(m, "ns/j", CREATED_MS, &before, CREATED_MS);
     metrics_status_written(m, "ns/j", &before, &after);
     metrics_status_written(m, "ns/j", &after, &before);
+    metrics_job_seen(m, "other/j", CREATED_MS, &before, CREATED_MS);
     metrics_status_written(m, "other/j", &before, &after);
     expect(m,
            "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"step\"} 12.345\n"
            "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"recovery\"} 1.000\n"
            "shoal_operator_training_seconds_total{job_namespace=\"other\",kind=\"step\"} 12.345\n");
+    metrics_close(m);
+}
+
+#define SECONDS_OF_J(kind, value)                                                                  \
+    "shoal_operator_job_seconds_total{job_namespace=\"ns\",job_name=\"j\",kind=\"" kind            \
+    "\"} " value "\n"
+
+/* An outage goes on while nothing is written, and a new operator counts no more of it than goes by
+ * under its eyes. */
+static void what_goes_on_is_counted_on(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    struct job_status outage = {0};
+    outage.goodput = (struct goodput){.known = true, .now = GOODPUT_RECOVERY};
+    outage.goodput.ms[TRAINING_SPENT_STEP] = 100000;
+    metrics_job_seen(m, "ns/j", CREATED_MS, &outage, CREATED_MS + 160000);
+    expect(m, SECONDS_OF_J("recovery", "60.000"));
+    for (int64_t s = 160; s <= 400; s++)
+        metrics_go_on(m, CREATED_MS + s * 1000);
+    metrics_go_on(m, CREATED_MS + 300000); /* a clock that goes back */
+    expect(m, SECONDS_OF_J("step", "100.000") SECONDS_OF_J("recovery", "300.000"));
+    expect(m, "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"recovery\"} "
+              "240.000\n");
+    /* a process began at 280 s: what was counted since stays, the rest of its time is its own */
+    struct job_status trains = outage;
+    trains.goodput.now = GOODPUT_INSIDE;
+    trains.goodput.ms[GOODPUT_RECOVERY] = 180000;
+    trains.goodput.ms[TRAINING_SPENT_STEP] += 150000;
+    metrics_status_written(m, "ns/j", &outage, &trains);
+    metrics_go_on(m, CREATED_MS + 450000); /* what it does it tells itself */
+    expect(m, SECONDS_OF_J("step", "130.000") SECONDS_OF_J("recovery", "300.000"));
     metrics_close(m);
 }
 
@@ -141,7 +177,8 @@ static void jobs_have_series_up_to_a_limit(void **state)
     int told = 0;
     for (int i = 0; i < METRICS_MAX_JOBS + 2; i++) {
         auto_free char *key = xasprintf("%063d/%063d", i, i);
-        told += metrics_status_written(m, key, &none, &works);
+        told += metrics_job_seen(m, key, CREATED_MS, &none, CREATED_MS);
+        metrics_status_written(m, key, &none, &works);
         assert_int_equal(told, i >= METRICS_MAX_JOBS);
     }
     auto_free char *last =
@@ -157,7 +194,9 @@ static void jobs_have_series_up_to_a_limit(void **state)
     assert_true(long_page_has(m, "\nshoal_operator_jobs_without_series 0\n"));
     assert_true(long_page_has(m, beyond));
     metrics_forget_all_jobs(m);
-    metrics_status_written(m, "ns/last", &none, &works);
+    metrics_job_seen(m, "ns/last", CREATED_MS, &works, CREATED_MS);
+    metrics_job_seen(m, "ns/ended", CREATED_MS, &ended, CREATED_MS);
+    assert_false(long_page_has(m, "job_name=\"ended\""));
     assert_true(long_page_has(
         m, "seconds_total{job_namespace=\"ns\",job_name=\"last\",kind=\"suspended\"} "));
     metrics_close(m);
@@ -189,6 +228,7 @@ int main(void)
         cmocka_unit_test(namespaces_are_capped_and_the_page_is_whole),
         cmocka_unit_test(the_view_is_printed),
         cmocka_unit_test(time_is_summed_by_kind),
+        cmocka_unit_test(what_goes_on_is_counted_on),
         cmocka_unit_test(jobs_have_series_up_to_a_limit),
         cmocka_unit_test(nodes_left_are_counted),
     };

@@ -1,209 +1,11 @@
-/* Goodput over simulated histories: jobs wait, start, train, are killed, suspended and resumed,
- * while somebody asks now and then. What is accounted for adds up to the time that went by, and
- * each kind is what it was. */
+/* Goodput, case by case; tests/operator/reconcile/test_goodput_life.c has whole lives of jobs. */
 #include "operator/job/goodput.h"
 
-#include "base/json.h"
-#include "base/mem.h"
-#include "operator/decode/decode_status.h"
-#include "operator/job/job_status.h"
-#include "operator/manifest/manifest.h"
 #include "tests/support.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CREATED_MS INT64_C(1767225600000)
-
-/* ---- a job's life, with a clock of milliseconds ---- */
-
-struct life {
-    uint64_t seed;
-    int64_t now_ms, ask_ms; /* the next ask */
-    int64_t true_ms[GOODPUT_KINDS];
-    struct training shown; /* in the status */
-    struct goodput goodput;
-    struct training tells; /* the process; process_ms 0: none runs */
-    struct goodput_start start;
-    int64_t step, kept_step, furthest_step;
-    int64_t skew_ms; /* of its node's clock */
-    int processes, losses;
-};
-
-static int64_t any(struct life *l, int64_t least, int64_t most)
-{
-    l->seed = l->seed * 6364136223846793005u + 1442695040888963407u;
-    return least + (int64_t)((l->seed >> 33) % (uint64_t)(most - least + 1));
-}
-
-static int64_t whole_s(int64_t ms)
-{
-    return ms / 1000 * 1000;
-}
-
-/* Another operator goes on from the status alone. */
-static void change_operators(struct life *l)
-{
-    static const struct job job = {.name = "j", .namespace_ = "ns"};
-    auto_arena struct arena *arena = arena_open();
-    const struct job_status before = {.training = l->shown, .goodput = l->goodput};
-    struct json *json = manifest_status(&job, &before);
-    const struct job_status after = decode_status(json, arena);
-    assert_true(job_status_equal(&before, &after));
-    l->shown = after.training;
-    l->goodput = after.goodput;
-    json_free(json);
-}
-
-static void hear(struct life *l)
-{
-    if (any(l, 0, 9) == 0)
-        change_operators(l);
-    goodput_told(&l->goodput, &l->shown, &l->tells, &l->start, CREATED_MS, whole_s(l->now_ms));
-    training_merge(&l->shown, &l->tells);
-}
-
-/* Time passes; the process tells what it has published so far whenever it is asked. */
-static void pass(struct life *l, int kind, int64_t ms)
-{
-    l->true_ms[kind] += ms;
-    int64_t end_ms = l->now_ms + ms;
-    while (l->ask_ms < end_ms) {
-        l->now_ms = l->ask_ms;
-        if (l->tells.process_ms && l->tells.step >= 0)
-            hear(l);
-        l->ask_ms += 15000;
-    }
-    l->now_ms = end_ms;
-}
-
-/* The process counts what it has ended. */
-static void spend(struct life *l, int kind, int64_t ms)
-{
-    pass(l, kind, ms);
-    l->tells.spent_ms[kind == TRAINING_SPENT_LOST_WORK ? TRAINING_SPENT_STEP : kind] += ms;
-}
-
-static void start_pod(struct life *l, bool first)
-{
-    pass(l, first ? GOODPUT_PENDING : GOODPUT_RECOVERY, any(l, 1000, 60000));
-    l->start.scheduled_ms = whole_s(l->now_ms);
-    pass(l, first ? GOODPUT_CONTAINER_START : GOODPUT_RECOVERY, any(l, 1000, 90000));
-    l->start.started_ms = whole_s(l->now_ms);
-}
-
-static void start_process(struct life *l)
-{
-    l->processes++;
-    l->tells = training_open();
-    l->tells.process_ms = whole_s(l->now_ms + l->skew_ms);
-    l->tells.resumed_step = l->step = l->kept_step;
-    l->tells.step = -1; /* it does not listen yet */
-    spend(l, TRAINING_SPENT_INITIALIZATION, any(l, 500, 20000));
-    spend(l, TRAINING_SPENT_PEER_WAIT, any(l, 0, 5000));
-    if (l->kept_step)
-        spend(l, TRAINING_SPENT_RESTORE, any(l, 500, 9000));
-}
-
-static void train(struct life *l, int64_t steps)
-{
-    for (int64_t i = 0; i < steps; i++) {
-        bool again = l->step < l->furthest_step;
-        spend(l, TRAINING_SPENT_DATA, any(l, 0, 20));
-        spend(l, again ? TRAINING_SPENT_LOST_WORK : TRAINING_SPENT_STEP, any(l, 400, 600));
-        l->tells.step = ++l->step;
-        if (l->step > l->furthest_step)
-            l->furthest_step = l->step;
-        if (l->step % 100 == 0) {
-            spend(l, TRAINING_SPENT_SAVE, any(l, 100, 2000));
-            l->kept_step = l->step;
-        }
-        if (l->step % 150 == 0)
-            spend(l, TRAINING_SPENT_EVALUATION, any(l, 100, 4000));
-    }
-}
-
-/* What it told last is what its container left behind, unless the node is gone with it. */
-static void end_process(struct life *l, bool leaves)
-{
-    if (leaves)
-        hear(l);
-    l->tells.process_ms = 0;
-}
-
-static void live(struct life *l, uint64_t seed)
-{
-    *l = (struct life){.seed = seed, .now_ms = CREATED_MS};
-    l->ask_ms = CREATED_MS + any(l, 0, 14999);
-    l->skew_ms = any(l, -300, 300);
-    if (any(l, 0, 2) == 0) {
-        pass(l, GOODPUT_SUSPENDED, any(l, 1000, 600000));
-        l->start.suspended_until_ms = whole_s(l->now_ms);
-    }
-    start_pod(l, true);
-    start_process(l);
-    for (int64_t n = any(l, 0, 6); n > 0; n--) {
-        train(l, any(l, 50, 500));
-        switch (any(l, 0, 2)) {
-        case 0: /* ranks start again in their pod */
-            end_process(l, true);
-            pass(l, GOODPUT_RECOVERY, any(l, 200, 3000));
-            break;
-        case 1: /* a node goes */
-            end_process(l, false);
-            l->losses++;
-            start_pod(l, false);
-            break;
-        case 2:
-            end_process(l, true);
-            pass(l, GOODPUT_SUSPENDED, any(l, 1000, 900000));
-            goodput_rest(&l->goodput, GOODPUT_SUSPENDED, CREATED_MS, whole_s(l->now_ms));
-            training_forget_process(&l->shown);
-            start_pod(l, true);
-            break;
-        }
-        start_process(l);
-    }
-    train(l, any(l, 50, 500));
-    spend(l, TRAINING_SPENT_OTHER, any(l, 0, 3000));
-    end_process(l, true);
-    pass(l, TRAINING_SPENT_OTHER, any(l, 0, 2000));
-    goodput_rest(&l->goodput, TRAINING_SPENT_OTHER, CREATED_MS, whole_s(l->now_ms));
-}
-
-/* Within 1 %, and two seconds for what has whole seconds only. */
-static void the_kinds_add_up_to_the_life_of_the_job(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 2000; seed++) {
-        struct life l;
-        live(&l, seed);
-        int64_t wall_ms = l.now_ms - CREATED_MS, off_ms = goodput_sum_ms(&l.goodput) - wall_ms;
-        if (llabs(off_ms) > wall_ms / 100 + 2000)
-            fail_msg("seed %d: %lld of %lld ms", (int)seed, (long long)goodput_sum_ms(&l.goodput),
-                     (long long)wall_ms);
-    }
-}
-
-/* A node that goes takes up to 15 s with it that nobody was told of, which are recovery then; and
- * the steps of these 15 s are not known to have been done. */
-static void each_kind_is_what_it_was(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 2000; seed++) {
-        struct life l;
-        live(&l, seed);
-        for (int k = 0; k < GOODPUT_KINDS; k++) {
-            int64_t off_ms = l.goodput.ms[k] - l.true_ms[k];
-            if (llabs(off_ms) > 17000 * l.losses + 2000 * l.processes)
-                fail_msg("seed %d: %s %lld, in truth %lld ms", (int)seed, goodput_kind_name(k),
-                         (long long)l.goodput.ms[k], (long long)l.true_ms[k]);
-        }
-    }
-}
-
-/* ---- single cases ---- */
 
 static struct training told_at(int64_t process_s, int64_t steps_s, int64_t step)
 {
@@ -237,8 +39,7 @@ static void steps_done_again_are_lost_work(void **state)
     (void)state;
     struct goodput g = {.known = false};
     const struct training none = {.known = false};
-    const struct goodput_start start = {.scheduled_ms = CREATED_MS + 4000,
-                                        .started_ms = CREATED_MS + 9000};
+    const struct goodput_start start = {.scheduled_ms = CREATED_MS + 4000};
     struct training first = told_at(10, 100, 200);
     goodput_told(&g, &none, &first, &start, CREATED_MS, CREATED_MS + 112000);
     assert_int_equal(g.ms[GOODPUT_PENDING], 4000);
@@ -279,11 +80,58 @@ static void of_nothing_nothing_is_known(void **state)
     assert_true(isnan(goodput_ratio(&g)));
 }
 
+static void what_goes_on_is_shown_before_it_is_over(void **state)
+{
+    (void)state;
+    struct goodput g = {.known = false};
+    assert_int_equal(goodput_open_ms(&g, CREATED_MS, CREATED_MS + 5000), 0);
+    goodput_turn(&g, GOODPUT_PENDING, GOODPUT_UNTOLD, CREATED_MS, CREATED_MS, CREATED_MS + 100);
+    assert_true(g.known);
+    assert_int_equal(goodput_sum_ms(&g), 0);
+    assert_int_equal(goodput_open_ms(&g, CREATED_MS, CREATED_MS + 5000), 5000);
+    assert_int_equal(goodput_open_ms(&g, 0, CREATED_MS + 5000), 0);
+    struct goodput shown = goodput_shown(&g, CREATED_MS, CREATED_MS + 5000);
+    assert_int_equal(shown.ms[GOODPUT_PENDING], 5000);
+    assert_true(isnan(goodput_ratio(&shown))); /* of no process nothing is known yet */
+    goodput_turn(&g, GOODPUT_INSIDE, GOODPUT_UNTOLD, CREATED_MS + 5000, CREATED_MS,
+                 CREATED_MS + 7000);
+    assert_int_equal(goodput_sum_ms(&g), 5000);
+    assert_int_equal(goodput_open_ms(&g, CREATED_MS, CREATED_MS + 9000), 0); /* its own to tell */
+}
+
+static void what_turns_ends_what_went_on(void **state)
+{
+    (void)state;
+    struct goodput g = {.known = true, .now = GOODPUT_RECOVERY};
+    goodput_turn(&g, GOODPUT_SUSPENDED, TRAINING_SPENT_OTHER, CREATED_MS + 3000, CREATED_MS,
+                 CREATED_MS + 4000);
+    assert_int_equal(g.ms[GOODPUT_RECOVERY], 3000);
+    goodput_turn(&g, GOODPUT_SUSPENDED, TRAINING_SPENT_OTHER, CREATED_MS + 9000, CREATED_MS,
+                 CREATED_MS + 9000); /* it is that already */
+    assert_int_equal(goodput_sum_ms(&g), 3000);
+    goodput_turn(&g, GOODPUT_PENDING, TRAINING_SPENT_OTHER, CREATED_MS + 99000, CREATED_MS,
+                 CREATED_MS + 10000); /* of the future, by another clock */
+    assert_int_equal(g.ms[GOODPUT_SUSPENDED], 7000);
+    goodput_turn(&g, GOODPUT_INSIDE, TRAINING_SPENT_OTHER, CREATED_MS + 2000, CREATED_MS,
+                 CREATED_MS + 12000); /* of before: what is accounted for stays */
+    assert_int_equal(goodput_sum_ms(&g), 10000);
+    goodput_turn(&g, GOODPUT_SUSPENDED, GOODPUT_UNTOLD, CREATED_MS + 15000, CREATED_MS,
+                 CREATED_MS + 15000);
+    assert_int_equal(g.ms[GOODPUT_UNTOLD], 5000);
+    goodput_turn_open(&g, GOODPUT_RECOVERY);
+    struct goodput shown = goodput_shown(&g, CREATED_MS, CREATED_MS + 20000);
+    assert_int_equal(shown.ms[GOODPUT_RECOVERY], 3000 + 5000);
+    struct goodput other = g;
+    assert_true(goodput_equal(&g, &other));
+    other.now = GOODPUT_UNTOLD;
+    assert_false(goodput_equal(&g, &other));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kinds_add_up_to_the_life_of_the_job),
-        cmocka_unit_test(each_kind_is_what_it_was),
+        cmocka_unit_test(what_goes_on_is_shown_before_it_is_over),
+        cmocka_unit_test(what_turns_ends_what_went_on),
         cmocka_unit_test(no_more_than_went_by_is_taken),
         cmocka_unit_test(steps_done_again_are_lost_work),
         cmocka_unit_test(of_nothing_nothing_is_known),
