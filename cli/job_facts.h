@@ -19,7 +19,8 @@ struct job_facts {
     bool has_fixed_nodes; /* node rank 0 is the master's, and the workers follow in their order */
     int64_t gpus;         /* that all replicas ask for */
     int64_t failures, limit; /* counted against backoffLimit; -1: there is no limit */
-    int64_t restarts;        /* of replicas, as in kubectl's column */
+    int64_t restarts;        /* of replicas and ranks, as in kubectl's column */
+    int64_t rank_restarts;   /* of these, of ranks in their containers */
     const char *avoided;     /* nodes that it avoids, with commas; "": none */
     struct training training;
     struct goodput goodput;

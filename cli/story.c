@@ -122,16 +122,15 @@ static void add_training(const struct training *t, int columns, int64_t now_ms, 
 
 static void add_restarts(const struct job_facts *job, int columns, struct str *out)
 {
-    const struct training *t = &job->training;
     auto_str struct str field;
     str_init(&field, FIELD_MAX_BYTES);
-    add_part(&field, "%" PRId64 " of replicas", job->restarts);
+    add_part(&field, "%" PRId64 " of replicas", job->restarts - job->rank_restarts);
+    if (job->rank_restarts > 0)
+        add_part(&field, "%" PRId64 " of ranks in their containers", job->rank_restarts);
     if (job->limit >= 0)
         add_part(&field, "%" PRId64 " of %" PRId64 " failures counted", job->failures, job->limit);
     else if (job->failures > 0)
         add_part(&field, "%" PRId64 " failures counted", job->failures);
-    if (t->known && t->restarts > 0)
-        add_part(&field, "rank 0 was started again %" PRId64 " times", t->restarts);
     story_add_field("restarts", str_text(&field), columns, out);
     if (*job->avoided)
         story_add_field("bad nodes", job->avoided, columns, out);

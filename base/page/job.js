@@ -33,7 +33,7 @@ function factsOf(job) {
         ['Step', stepsOf(t)], ['Epoch', isNumber(t.epoch) ? String(Number(t.epoch.toFixed(2))) : ''], ['Loss', loss(t.loss)], ['Evaluation loss', loss(t.evalLoss)],
         ['Tokens per second', short(t.tokensPerSecond)], ['Samples per second', short(t.samplesPerSecond)], ['MFU', percent(t.mfu)],
         ['Time left', job.completionTime ? '' : leftOf(t)], ['Goodput', percent(goodputOf(job, now))], ['Ranks', isNumber(t.worldSize) ? String(t.worldSize) : ''],
-        ['Replicas', replicas.join('; ')], ['GPUs', job.gpus ? String(job.gpus) : ''], ['Restarts', String((job.restarts || 0) || t.restarts || 0)],
+        ['Replicas', replicas.join('; ')], ['GPUs', job.gpus ? String(job.gpus) : ''], ['Restarts', String(job.restarts ?? t.restarts ?? 0)],
         ['Last checkpoint', isNumber(t.lastCheckpointStep) ? `step ${t.lastCheckpointStep}, ${duration(now - seconds(t.lastCheckpointTime))} ago` : ''],
         ['Last progress', t.lastProgressTime ? `${duration(now - seconds(t.lastProgressTime))} ago` : ''],
         ['Age', duration(now - seconds(job.creationTimestamp))],

@@ -11,6 +11,7 @@
 #include "base/series.h"
 #include "operator/job/condition.h"
 #include "operator/job/gpus.h"
+#include "operator/job/history.h"
 #include "operator/job/names.h"
 #include "operator/manifest/manifest.h"
 
@@ -82,7 +83,7 @@ struct json *job_view_row(const struct snapshot *snapshot, const struct job_stat
     json_set(row, "waiting", waiting(status));
     json_set(row, "replicas", replicas(job, status));
     json_set_integer(row, "gpus", gpus_asked(job));
-    json_set_integer(row, "restarts", status->history.restarts);
+    json_set_integer(row, "restarts", history_all_restarts(&status->history));
     json_set(row, "training", manifest_training(status));
     json_set(row, "losses", series ? series_losses(series, PAGE_LOSSES_MAX) : NULL);
     return row;

@@ -92,6 +92,11 @@ void history_trim(struct history *history, enum replica_type type, int32_t repli
         history->formed[type] = replicas;
 }
 
+int64_t history_all_restarts(const struct history *history)
+{
+    return (int64_t)history->restarts + history->rank_restarts;
+}
+
 void history_start_over(struct history *history)
 {
     for (int type = 0; type < REPLICA_TYPES; type++)

@@ -23,6 +23,9 @@ void history_put(struct history *history, struct replica_history replica, struct
 /* The record for this pod of its replica, derived from the pod before it. Does not set it. */
 struct replica_history history_replica(const struct history *history, const struct pod *pod);
 
+/* All restarts: of replicas, and of ranks in their containers. */
+int64_t history_all_restarts(const struct history *history);
+
 bool history_is_complete(const struct history *history, enum replica_type type, int32_t index);
 void history_complete(struct history *history, enum replica_type type, int32_t index,
                       struct arena *arena);

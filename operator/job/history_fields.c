@@ -14,9 +14,10 @@
 const struct history_field history_fields[] = {
     {FIELD(history, known), .kind = HISTORY_PRESENCE},
     {FIELD(history, failures), .name = "failures", .kind = HISTORY_COUNT, .print = " failures="},
-    /* also as 0: `kubectl get pytorchjobs -o wide` has a column of it */
+    /* also as 0: people look for it */
     {FIELD(history, restarts), .name = "restarts", .kind = HISTORY_COUNT, .print = " restarts=",
      .compares_to_failures = true, .always = true},
+    {FIELD(history, rank_restarts), .name = "rankRestarts", .kind = HISTORY_COUNT},
     /* also as 0: so the CustomResourceDefinition of Shoal 0.1 is known by the first status */
     {FIELD(history, incidents), .name = "incidents", .kind = HISTORY_COUNT,
      .print = " incidents=", .compares_to_failures = true, .always = true},

@@ -367,8 +367,10 @@ struct history {
     /* The history goes back to the job's creation. False: another operator began the job, and what
      * its pods went through before is unknown. */
     bool known;
-    int32_t failures;    /* counted against backoffLimit, each once */
-    int32_t restarts;    /* the failures that a restart followed */
+    int32_t failures; /* counted against backoffLimit, each once */
+    int32_t restarts; /* the failures that a restart followed */
+    int32_t
+        rank_restarts;   /* how often the launcher of rank 0 started its ranks again, of all pods */
     int32_t attempt;     /* how often all replicas were restarted together */
     int32_t incidents;   /* incident.h: causes of leaving replicas, counted as a failure or not */
     int64_t incident_ms; /* when the last of them was seen; 0: none, or it is over */

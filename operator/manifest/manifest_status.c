@@ -266,8 +266,11 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
     json_set(object, "replicaStatuses", replica_statuses(job, status));
     set_time(object, "startTime", status->start_ms);
     set_time(object, "completionTime", status->completion_ms);
-    if (status->history.known)
+    if (status->history.known) {
+        /* for a column of `kubectl get pytorchjobs -o wide`, which reads one field */
+        json_set_integer(object, "restarts", history_all_restarts(&status->history));
         json_set(object, "history", history_object(history_fields, &status->history));
+    }
     json_set(object, "training", manifest_training(status));
     return object;
 }

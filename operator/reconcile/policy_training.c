@@ -250,6 +250,35 @@ static void follow_kind(struct reconcile_context *ctx)
         turn(ctx, kind, since_of(ctx, pod, kind));
 }
 
+/* ---- restarts of ranks ---- */
+
+/* What rank 0 was told of restarts when its container began: ENV_RESTART_COUNT. In a cluster that
+ * is its pod's for good, `shoal run` counts each start of a container. */
+static int64_t restarts_before(const struct reconcile_context *ctx, const struct pod *pod)
+{
+    if (ctx->job->run_policy.restart_scope == SCOPE_JOB)
+        return pod->attempt;
+    const struct replica_history *replica =
+        history_find(&ctx->status.history, pod->type, pod->index);
+    if (!replica)
+        return 0;
+    bool is_for_good = pod->version && strcmp(replica->uid, pod->uid) == 0;
+    return replica->earlier + (is_for_good ? 0 : replica->counted);
+}
+
+/* The rest its launcher has added, which no history of pods knows of. */
+static void count_rank_restarts(struct reconcile_context *ctx, const struct training *before,
+                                const struct training *told)
+{
+    const struct pod *pod = pod_of_rank_0(ctx);
+    if (!pod)
+        return;
+    int64_t begun = restarts_before(ctx, pod), was = before->known ? before->restarts : 0;
+    int64_t more = told->restarts - (was > begun ? was : begun);
+    if (more > 0 && more < INT32_MAX - ctx->status.history.rank_restarts)
+        ctx->status.history.rank_restarts += (int32_t)more;
+}
+
 /* ---- what happens ---- */
 
 static void take_over(struct reconcile_context *ctx, const struct training *told)
@@ -263,6 +292,7 @@ static void take_over(struct reconcile_context *ctx, const struct training *told
                  ctx->snapshot->now_ms);
     if (ctx->status.goodput.furthest_step > furthest_step)
         policy_forgive_hardware(&ctx->status.history);
+    count_rank_restarts(ctx, &before, told);
     training_merge(training, told);
     tell_first_step(ctx, &before, training);
     tell_checkpoint(ctx, &before, training);

@@ -42,10 +42,22 @@ static void what_goes_on_counts(void **state)
     assert_int_equal(facts.goodput.ms[GOODPUT_PENDING], 150000);
 }
 
+/* As in kubectl's column. */
+static void restarts_are_of_replicas_and_ranks(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    struct job_facts facts =
+        read_at("\"restarts\":6,\"history\":{\"restarts\":1,\"rankRestarts\":5}", 1, arena);
+    assert_int_equal(facts.restarts, 6);
+    assert_int_equal(facts.rank_restarts, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_on_counts),
+        cmocka_unit_test(restarts_are_of_replicas_and_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,8 @@ static void a_rank_that_hangs(void **state)
     job.training.hung_rank = 9;
     job.training.hung_node = 1;
     job.has_fixed_nodes = true;
-    job.training.restarts = 3;
+    job.rank_restarts = 3;
+    job.restarts += 3;
     job.avoided = "gpu-3,gpu-4";
     ends_with(a_story(&job),
               "  hang        rank 9 (llama-worker-0) makes no progress, the others wait for it\n",
@@ -277,7 +278,8 @@ static void a_rank_that_hangs(void **state)
     ends_with(&alone, "  hang        rank 9 makes", "\n");
     job.has_fixed_nodes = false; /* which pod's it is nobody knows */
     ends_with(a_story(&job), "  hang        rank 9 makes", "\n");
-    ends_with(a_story(&job), "counted, rank 0 was started again\n              3 times\n", "\n");
+    ends_with(a_story(&job),
+              "restarts    2 of replicas, 3 of ranks in their containers, 1 of 6 failures\n", "\n");
     ends_with(a_story(&job), "  bad nodes   gpu-3,gpu-4\n", "\n");
 }
 

@@ -428,6 +428,7 @@ static void any_field_that_is_not_kept_is_told(void **state)
     struct history history = {.known = true,
                               .failures = 1,
                               .restarts = 1,
+                              .rank_restarts = 1,
                               .incidents = 1,
                               .attempt = 1,
                               .incident_ms = 1000,

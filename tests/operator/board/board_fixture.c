@@ -46,7 +46,7 @@ void board_make_job(struct board_world *w, const char *name)
         .condition_count = 1,
         .start_ms = BOARD_NOW_MS,
         .replicas = {{.present = true, .active = 1}, {.present = true, .active = 2, .failed = 1}},
-        .history = {.known = true, .restarts = 2}};
+        .history = {.known = true, .restarts = 1, .rank_restarts = 1}};
     w->snapshot = (struct snapshot){.job = &w->job, .status = &w->status, .pods = w->pods};
 }
 

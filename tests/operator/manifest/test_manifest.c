@@ -325,7 +325,7 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
         "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},"
         "{\"type\":\"Evicted\",\"status\":\"Unknown\"},"
         "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"}],"
-        "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"startTime\":\"1970-01-01T00:00:01Z\"}}");
+        "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"restarts\":0,\"startTime\":\"1970-01-01T00:00:01Z\"}}");
     json_free(object);
     decode_close(manifest);
 }

@@ -33,7 +33,7 @@ static void a_status_is_written_as_tools_know_it(void **state)
         "replica-type=master\"},\"Worker\":{\"active\":1,\"succeeded\":2,\"selector\":"
         "\"training.kubeflow.org/job-name=j,training.kubeflow.org/operator-name=pytorchjob-"
         "controller,training.kubeflow.org/replica-type=worker\"}},\"startTime\":"
-        "\"1970-01-01T00:00:01Z\",\"history\":{\"failures\":1,\"restarts\":1,\"incidents\":1,"
+        "\"1970-01-01T00:00:01Z\",\"restarts\":1,\"history\":{\"failures\":1,\"restarts\":1,\"incidents\":1,"
         "\"incidentTime\":\"1970-01-01T00:00:03Z\",\"replicas\":[{\"type\":\"Worker\","
         "\"index\":2,\"uid\":\"u8\",\"counted\":1,\"incidents\":1}],\"completed\":{\"Worker\":\"0-1\"}}}");
     json_free(json);

@@ -366,6 +366,56 @@ static void who_is_done_does_not_recover(void **state)
                                                    [TRAINING_SPENT_OTHER] = 60});
 }
 
+static void tell_restarts(struct cluster *cluster, int64_t restarts)
+{
+    tell_of(cluster, 30 + restarts, 1, 0, 1);
+    cluster->told.restarts = restarts;
+    cluster_do(cluster, "pass; pass");
+}
+
+/* What launchers start again is counted once, beside the failures of replicas; SHOAL_RESTART_COUNT
+ * has both, for the pod that is. */
+static void restarts_of_ranks_are_counted(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "ExitCode", "", "");
+    const struct history *history = &cluster->status.history;
+    cluster_do(cluster, RUNS "pass");
+    tell_restarts(cluster, 0);
+    tell_restarts(cluster, 2);
+    tell_restarts(cluster, 2);
+    assert_int_equal(history->rank_restarts, 2);
+    tell_restarts(cluster, 3);
+    cluster_do(cluster, "untold; exit master-0 138; settle; wait 600000; settle; run *; settle");
+    assert_int_equal(history->restarts, 1);
+    tell_restarts(cluster, 1); /* another pod, which began with the one of its replica */
+    assert_int_equal(history->rank_restarts, 3);
+    tell_restarts(cluster, 2);
+    assert_int_equal(history->rank_restarts, 4);
+    struct json *json = manifest_status(cluster->job, &cluster->status);
+    assert_int_equal(json_as_integer(json_get(json, "restarts")), 5);
+    json_free(json);
+    cluster_close(cluster);
+}
+
+/* The kubelet starts a container again: it is told the same as before. */
+static void restarts_of_containers_are_no_ranks(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "OnFailure", "", "");
+    cluster_do(cluster, RUNS "pass");
+    tell_restarts(cluster, 1);
+    cluster_do(cluster, "untold");
+    cluster_pod(cluster, "j-master-0")->restart_count = 1;
+    cluster_do(cluster, "settle");
+    tell_restarts(cluster, 0);
+    assert_int_equal(cluster->status.history.restarts, 1);
+    assert_int_equal(cluster->status.history.rank_restarts, 1);
+    tell_restarts(cluster, 1);
+    assert_int_equal(cluster->status.history.rank_restarts, 2);
+    cluster_close(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +428,8 @@ int main(void)
         cmocka_unit_test(a_short_pause_is_one),
         cmocka_unit_test(a_job_that_fails_does_not_recover),
         cmocka_unit_test(who_is_done_does_not_recover),
+        cmocka_unit_test(restarts_of_ranks_are_counted),
+        cmocka_unit_test(restarts_of_containers_are_no_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
