@@ -34,7 +34,14 @@ play stranger-master-0 running
 check "... has an address" address stranger-master-0
 check "... is asked" comes 1 asks
 check "... once" stays 1 asks
-check "... and nothing is known" is null training stranger ''
+check "... and nothing is known" is null training stranger .worldSize
+check "... but that nobody tells what it does" comes untold training stranger .secondsKind
+grows() { # JOB KIND: without a write
+    local before after
+    before=$(job_seconds "$1" "$2") && sleep 3 && after=$(job_seconds "$1" "$2") && echo "$before, then $after" && [ "${after%.*}" -gt "${before%.*}" ]
+}
+job_seconds() { curl -s "http://127.0.0.1:$metrics/metrics" | sed -n "s/^shoal_operator_job_seconds_total{job_namespace=\"default\",job_name=\"$1\",kind=\"$2\"} //p"; }
+check "... which goes on in the metrics" wait_for 60 grows stranger untold
 
 # ---- an agent
 job llm 1 1 OnFailure "" "" "ports: [{name: metrics, containerPort: $port}]"
@@ -46,6 +53,8 @@ steps() { [ "$(training llm .step)" -ge 1 ]; }
 check "the step is in the status" wait_for 120 steps
 wide() { kubectl get pytorchjob llm -o wide | tail -n 1 | grep -qE ' [1-9][0-9]*/[1-9][0-9]* +[0-9.]+ '; }
 check "... and in kubectl's wide columns" wait_for 60 wide
+percent() { kubectl get pytorchjob llm -o wide | tail -n 1 | grep -qE ' [0-9.]+%$'; }
+check "... with its goodput" wait_for 60 percent
 check "whose names are" is "NAME STATE AGE WORKERS RESTARTS STEP LOSS TOK/S ETA GOODPUT" bash -c "kubectl get pytorchjob llm -o wide | head -n 1 | xargs"
 as_story() { shoal get llm | grep -E 'training +step [1-9][0-9]*/[1-9][0-9]*, .*loss' && shoal get llm --json | jq -e '.replicas | length == 2'; }
 check "shoal get tells it" wait_for 60 as_story
@@ -101,6 +110,8 @@ api PATCH "$pods_path/llm-master-0/status" '{"status": {"phase": "Running", "con
     {"exitCode": 137, "message": '"$(jq -R . <<<"$last")"', "finishedAt": "2026-01-01T00:00:00Z"}}}]}}' >/dev/null
 check "what the container left behind is newer" comes 77777/80000 training llm .progress
 check "and how fast it went is not known" is null training llm .secondsLeft
+check "it recovers" comes recovery training llm .secondsKind
+check "... which goes on in the metrics" wait_for 60 grows llm recovery
 
 # ---- a job that is at rest costs nothing, and another operator goes on
 check "nothing is written" requests_rest

@@ -169,6 +169,10 @@ page >"$work/page.md"
 [ -z "${TABLE-}" ] || cp "$work/page.md" "$TABLE"
 check "docs/dashboards.md lists them (make dashboards-table)" diff <(listed docs/dashboards.md) <(listed "$work/page.md")
 
+# ---- the job that was left without a pod on a node: its time goes on, though nothing of it is written
+waits() { [ "$(series 'increase(shoal_operator_job_seconds_total{job_name="sick", kind=~"pending|recovery|containerStart"}[10s]) > 5')" -ge 1 ]; }
+check "a job that waits for a node counts while it waits" wait_for 60 waits
+
 # ---- what dashboard 25617 asks for: each family that a DCGM exporter has unless it is told otherwise, with the labels that it
 # goes by. Licences of virtual GPUs are not an agent's to know; the fake's GPUs tell of no coders and no PCIe replays.
 families=(SM_CLOCK MEM_CLOCK MEMORY_TEMP GPU_TEMP POWER_USAGE TOTAL_ENERGY_CONSUMPTION GPU_UTIL MEM_COPY_UTIL XID_ERRORS FB_FREE FB_USED FB_RESERVED

@@ -166,6 +166,10 @@ adds_up() { # JOB
 suspend() { kubectl patch pytorchjob "$1" --type merge -p "{\"spec\": {\"runPolicy\": {\"suspend\": $2}}}"; }
 check "paused: apply" apply paused held
 row paused "a checkpoint appears" wait_for 400 saved paused
+rank_killed() { uids "$1" >"$work/$1.uids" && kill -KILL "$(victim "$(sed -n "s/^$1-master-0 //p" "$work/$1.uids")" rank)"; }
+row paused "kill -9 of a rank" rank_killed paused
+again_by_launcher() { [ "$(kubectl get pytorchjob "$1" -o jsonpath='{.status.restarts} {.status.history.restarts}')" = "1 0" ]; }
+row paused "... whose restart counts, though no container of it ended" wait_for 180 again_by_launcher paused
 row paused "suspend" suspend paused true
 let_go paused
 cluster_stop kube-apiserver KILL
@@ -176,10 +180,14 @@ row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
 row paused "it resumed" wait_for 60 resumed paused
 row paused "the weights are those of the undisturbed run" same paused whole
-row paused "its time adds up, the pause with it" adds_up paused
-suspended() { [ "$(kubectl get pytorchjob paused -o jsonpath='{.status.training.seconds.suspended}')" != "" ]; }
-row paused "... which has a kind of its own" suspended
+row paused "its time adds up, the recovery and the pause with it" adds_up paused
+has_kind() { [ "$(kubectl get pytorchjob "$1" -o jsonpath="{.status.training.seconds.$2}")" != "" ]; } # JOB KIND
+row paused "... which have kinds of their own" has_kind paused suspended
+row paused "... each" has_kind paused recovery
 row rank-master "the time of a job whose rank was killed adds up, too" adds_up rank-master
+row rank-master "... and its restart is counted" again_by_launcher rank-master
+row lost "... of one whose pod was forgotten" adds_up lost
+row limited "... and of one that is no agent's, and failed" adds_up limited
 row deleted "... and of one whose pod was deleted" adds_up deleted
 row group-worker "... and of one that all started again" adds_up group-worker
 
@@ -240,6 +248,7 @@ one_failure() { [ "$(kubectl get pytorchjob rounds -o jsonpath='{.status.history
 row rounds "one failure is counted" one_failure
 row halfway "the job succeeds" ends halfway Succeeded
 row halfway "the weights are those of the undisturbed run" same halfway whole
+row halfway "its time adds up, across two operators" adds_up halfway
 
 # ---- ends
 check "kubectl delete" kubectl delete pytorchjob --all --all-namespaces
