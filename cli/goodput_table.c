@@ -27,13 +27,16 @@ static void time_text(int64_t ms, char out[TRAINING_TEXT_BYTES])
         training_duration_text(ms / 1000, out);
 }
 
+/* A program that is no agent starts in less on one machine: that it ran says nothing. */
+enum { TOLD_MIN_MS = 1000 };
+
 void goodput_table(const struct goodput *g, struct str *out)
 {
     struct spent spent[GOODPUT_KINDS];
     int64_t sum_ms = goodput_sum_ms(g);
     double ratio = goodput_ratio(g);
     char text[TRAINING_TEXT_BYTES];
-    if (!g->known || sum_ms <= 0)
+    if (!g->known || sum_ms <= 0 || sum_ms - g->ms[GOODPUT_UNTOLD] < TOLD_MIN_MS)
         return;
     for (int kind = 0; kind < GOODPUT_KINDS; kind++)
         spent[kind] = (struct spent){kind, g->ms[kind]};

@@ -6,6 +6,6 @@
 #include "operator/job/goodput.h"
 
 /* Adds a line with the sum and the share of steps, and one for each kind that took time, the
- * longest first. Nothing, if nothing is known. */
+ * longest first. Nothing, if nothing is known but that a program ran. */
 void goodput_table(const struct goodput *goodput, struct str *out);
 #endif

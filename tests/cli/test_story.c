@@ -258,6 +258,22 @@ static void a_job_that_rests(void **state)
               "\nNext: kubectl logs -n ml llama-master-0 -c pytorch --previous\n");
 }
 
+/* Of a program that is no agent it is known that it ran. */
+static void what_nobody_told_is_no_table(void **state)
+{
+    (void)state;
+    struct job_facts job = a_job();
+    memset(job.goodput.ms, 0, sizeof job.goodput.ms);
+    job.goodput.ms[GOODPUT_UNTOLD] = 90 * MINUTE;
+    job.goodput.ms[GOODPUT_CONTAINER_START] = 200;
+    auto_str struct str out;
+    str_init(&out, 64 * 1024);
+    story_render(a_story(&job), 80, NOW_MS, &out);
+    assert_null(strstr(str_text(&out), "went"));
+    job.goodput.ms[GOODPUT_CONTAINER_START] = 30 * MINUTE;
+    ends_with(a_story(&job), "\nWhere 2h0m went:\n  untold               1h30m  75.0%\n", "\n");
+}
+
 static void a_rank_that_hangs(void **state)
 {
     (void)state;
@@ -290,6 +306,7 @@ int main(void)
         cmocka_unit_test(what_to_look_at_next),
         cmocka_unit_test(a_job_that_rests),
         cmocka_unit_test(a_rank_that_hangs),
+        cmocka_unit_test(what_nobody_told_is_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
