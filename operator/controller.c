@@ -243,6 +243,12 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     const struct job_status *status = pass.snapshot.status;
     if (pass.confirmed)
         on_written(c, key, &pass.before_confirmed, status);
+    if (pass.hold_ms) {
+        add_in(c, key, job->status, pass.hold_ms);
+        queue_done(c->queue, key);
+        cache_release_job(job);
+        return;
+    }
     if (pass.idle) {
         if (pass.again)
             add_in(c, key, job->status, 0);

@@ -40,6 +40,7 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
         snapshot->training = newest;
     snapshot->quiet = options->quiet;
     pass.plan = reconcile(snapshot, arena);
+    pass.hold_ms = executor_hold_ms(executor, key, uid, snapshot->status, pass.plan);
     pass.idle = only_requeues(pass.plan, &pass.requeue_ms);
     pass.again = pass.idle && executor_clear_refusal(executor, key, uid);
     return pass;

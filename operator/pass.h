@@ -21,9 +21,11 @@ struct pass {
     int64_t early_ms; /* the cache does not show the last plan's changes: ask again in so many */
     bool confirmed;   /* a status write that was reported as failed has succeeded */
     struct job_status before_confirmed; /* then: the status before it */
-    bool idle;                          /* the plan asks for nothing but another pass */
-    int64_t requeue_ms;                 /* then: at that wall clock time; 0: none */
-    bool again; /* then: what was refused matters no more, and another pass is to say so */
+    int64_t hold_ms; /* the plan writes only what may wait: pass again in so many instead; 0: carry
+                        it out */
+    bool idle;       /* the plan asks for nothing but another pass */
+    int64_t requeue_ms; /* then: at that wall clock time; 0: none */
+    bool again;         /* then: what was refused matters no more, and another pass is to say so */
 };
 
 /* job: acquired from the cache. */

@@ -120,6 +120,11 @@ bool executor_may_tell_training(struct executor *executor);
 bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
+/* Whether the caller may hold this plan back: how many milliseconds, 0: not at all, or no more.
+ * That is a plan which writes a status that may wait (job_status_may_wait), and does nothing else.
+ * Call it with each plan: one that may not wait ends the hold. */
+int64_t executor_hold_ms(struct executor *executor, const char *key, const char *uid,
+                         const struct job_status *before, const struct plan *plan);
 /* The job was deleted and has no plan in progress. */
 void executor_forget(struct executor *executor, const char *key);
 #endif

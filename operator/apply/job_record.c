@@ -179,6 +179,24 @@ const struct job_status *job_record_restore_history(struct job_record *record,
     return status;
 }
 
+int64_t job_record_hold_ms(struct job_record *record, bool may_wait, int64_t steady_ms)
+{
+    if (may_wait && !record->held) {
+        record->held_since_ms = record->held_news_ms = steady_ms;
+        record->held = true;
+        return HELD_QUIET_MS;
+    }
+    int64_t quiet_ms = record->held_news_ms + HELD_QUIET_MS,
+            last_ms = record->held_since_ms + HELD_MAX_MS;
+    record->held = may_wait && steady_ms < quiet_ms && steady_ms < last_ms;
+    if (!record->held)
+        return 0;
+    /* a pass that comes before its time has seen something */
+    record->held_news_ms = steady_ms;
+    int64_t wait_ms = last_ms - steady_ms;
+    return wait_ms < HELD_QUIET_MS ? wait_ms : HELD_QUIET_MS;
+}
+
 bool job_record_set_failure(struct job_record *record, const char *failure)
 {
     uint64_t before = record->failure;

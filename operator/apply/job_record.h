@@ -10,6 +10,8 @@
 
 enum { UNCONFIRMED_MAX = 4 };
 
+enum { HELD_QUIET_MS = 150, HELD_MAX_MS = 1000 };
+
 /* Status writes that failed although one of them may have succeeded: its answer was lost. Each
  * retry writes another status, as its timestamps differ. */
 struct unconfirmed {
@@ -26,10 +28,14 @@ struct job_record {
     struct event_budget budget;
     struct expectations *expect; /* NULL: the cache shows all changes */
     int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
-    bool proven;      /* a status was written: the job was not of the past (struct snapshot) */
-    bool relisted;    /* the missing objects were listed again (executor_options.unseen_change) */
-    char *refused;    /* see executor_refused */
-    uint64_t failure; /* hash of the last plan's error message; 0: it did not fail */
+    bool proven;   /* a status was written: the job was not of the past (struct snapshot) */
+    bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
+    char *refused; /* see executor_refused */
+    /* Since when a status write waits (job_status_may_wait), and when it had news last: steady
+     * clock. */
+    bool held;
+    int64_t held_since_ms, held_news_ms;
+    uint64_t failure;                /* hash of the last plan's error message; 0: it did not fail */
     struct unconfirmed *unconfirmed; /* NULL: none */
     /* The history, if the API server prunes it: its CustomResourceDefinition is of
      * another version. */
@@ -68,6 +74,11 @@ void job_record_prune_histories(struct table *records);
 /* `seen`, with its history restored if the API server pruned it. Lives until the next call. */
 const struct job_status *job_record_restore_history(struct job_record *record,
                                                     const struct job_status *seen);
+
+/* A pass found what may wait to be written, and is not the last one's: how many milliseconds it
+ * waits still, 0: no more. The wait ends HELD_QUIET_MS after the last news, and HELD_MAX_MS after
+ * the first: a status is never older. may_wait false: nothing waits any more. */
+int64_t job_record_hold_ms(struct job_record *record, bool may_wait, int64_t steady_ms);
 
 /* failure: the last plan's error message; NULL: it succeeded. Returns whether the plan failed in
  * another way than the one before it. */

@@ -122,7 +122,7 @@ static void operator_may(struct list *list)
         may(list, CHOICE_PASS, 0, 0);
         return;
     }
-    if (operator_waits() && !is_busy())
+    if (operator_waits() && (world->held || !is_busy()))
         may(list, CHOICE_WAIT, 0, 0);
     else if (operator_waits() && world->left.delays)
         may(list, CHOICE_DELAY, 0, 0);

@@ -1,6 +1,7 @@
 /* The operator of the small world: what ships, with the queue's use as the controller has it. */
 #include "base/mem.h"
 #include "operator/job/condition.h"
+#include "operator/job/history.h"
 #include "operator/job/job_status.h"
 #include "operator/pass.h"
 #include "tests/operator/histories/world.h"
@@ -79,7 +80,7 @@ void operator_start(void)
     world->executor = executor_open(NULL, &executor);
     world->failures_in_row = 0;
     world->answers = world->seen = world->unconfirmed = 0;
-    world->expects = false;
+    world->expects = world->held = false;
     server_list();
 }
 
@@ -135,8 +136,28 @@ static void tell_plan(const struct plan *plan)
         plan_print(plan, &world->s.history);
 }
 
+/* What is counted must be kept before its pod is gone. */
+static void check_held(const struct pass *pass)
+{
+    const struct action *write = &pass->plan->actions[0];
+    simulation_check(&world->s,
+                     history_equal(&pass->snapshot.status->history, &write->status->history),
+                     "a write waits that counts something");
+    simulation_check(&world->s,
+                     condition_finished(pass->snapshot.status) == condition_finished(write->status),
+                     "the end of a job waits");
+}
+
 static void carry_on(const struct pass *pass, struct cached_job *job)
 {
+    world->held = pass->hold_ms > 0;
+    if (pass->hold_ms) {
+        check_held(pass);
+        add(now_ms() + pass->hold_ms);
+        queue_done(world->queue, WORLD_KEY);
+        cache_release_job(job);
+        return;
+    }
     if (pass->idle) {
         if (pass->again)
             add(now_ms());
@@ -212,7 +233,7 @@ void world_check_rest(void)
 bool operator_waits(void)
 {
     bool due = queue_due(world->queue, QUEUE_URGENT) != INT64_MAX;
-    return due && (world->failures_in_row || world->expects ||
+    return due && (world->failures_in_row || world->expects || world->held ||
                    executor_refused(world->executor, WORLD_KEY, "job"));
 }
 
@@ -226,6 +247,7 @@ uint64_t operator_hash(void)
         hash = hash_add(hash, (uint64_t)(due_ms - now_ms()));
     hash = hash_add(hash, (uint64_t)world->failures_in_row);
     hash = hash_add(hash, (uint64_t)world->changed_meanwhile * 2 + (world->active != NULL));
+    hash = hash_add(hash, world->held);
     hash = hash_text(hash, executor_refused(world->executor, WORLD_KEY, "job"));
     hash = hash_add(hash, executor_is_proven(world->executor, WORLD_KEY, "job"));
     if (world->active || world->expects)

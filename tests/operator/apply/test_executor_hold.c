@@ -1,0 +1,109 @@
+/* How long a status write waits for more of the kind. */
+#include "operator/apply/executor.h"
+
+#include "base/mem.h"
+#include "tests/operator/apply/executor_fixture.h"
+#include "tests/support.h"
+
+static struct executor_fixture *f;
+static struct job_status after;
+
+static struct plan *plan_of(const struct action *actions, size_t count)
+{
+    struct plan *plan = plan_open(f->cluster->arena);
+    for (size_t i = 0; i < count; i++)
+        plan_add(plan, actions[i]);
+    return plan;
+}
+
+/* Of a plan that writes one active pod more. */
+static int64_t hold_ms(const struct action *beside)
+{
+    const struct action write = {.kind = ACTION_SET_STATUS, .status = &after};
+    struct plan *plan = plan_of(&write, 1);
+    after = f->cluster->status;
+    after.replicas[REPLICA_WORKER].active++;
+    if (beside)
+        plan_add(plan, *beside);
+    return executor_hold_ms(f->executor, "ns/j", "job", &f->cluster->status, plan);
+}
+
+static void start(void)
+{
+    f = executor_fixture_open(1);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_NONE);
+}
+
+static void a_burst_is_written_when_it_is_over(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t after_ms; /* of the pass before */
+        int64_t hold_ms;
+    } rows[] = {
+        {0, 150},   {150, 0},   /* one change, and its time */
+        {0, 150},   {149, 150}, /* news, in time */
+        {150, 0},               /* none since */
+        {0, 150},   {0, 150},   {149, 150}, {149, 150},
+        {149, 150}, {149, 150}, {149, 150}, {149, 106}, /* a second since the first is near */
+        {105, 1},   {1, 0},                             /* and over, whatever comes */
+        {1, 150},
+    };
+    start();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        executor_fixture_now_ms += rows[i].after_ms;
+        int64_t ms = hold_ms(NULL);
+        if (ms != rows[i].hold_ms)
+            fail_msg("pass %zu: held for %d ms", i, (int)ms);
+    }
+    executor_fixture_close(f);
+}
+
+static void what_does_more_does_not_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        struct action beside;
+        bool waits;
+    } rows[] = {
+        {{.kind = ACTION_REQUEUE, .at_ms = 1}, true},
+        {{.kind = ACTION_EVENT, .reason = "R", .message = "m"}, false},
+        {{.kind = ACTION_DELETE_POD, .name = "p", .uid = "u"}, false},
+        {{.kind = ACTION_CREATE_POD, .name = "p"}, false},
+    };
+    start();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        assert_int_equal(hold_ms(&rows[i].beside), rows[i].waits ? 150 : 0);
+        /* it ends what waited before, too */
+        executor_fixture_now_ms += 149;
+        assert_int_equal(hold_ms(NULL), 150);
+        assert_int_equal(
+            executor_hold_ms(f->executor, "ns/j", "job", &f->cluster->status, plan_of(NULL, 0)), 0);
+    }
+    executor_fixture_close(f);
+}
+
+static void a_job_is_proven_without_delay(void **state)
+{
+    (void)state;
+    f = executor_fixture_open(1);
+    assert_int_equal(hold_ms(NULL), 0); /* it is not known at all */
+    executor_fixture_start(f, "ns/j");
+    assert_int_equal(hold_ms(NULL), 0);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_NONE);
+    assert_int_equal(hold_ms(NULL), 150);
+    executor_prune_histories(f->executor);
+    assert_int_equal(hold_ms(NULL), 0);
+    executor_fixture_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_burst_is_written_when_it_is_over),
+        cmocka_unit_test(what_does_more_does_not_wait),
+        cmocka_unit_test(a_job_is_proven_without_delay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
