@@ -13,7 +13,8 @@ enum effect { CHANGES, CREATES, DELETES };
 /* How actions of one kind are carried out, and what is said of their outcome, in the words that
  * tools know from the peer operator. The stages are barriers. The status is stored first: were a
  * pod deleted before its restart is counted, a crash of the operator would lose the count. Services
- * come before pods, which look each other's names up as soon as they run. */
+ * come before pods, which look each other's names up as soon as they run. A service is made and
+ * goes with its pod, and nobody asks for it: nothing is said of one where nothing fails. */
 static const struct action_traits {
     int stage;
     enum effect effect;
@@ -24,7 +25,7 @@ static const struct action_traits {
     [ACTION_EVENT] = {1, CHANGES, NULL, NULL},
     [ACTION_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
     [ACTION_FORCE_DELETE_POD] = {2, DELETES, "DeletePod", "Deleted pod"},
-    [ACTION_DELETE_SERVICE] = {2, DELETES, "DeleteService", "Deleted service"},
+    [ACTION_DELETE_SERVICE] = {2, DELETES, "DeleteService", NULL},
     [ACTION_DELETE_POD_GROUP] = {2, DELETES, "DeletePodGroup", "Deleted PodGroup"},
     [ACTION_DELETE_AUTOSCALER] = {2, DELETES, "DeleteAutoscaler", "Deleted autoscaler"},
     [ACTION_DELETE_WORKLOAD] = {2, DELETES, "DeleteWorkload", "Deleted Workload"},
@@ -32,7 +33,7 @@ static const struct action_traits {
     [ACTION_UPDATE_WORKLOAD] = {3, CHANGES, "UpdateWorkload", "Updated Workload"},
     [ACTION_CREATE_POD_GROUP] = {3, CREATES, "CreatePodGroup", "Created PodGroup"},
     [ACTION_UPDATE_POD_GROUP] = {3, CHANGES, "UpdatePodGroup", "Updated PodGroup"},
-    [ACTION_CREATE_SERVICE] = {4, CREATES, "CreateService", "Created service"},
+    [ACTION_CREATE_SERVICE] = {4, CREATES, "CreateService", NULL},
     [ACTION_CREATE_POD] = {5, CREATES, "CreatePod", "Created pod"},
     [ACTION_CREATE_AUTOSCALER] = {6, CREATES, "CreateAutoscaler", "Created autoscaler"},
     [ACTION_UPDATE_AUTOSCALER] = {6, CHANGES, "UpdateAutoscaler", "Updated autoscaler"},
@@ -40,10 +41,21 @@ static const struct action_traits {
     [ACTION_DELETE_JOB] = {8, DELETES, "DeletePod", "Deleted job"},
 };
 
+/* Above so many of a kind a plan tells of them in one event, with so many names. */
+enum { TOLD_ONE_BY_ONE = 4, NAMES_TOLD = 8 };
+
+/* Of the actions of one kind. */
+struct gathered {
+    size_t planned, over, went_well;
+    bool told;
+    const char *names; /* of the first that went well */
+};
+
 struct steps {
     struct arena *arena;
     struct action *actions; /* those that are started at all */
     size_t count, next;
+    struct gathered gathered[ACTION_REQUEUE];
     struct action *reported; /* events about outcomes: at most one an action */
     size_t reported_count, reported_next;
     int stage;        /* of the last action that was started */
@@ -157,10 +169,13 @@ struct steps *steps_open(const struct plan *plan, const struct job_status *statu
     steps->actions = arena_array(arena, struct action, plan->count);
     steps->reported = arena_array(arena, struct action, plan->count);
     for (size_t i = 0; i < plan->count; i++) {
-        if (plan->actions[i].kind == ACTION_REQUEUE)
+        enum action_kind kind = plan->actions[i].kind;
+        if (kind == ACTION_REQUEUE) {
             steps->requeue_ms = plan->actions[i].at_ms;
-        else
-            steps->actions[steps->count++] = copy_of(&plan->actions[i], arena);
+            continue;
+        }
+        steps->actions[steps->count++] = copy_of(&plan->actions[i], arena);
+        steps->gathered[kind].planned++;
     }
     /* Pods are made with the history that this plan stores, not with the one it was made from: the
      * attempt and the restart count are in it. */
@@ -218,10 +233,44 @@ static bool is_reported(const struct action *action, const struct error *failure
            failure->code == ERR_INPUT;
 }
 
+/* Returns whether it is told with others of its kind, when all are over. */
+static bool gather(struct steps *steps, const struct action *action)
+{
+    struct gathered *gathered = &steps->gathered[action->kind];
+    if (gathered->planned <= TOLD_ONE_BY_ONE)
+        return false;
+    if (gathered->went_well++ < NAMES_TOLD)
+        gathered->names = gathered->names
+                              ? arena_printf(steps->arena, "%s, %s", gathered->names, action->name)
+                              : action->name;
+    return true;
+}
+
+/* After a failure no more of a kind are started. */
+static void tell_gathered(struct steps *steps, enum action_kind kind)
+{
+    struct gathered *gathered = &steps->gathered[kind];
+    bool is_over =
+        gathered->over == gathered->planned || (steps->failure.code && !steps->in_flight);
+    if (!gathered->went_well || gathered->told || !is_over)
+        return;
+    gathered->told = true;
+    const char *done = action_traits_of[kind].done, *what = strchr(done, ' ') + 1;
+    size_t count = gathered->went_well, more = count > NAMES_TOLD ? count - NAMES_TOLD : 0;
+    const char *and_more = more ? arena_printf(steps->arena, " and %zu more", more) : "";
+    steps->reported[steps->reported_count++] = (struct action){
+        .kind = ACTION_EVENT,
+        .event_type = EVENT_NORMAL,
+        .reason = arena_printf(steps->arena, "Successful%s", action_traits_of[kind].reason),
+        .message = arena_printf(steps->arena, "%.*s%zu %s%s: %s%s", (int)(what - done), done, count,
+                                what, count > 1 ? "s" : "", gathered->names, and_more),
+    };
+}
+
 static void report(struct steps *steps, const struct action *action, const struct error *failure)
 {
     const struct action_traits *action_traits = &action_traits_of[action->kind];
-    if (!is_reported(action, failure))
+    if (!is_reported(action, failure) || (!failure && gather(steps, action)))
         return;
     static const char *const failed[] = {
         [CHANGES] = "Error updating", [CREATES] = "Error creating", [DELETES] = "Error deleting"};
@@ -269,10 +318,8 @@ static void widen(struct steps *steps)
         steps->window++;
 }
 
-bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
+static bool note_outcome(struct steps *steps, const struct action *action, const struct error *err)
 {
-    assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
-    steps->in_flight--;
     if (err->code && !is_as_good(action, err->code)) {
         report(steps, action, err);
         if (!steps->failure.code)
@@ -284,6 +331,17 @@ bool steps_done(struct steps *steps, const struct action *action, const struct e
     if (!err->code || err->code == ERR_EXISTS) /* whose name it is, people must look */
         report(steps, action, err->code ? err : NULL);
     return true;
+}
+
+bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
+{
+    assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
+    steps->in_flight--;
+    steps->gathered[action->kind].over++;
+    bool reached = note_outcome(steps, action, err);
+    for (enum action_kind kind = 0; kind < ACTION_REQUEUE; kind++)
+        tell_gathered(steps, kind);
+    return reached;
 }
 
 void steps_adopted(struct steps *steps, const struct action *action)

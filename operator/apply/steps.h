@@ -32,7 +32,11 @@ void steps_close(struct steps *steps); /* NULL-safe */
  * as long as the steps. */
 const struct action *steps_next(struct steps *steps);
 
-/* Reports the outcome of an action; err->code ERR_NONE: it succeeded. Returns whether the desired
+/* Of what goes well an event tells: pods one by one up to four in a plan, then all that were made,
+ * or deleted, in one event when no more of them is under way; services not at all. The training
+ * operator has an event for each, of which 25 reach the job.
+ *
+ * Reports the outcome of an action; err->code ERR_NONE: it succeeded. Returns whether the desired
  * state is reached. These outcomes are no failures: a create (of pods and what they need) whose
  * name is taken, which an event records; a delete of an object that is gone or was replaced
  * (ERR_NOT_FOUND, ERR_CONFLICT). After a failure only events about outcomes are started. Of a

@@ -344,7 +344,7 @@ check "no more than one of each" stays 256 pod_count $killed
 failures() { grep -F Failed | grep -v "already exists"; } # that a busy server tells late of what was made is none
 untroubled() { # what was made is told, and no failure
     local all
-    all=$(events "$killed") && grep -F "Created pod" <<<"$all" | head -n 1 && answers_no failures <<<"$all"
+    all=$(events "$killed") && grep -E "Created ([0-9]+ pods|pod)" <<<"$all" | head -n 1 && answers_no failures <<<"$all"
 }
 check "nobody was told of a failure" untroubled
 

@@ -247,7 +247,7 @@ api PATCH "$jobs_path/x10/scale" '{"spec": {"replicas": 2}}' >/dev/null
 check "X10 down" comes "x10-master-0 x10-worker-0 x10-worker-1" pods x10
 check "X10 the services, too" comes "x10-master-0 x10-worker-0 x10-worker-1" services x10
 check "X10 and stays" stays "x10-master-0 x10-worker-0 x10-worker-1" pods x10
-made_of() { events x10 | grep -c "Created pod: x10-worker-[234]\$"; }
+made_of() { events x10 | grep -F "Created 6 pods: " | grep -o "x10-worker-[234]" | wc -l; }
 check "X10 none was made again, not even for a moment" comes 3 made_of
 api PATCH "$jobs_path/x10/scale" '{"spec": {"replicas": 3}}' >/dev/null
 check "X10 up" comes "x10-master-0 x10-worker-0 x10-worker-1 x10-worker-2" pods x10

@@ -70,11 +70,11 @@ static const struct row {
 } rows[] = {
     {"all goes well", NULL, ERR_NONE, 0,
      "status j\n"
-     "serve j-worker-0\nNormal SuccessfulCreateService: Created service: j-worker-0\n"
+     "serve j-worker-0\n"
      "create j-worker-0\nNormal SuccessfulCreatePod: Created pod: j-worker-0\n"},
     {"what exists is no failure, but told", "create j-worker-0", ERR_EXISTS, 0,
      "status j\n"
-     "serve j-worker-0\nNormal SuccessfulCreateService: Created service: j-worker-0\n"
+     "serve j-worker-0\n"
      "create j-worker-0\nWarning FailedCreatePod: Error creating: no luck\n"},
     {"the first failure ends it", "serve j-worker-0", ERR_IO, -1,
      "status j\n"
@@ -133,7 +133,7 @@ static void test_deleting(void **state)
     assert_ok(apply(plan, &job, &status, &backend, &requeue_ms, &err), &err);
     assert_string_equal(str_text(&recorder.said),
                         "delete a\n"
-                        "delete b\nNormal SuccessfulDeleteService: Deleted service: b\n"
+                        "delete b\n"
                         "delete job j\nNormal SuccessfulDeletePod: Deleted job: j\n");
     assert_int_equal(requeue_ms, 0);
     str_free(&recorder.said);

@@ -19,9 +19,7 @@ static void a_new_job_is_carried_out(void **state)
     late_api_answer_all(&f->kube);
     assert_string_equal(str_text(&f->kube.said), "PUT status j\n"
                                                  "POST services j-master-0\n"
-                                                 "(SuccessfulCreateService)\n"
                                                  "POST services j-worker-0\n"
-                                                 "(SuccessfulCreateService)\n"
                                                  "POST pods j-master-0\n"
                                                  "(SuccessfulCreatePod)\n"
                                                  "POST pods j-worker-0\n"

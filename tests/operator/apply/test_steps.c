@@ -114,16 +114,15 @@ static void each_stage_waits_for_the_one_before(void **state)
              (struct action){.kind = ACTION_SET_STATUS, .name = "j", .status = &status});
     plan_add(driver.plan, (struct action){.kind = ACTION_REQUEUE, .at_ms = 55});
     run(&driver);
-    assert_string_equal(
-        str_text(&driver.said),
-        "status j \n"
-        "(Why) -pod x -pod y -svc x \n"
-        "(SuccessfulDeletePod) (SuccessfulDeleteService) (SuccessfulDeletePod) +svc s0 \n"
-        "(SuccessfulCreateService) +svc s1 \n"
-        "(SuccessfulCreateService) +pod p0 \n"
-        "(SuccessfulCreatePod) +pod p1 \n"
-        "(SuccessfulCreatePod) -job j \n"
-        "(SuccessfulDeletePod) \n");
+    assert_string_equal(str_text(&driver.said),
+                        "status j \n"
+                        "(Why) -pod x -pod y -svc x \n"
+                        "(SuccessfulDeletePod) (SuccessfulDeletePod) +svc s0 \n"
+                        "+svc s1 \n"
+                        "+pod p0 \n"
+                        "(SuccessfulCreatePod) +pod p1 \n"
+                        "(SuccessfulCreatePod) -job j \n"
+                        "(SuccessfulDeletePod) \n");
     assert_null(steps_failure(driver.steps));
     assert_int_equal(steps_requeue_ms(driver.steps), 55);
     driver_close(&driver);
@@ -225,6 +224,70 @@ static void what_is_so_already_is_no_failure(void **state)
     }
 }
 
+/* Starts all that may be started, and notes what events say. */
+static void start_and_listen(struct driver *driver)
+{
+    const struct action *action;
+    if (!driver->steps)
+        driver->steps = steps_open(driver->plan, &driver->status, 8);
+    while ((action = steps_next(driver->steps))) {
+        if (action->kind == ACTION_EVENT)
+            str_printf(&driver->said, "%s %s\n", action->reason, action->message);
+        else
+            driver->in_flight[driver->count++] = action;
+    }
+}
+
+/* Of pods, the failing-th of which meets this; services are beside them. */
+static void many_pods_are_told_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        enum action_kind kind;
+        int count, failing;
+        enum error_code code;
+        const char *said;
+    } rows[] = {
+        {ACTION_CREATE_POD, 4, -1, ERR_NONE,
+         "SuccessfulCreatePod Created pod: p0\nSuccessfulCreatePod Created pod: p1\n"
+         "SuccessfulCreatePod Created pod: p2\nSuccessfulCreatePod Created pod: p3\n"},
+        {ACTION_CREATE_POD, 5, -1, ERR_NONE,
+         "SuccessfulCreatePod Created 5 pods: p0, p1, p2, p3, p4\n"},
+        {ACTION_DELETE_POD, 8, -1, ERR_NONE,
+         "SuccessfulDeletePod Deleted 8 pods: p0, p1, p2, p3, p4, p5, p6, p7\n"},
+        {ACTION_CREATE_POD, 60, -1, ERR_NONE,
+         "SuccessfulCreatePod Created 60 pods: p0, p1, p2, p3, p4, p5, p6, p7 and 52 more\n"},
+        {ACTION_FORCE_DELETE_POD, 6, 0, ERR_NOT_FOUND,
+         "SuccessfulDeletePod Deleted 5 pods: p1, p2, p3, p4, p5\n"},
+        {ACTION_CREATE_POD, 5, 4, ERR_EXISTS,
+         "FailedCreatePod Error creating: no luck\n"
+         "SuccessfulCreatePod Created 4 pods: p0, p1, p2, p3\n"},
+        {ACTION_CREATE_POD, 9, 0, ERR_IO, "FailedCreatePod Error creating: no luck\n"},
+        {ACTION_CREATE_POD, 9, 1, ERR_IO,
+         "FailedCreatePod Error creating: no luck\n"
+         "SuccessfulCreatePod Created 2 pods: p0, p2\n"},
+        {ACTION_CREATE_SERVICE, 9, -1, ERR_NONE, ""},
+        {ACTION_DELETE_SERVICE, 2, -1, ERR_NONE, ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct driver driver = driver_open();
+        for (int k = 0; k < rows[i].count; k++)
+            add(&driver, rows[i].kind, arena_printf(driver.arena, "p%d", k));
+        start_and_listen(&driver);
+        for (int k = 0; driver.count; k++) { /* in their order */
+            const struct action *first = driver.in_flight[0];
+            memmove(driver.in_flight, driver.in_flight + 1, --driver.count * sizeof first);
+            driver.in_flight[driver.count] = first;
+            driver.count++;
+            finish(&driver, driver.count - 1, k == rows[i].failing ? rows[i].code : ERR_NONE);
+            start_and_listen(&driver);
+        }
+        assert_true(steps_are_finished(driver.steps));
+        assert_string_equal(str_text(&driver.said), rows[i].said);
+        driver_close(&driver);
+    }
+}
+
 /* The n-th outcome is a failure: nothing is started after it, what is in flight is waited for. */
 static void a_failure_at_any_point_stops_it(void **state)
 {
@@ -304,6 +367,7 @@ int main(void)
         cmocka_unit_test(creates_double_with_each_round),
         cmocka_unit_test(a_slow_one_does_not_hold_up_the_others),
         cmocka_unit_test(what_is_so_already_is_no_failure),
+        cmocka_unit_test(many_pods_are_told_at_once),
         cmocka_unit_test(a_failure_at_any_point_stops_it),
         cmocka_unit_test(it_outlives_plan_and_status),
     };
