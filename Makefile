@@ -471,6 +471,14 @@ bench-operator: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release programs
 	@tests/bench/bench_operator.sh $(JOBS)
 
+#> make bench-scale    the operator's own memory and time for 10,000 simulated jobs of 10 pods, and half and a quarter (JOBS=10000)
+.PHONY: bench-scale
+bench-scale: deps
+	@$(MAKE) --no-print-directory V=release build/release/tests/bench/scale_bench
+	@build/release/tests/bench/scale_bench $(JOBS)
+$(BUILD)/tests/bench/scale_bench: $(patsubst %,$(BUILD)/tests/bench/scale_%.c.o,bench cluster objects) $(call archives,operator)
+	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,operator)
+
 #> make bench-progress  what it costs the operator that running jobs show how their trainings go (JOBS=1000)
 bench-progress: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release programs
