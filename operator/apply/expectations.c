@@ -127,7 +127,33 @@ static bool shows_workload(const struct snapshot *snapshot, const struct expecta
     return there || snapshot->queue.other;
 }
 
-static bool shows(const struct snapshot *snapshot, const struct expectation *expectation)
+static bool is_at(const struct snapshot *snapshot, const struct expectation *expectation, size_t at)
+{
+    return expectation->kind == EXPECTATION_POD
+               ? is_it(expectation, snapshot->pods[at].uid, snapshot->pods[at].name)
+               : is_it(expectation, snapshot->services[at].uid, snapshot->services[at].name);
+}
+
+/* Where the pod or service is among those of the snapshot; SIZE_MAX: nowhere. Beside the last one
+ * first: what is awaited in one order is shown in that order, or in the opposite one. */
+static size_t find(const struct snapshot *snapshot, const struct expectation *expectation,
+                   size_t *last)
+{
+    size_t count =
+        expectation->kind == EXPECTATION_POD ? snapshot->pod_count : snapshot->service_count;
+    const size_t near[] = {*last - 1, *last + 1};
+    for (size_t i = 0; i < array_length(near); i++)
+        if (near[i] < count && is_at(snapshot, expectation, near[i]))
+            return *last = near[i];
+    for (size_t i = 0; i < count; i++)
+        if (is_at(snapshot, expectation, i))
+            return *last = i;
+    return SIZE_MAX;
+}
+
+/* last: of each kind, where the last one was. */
+static bool shows(const struct snapshot *snapshot, const struct expectation *expectation,
+                  size_t last[EXPECTATION_KINDS])
 {
     const struct pod_group *group = snapshot->pod_group;
     const struct autoscaler *autoscaler = snapshot->autoscaler;
@@ -139,13 +165,11 @@ static bool shows(const struct snapshot *snapshot, const struct expectation *exp
         return autoscaler && is_it(expectation, autoscaler->uid, autoscaler->name);
     if (expectation->kind == EXPECTATION_WORKLOAD)
         return shows_workload(snapshot, expectation);
-    for (size_t i = 0; expectation->kind == EXPECTATION_POD && i < snapshot->pod_count; i++)
-        if (is_it(expectation, snapshot->pods[i].uid, snapshot->pods[i].name))
-            return !expectation->gone || is_going(&snapshot->pods[i], expectation->force);
-    for (size_t i = 0; expectation->kind == EXPECTATION_SERVICE && i < snapshot->service_count; i++)
-        if (is_it(expectation, snapshot->services[i].uid, snapshot->services[i].name))
-            return !expectation->gone || snapshot->services[i].deleting;
-    return expectation->gone;
+    size_t at = find(snapshot, expectation, &last[expectation->kind]);
+    if (at == SIZE_MAX || !expectation->gone)
+        return (at == SIZE_MAX) == expectation->gone;
+    return expectation->kind == EXPECTATION_POD ? is_going(&snapshot->pods[at], expectation->force)
+                                                : snapshot->services[at].deleting;
 }
 
 static bool is_newer(const struct expectations *expect, const char *resource_version)
@@ -163,7 +187,8 @@ bool expectations_is_met(struct expectations *expect, const struct snapshot *sna
 {
     /* Only from the front: what was done first is seen first, so a pass over a thousand pods
      * compares a few and not all. */
-    while (expect->count && shows(snapshot, &expect->items[expect->first])) {
+    size_t last[EXPECTATION_KINDS] = {0};
+    while (expect->count && shows(snapshot, &expect->items[expect->first], last)) {
         expect->first++;
         expect->count--;
     }
@@ -177,8 +202,9 @@ void expectations_missing(const struct expectations *expect, const struct snapsh
     ret_missing[EXPECTATION_POD] = ret_missing[EXPECTATION_SERVICE] =
         ret_missing[EXPECTATION_POD_GROUP] = ret_missing[EXPECTATION_AUTOSCALER] =
             ret_missing[EXPECTATION_WORKLOAD] = false;
+    size_t last[EXPECTATION_KINDS] = {0};
     for (size_t i = 0; i < expect->count; i++) {
         const struct expectation *expectation = &expect->items[expect->first + i];
-        ret_missing[expectation->kind] |= !shows(snapshot, expectation);
+        ret_missing[expectation->kind] |= !shows(snapshot, expectation, last);
     }
 }

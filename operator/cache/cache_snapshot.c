@@ -8,6 +8,25 @@ struct children {
     size_t count;
 };
 
+/* How many replicas have names that the job wants. */
+static int32_t wanted(const struct job *job, enum replica_type type)
+{
+    const struct replica_spec *replica = &job->replicas[type];
+    return replica->present && !job->invalid ? (int32_t)replica->replicas.value : 0;
+}
+
+/* Which wanted name it bears, if any. */
+static void note_held(const struct child_entry *child, const struct job *job,
+                      bool *const held[REPLICA_TYPES])
+{
+    bool is_pod = child->kind == CACHE_PODS;
+    enum replica_type type = is_pod ? child->pod.type : child->service.type;
+    int32_t index = is_pod ? child->pod.index : child->service.index;
+    if (index >= 0 && index < wanted(job, type) &&
+        names_is_child(is_pod ? child->pod.name : child->service.name, job, type, index))
+        held[type][index] = true;
+}
+
 /* `job_objects` may be NULL. A child that bears a wanted name belongs to it, to another job_objects
  * or to none. */
 static struct children collect(const struct cache *cache, enum cache_kind kind,
@@ -20,14 +39,20 @@ static struct children collect(const struct cache *cache, enum cache_kind kind,
     const struct child_entry *first = job_objects ? job_objects->children[kind] : NULL;
     for (const struct child_entry *child = first; child; child = child->next)
         most++;
-    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++)
-        most += job->replicas[type].present ? (size_t)job->replicas[type].replicas.value : 0;
+    for (enum replica_type type = 0; type < REPLICA_TYPES; type++)
+        most += (size_t)wanted(job, type);
     struct children children = {.items = arena_array(arena, const struct child_entry *, most)};
-    for (const struct child_entry *child = first; child; child = child->next)
+    bool *held[REPLICA_TYPES]; /* [replicas]: the first source has what bears this name */
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        held[type] = arena_array(arena, bool, (size_t)wanted(job, type));
+    for (const struct child_entry *child = first; child; child = child->next) {
         children.items[children.count++] = child;
-    for (int type = 0; type < REPLICA_TYPES && !job->invalid; type++) {
-        const struct replica_spec *replica = &job->replicas[type];
-        for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
+        note_held(child, job, held);
+    }
+    for (enum replica_type type = 0; type < REPLICA_TYPES; type++) {
+        for (int32_t i = 0; i < wanted(job, type); i++) {
+            if (held[type][i])
+                continue;
             const char *name = names_child(arena, job, type, i);
             const char *key = arena_printf(arena, "%s/%s", job->namespace_, name);
             const struct child_entry *child = cache_find_child(cache, kind, key);

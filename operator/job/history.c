@@ -13,10 +13,15 @@ static bool before(const struct replica_history *a, enum replica_type type, int3
 /* Where the record of (type, index) is or belongs. */
 static size_t find_index(const struct history *history, enum replica_type type, int32_t index)
 {
-    size_t at = 0;
-    while (at < history->replica_count && before(&history->replicas[at], type, index))
-        at++;
-    return at;
+    size_t low = 0, high = history->replica_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (before(&history->replicas[middle], type, index))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static bool is_at(const struct history *history, size_t at, enum replica_type type, int32_t index)

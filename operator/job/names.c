@@ -40,6 +40,30 @@ const char *names_workload(struct arena *arena, const struct job *job)
                         hash[2] >> 4);
 }
 
+/* The text behind a part that it begins with; NULL: it does not. */
+static const char *behind(const char *text, const char *part)
+{
+    size_t bytes = strlen(part);
+    return text && strncmp(text, part, bytes) == 0 ? text + bytes : NULL;
+}
+
+bool names_is_child(const char *name, const struct job *job, enum replica_type type, int32_t index)
+{
+    const char *digits = behind(behind(behind(name, job->name), "-"), names_replica_label(type));
+    digits = behind(digits, "-");
+    if (!digits || index < 0)
+        return false;
+    /* from the last digit on */
+    const char *at = digits + strlen(digits);
+    uint32_t left = (uint32_t)index;
+    do {
+        if (at == digits || *--at != (char)('0' + left % 10))
+            return false;
+        left /= 10;
+    } while (left);
+    return at == digits;
+}
+
 /* The bytes before "-WORD" at the end of text[0..bytes); 0: it does not end so. */
 static size_t without(const char *text, size_t bytes, const char *word)
 {

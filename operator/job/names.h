@@ -14,6 +14,8 @@ const char *names_condition(enum condition_type type);   /* "Created", ... */
 /* The name of a replica's pod and service, JOB-TYPE-INDEX, e.g. mnist-worker-2. In the arena. */
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index);
+/* Whether this is that name. */
+bool names_is_child(const char *name, const struct job *job, enum replica_type type, int32_t index);
 
 /* The name of the job's Workload, as Kueue's own integration makes it: pytorchjob-NAME- and five
  * hex digits of a hash of the job's kind, group, name and UID (SHA-1). Two who make one for the

@@ -116,26 +116,22 @@ static void name_taken(struct plan *plan, struct blocker *blocker, const char *r
                                  kind, name));
 }
 
-static void create_service(struct plan *plan, const struct snapshot *snapshot, struct action action,
-                           struct blocker *blocker)
+static bool may_create_service(struct plan *plan, const struct snapshot *snapshot,
+                               const struct view *view, const char *name, struct blocker *blocker)
 {
-    const struct service *foreign = view_foreign_service(snapshot, action.name);
-    action.kind = ACTION_CREATE_SERVICE;
+    const struct service *foreign = view_foreign_service(view, snapshot, name);
     if (foreign)
-        name_taken(plan, blocker, "FailedCreateService", "service", action.name, foreign->deleting);
-    else
-        plan_add(plan, action);
+        name_taken(plan, blocker, "FailedCreateService", "service", name, foreign->deleting);
+    return !foreign;
 }
 
-static void create_pod(struct plan *plan, const struct snapshot *snapshot, struct action action,
-                       struct blocker *blocker)
+static bool may_create_pod(struct plan *plan, const struct snapshot *snapshot,
+                           const struct view *view, const char *name, struct blocker *blocker)
 {
-    const struct pod *foreign = view_foreign_pod(snapshot, action.name);
-    action.kind = ACTION_CREATE_POD;
+    const struct pod *foreign = view_foreign_pod(view, snapshot, name);
     if (foreign)
-        name_taken(plan, blocker, "FailedCreatePod", "pod", action.name, foreign->deleted_ms != 0);
-    else
-        plan_add(plan, action);
+        name_taken(plan, blocker, "FailedCreatePod", "pod", name, foreign->deleted_ms != 0);
+    return !foreign;
 }
 
 /* Makes what is missing of one type. */
@@ -146,22 +142,33 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
     const struct replica_spec *replica = &snapshot->job->replicas[type];
     bool may_scale_up = policy_may_scale_up(snapshot->job, history, type);
     const struct placement *placement = policy_queue_placement(snapshot, type, plan->arena);
+    /* Pods follow all services in a plan: added in turn, each service would move all pods. */
+    struct action *pod_actions = NULL;
+    size_t pod_count = 0;
     for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
         bool there = view_find(&view->pods, type, i) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
         bool service = !view_find(&view->services, type, i);
         if ((!pod && !service) || (!there && !may_scale_up))
             continue;
-        struct action action = {.name = names_child(plan->arena, snapshot->job, type, i),
+        struct action action = {.kind = ACTION_CREATE_SERVICE,
+                                .name = names_child(plan->arena, snapshot->job, type, i),
                                 .type = type,
                                 .index = i,
                                 .attempt = history->attempt,
                                 .placement = placement};
-        if (service)
-            create_service(plan, snapshot, action, blocker);
-        if (pod)
-            create_pod(plan, snapshot, action, blocker);
+        if (service && may_create_service(plan, snapshot, view, action.name, blocker))
+            plan_add(plan, action);
+        if (!pod || !may_create_pod(plan, snapshot, view, action.name, blocker))
+            continue;
+        if (!pod_actions)
+            pod_actions =
+                arena_array(plan->arena, struct action, (size_t)(replica->replicas.value - i));
+        action.kind = ACTION_CREATE_POD;
+        pod_actions[pod_count++] = action;
     }
+    for (size_t i = 0; i < pod_count; i++)
+        plan_add(plan, pod_actions[i]);
 }
 
 void children_sync(struct plan *plan, const struct snapshot *snapshot, const struct view *view,

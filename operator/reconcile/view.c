@@ -35,14 +35,13 @@ static int compare(const void *left, const void *right)
 
 /* Names are unique, so at most one child of a replica has the right one; without it the first one
  * holds. */
-static void order(struct children *children, const struct job *job, struct arena *arena)
+static void order(struct children *children, const struct job *job)
 {
     for (size_t i = 0; i < children->count; i++) {
         struct child *child = &children->items[i];
         /* During sorting "surplus" means the wrong name, so that the right one comes first. After
          * it, everything but the first of a replica. */
-        child->surplus =
-            strcmp(child->name, names_child(arena, job, child->type, child->index)) != 0;
+        child->surplus = !names_is_child(child->name, job, child->type, child->index);
     }
     if (children->count)
         qsort(children->items, children->count, sizeof *children->items, compare);
@@ -68,7 +67,9 @@ struct view view_open(const struct snapshot *snapshot, struct arena *arena)
         const struct pod *pod = &snapshot->pods[i];
         /* By the owner's UID and not by name or label: a job that was deleted and made again must
          * not take over the pods of the first one. */
-        if (!ours(snapshot, pod->owner_uid) || pod->index < 0)
+        bool foreign = !ours(snapshot, pod->owner_uid);
+        view.foreign_pods |= foreign;
+        if (foreign || pod->index < 0)
             continue;
         bool lost =
             has_come(&view, policy_force_delete_at_ms(pod, &snapshot->options), snapshot->now_ms);
@@ -89,7 +90,9 @@ struct view view_open(const struct snapshot *snapshot, struct arena *arena)
     view.services.items = arena_array(arena, struct child, snapshot->service_count);
     for (size_t i = 0; i < snapshot->service_count; i++) {
         const struct service *service = &snapshot->services[i];
-        if (ours(snapshot, service->owner_uid) && service->index >= 0)
+        bool foreign = !ours(snapshot, service->owner_uid);
+        view.foreign_services |= foreign;
+        if (!foreign && service->index >= 0)
             view.services.items[view.services.count++] =
                 (struct child){.type = service->type,
                                .index = service->index,
@@ -97,8 +100,8 @@ struct view view_open(const struct snapshot *snapshot, struct arena *arena)
                                .uid = service->uid,
                                .deleting = service->deleting};
     }
-    order(&view.pods, snapshot->job, arena);
-    order(&view.services, snapshot->job, arena);
+    order(&view.pods, snapshot->job);
+    order(&view.services, snapshot->job);
     return view;
 }
 
@@ -118,18 +121,20 @@ const struct child *view_find(const struct children *children, enum replica_type
     return &children->items[low];
 }
 
-const struct pod *view_foreign_pod(const struct snapshot *snapshot, const char *name)
+const struct pod *view_foreign_pod(const struct view *view, const struct snapshot *snapshot,
+                                   const char *name)
 {
-    for (size_t i = 0; i < snapshot->pod_count; i++)
+    for (size_t i = 0; view->foreign_pods && i < snapshot->pod_count; i++)
         if (!ours(snapshot, snapshot->pods[i].owner_uid) &&
             strcmp(snapshot->pods[i].name, name) == 0)
             return &snapshot->pods[i];
     return NULL;
 }
 
-const struct service *view_foreign_service(const struct snapshot *snapshot, const char *name)
+const struct service *view_foreign_service(const struct view *view, const struct snapshot *snapshot,
+                                           const char *name)
 {
-    for (size_t i = 0; i < snapshot->service_count; i++)
+    for (size_t i = 0; view->foreign_services && i < snapshot->service_count; i++)
         if (!ours(snapshot, snapshot->services[i].owner_uid) &&
             strcmp(snapshot->services[i].name, name) == 0)
             return &snapshot->services[i];

@@ -32,6 +32,7 @@ struct view {
     struct children services;
     /* when `lost`, `overdue` or `backing_off` of a pod changes by time; POLICY_NEVER: not */
     int64_t recheck_ms;
+    bool foreign_pods, foreign_services; /* the snapshot has any that are not the job's */
 };
 
 struct view view_open(const struct snapshot *snapshot, struct arena *arena);
@@ -41,6 +42,8 @@ const struct child *view_find(const struct children *children, enum replica_type
                               int32_t index);
 
 /* The foreign object of this name, which would make a create fail; NULL: none. */
-const struct pod *view_foreign_pod(const struct snapshot *snapshot, const char *name);
-const struct service *view_foreign_service(const struct snapshot *snapshot, const char *name);
+const struct pod *view_foreign_pod(const struct view *view, const struct snapshot *snapshot,
+                                   const char *name);
+const struct service *view_foreign_service(const struct view *view, const struct snapshot *snapshot,
+                                           const char *name);
 #endif

@@ -39,11 +39,45 @@ static void a_workload_is_named_as_kueue_names_it(void **state)
     }
 }
 
+/* Of each replica and each name: the one that it is made of, and no other. */
+static void a_name_is_its_replicas_alone(void **state)
+{
+    (void)state;
+    auto_arena struct arena *arena = arena_open();
+    static const int32_t indexes[] = {0, 1, 9, 10, 11, 19, 100, 909, INT32_MAX};
+    static const char *const others[] = {"",
+                                         "j",
+                                         "j-worker",
+                                         "j-worker-",
+                                         "j-worker-01",
+                                         "j-worker-00",
+                                         "j-worker-1x",
+                                         "k-worker-1",
+                                         "jj-worker-1",
+                                         "j-worker--1",
+                                         "j-workers-1",
+                                         "-worker-1"};
+    const struct job job = {.name = "j"};
+    const char *names[2 * array_length(indexes)];
+    for (size_t i = 0; i < array_length(names); i++)
+        names[i] =
+            names_child(arena, &job, i % 2 ? REPLICA_WORKER : REPLICA_MASTER, indexes[i / 2]);
+    for (size_t i = 0; i < array_length(names); i++) {
+        enum replica_type type = i % 2 ? REPLICA_WORKER : REPLICA_MASTER;
+        for (size_t k = 0; k < array_length(names); k++)
+            assert_int_equal(names_is_child(names[k], &job, type, indexes[i / 2]), i == k);
+        for (size_t k = 0; k < array_length(others); k++)
+            assert_false(names_is_child(others[k], &job, type, indexes[i / 2]));
+    }
+    assert_false(names_is_child("j-worker-1", &job, REPLICA_WORKER, -1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_tells_whose_child_it_would_be),
         cmocka_unit_test(a_workload_is_named_as_kueue_names_it),
+        cmocka_unit_test(a_name_is_its_replicas_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
