@@ -2,7 +2,7 @@
 # shellcheck disable=SC2119 # operator_start without flags is meant so
 # How fast and how small the operator is, against a real API server on this machine (etcd and API server share its
 # cores): start to ready and memory, alone, beside pods of others and with many jobs; pods/s of one job; the first pod of a
-# new job behind many; API requests of a job's life and of passes that change nothing.
+# new job behind many; API requests of a job's life and of passes that change nothing; writes of the status of each job.
 #   tests/bench/bench_operator.sh [JOBS]     how many jobs, of 8 pods each, and pods of others many are; 1000 unless stated
 set -u
 BUILD=${BUILD:-$PWD/build/release}
@@ -113,6 +113,13 @@ one_job() { # WORKERS
     row "$1 pods: from the job to the last pod" "$took ms"
     row "$1 pods: pods/s" "$(($1 * 1000 / took))"
 }
+life_until_done() { # what it leaves stays
+    make_job ended 8 '"cleanPodPolicy": "None"'
+    play_all ended running
+    until_is Running field ended '.status.conditions[-1].type'
+    play_all ended exit 0
+    until_is Succeeded field ended '.status.conditions[-1].type'
+}
 whole_life() { # from the job to the time when nothing is left of it
     make_job life 8 '"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1'
     play_all life running
@@ -120,13 +127,36 @@ whole_life() { # from the job to the time when nothing is left of it
     play_all life exit 0
     wait_for 60 gone "$jobs_path/life"
 }
-play_many() { # every pod of the many runs, as its kubelet would say
+run_pods() { # NAME JOBS: every pod of NAME-1 to NAME-JOBS runs, as its kubelet would say
     local i worker
-    for i in $(seq "$jobs"); do for worker in {0..7}; do echo "$pods_path/many-$i-worker-$worker/status"; done; done |
+    for i in $(seq "$2"); do for worker in {0..7}; do echo "$pods_path/$1-$i-worker-$worker/status"; done; done |
         each_path PATCH application/merge-patch+json '{"status": {"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "pytorch", "image": "image:1", "imageID": "",
             "ready": true, "restartCount": 0, "state": {"running": {}}}]}}'
-    until_is Running field "many-$jobs" '.status.conditions[-1].type'
+    until_is Running field "$1-$2" '.status.conditions[-1].type'
+}
+total() { metric shoal_operator_pods; }
+make_jobs() { # NAME JOBS: of 8 pods each, and wait for the last pod
+    local begin before i took
+    before=$(total) begin=$(now_ms)
+    for i in $(seq "$2"); do job_json "$1-$i" 8; done | jq -c . | post_all "$jobs_path"
+    until_is $((before + $2 * 8)) total
+    took=$(($(now_ms) - begin))
+    row "$2 jobs with 8 pods each: from the first job to the last pod" "$took ms"
+    row "... pods/s" "$(($2 * 8 * 1000 / took))"
+}
+# as the API server counts them: ours are PUTs, and nobody else's
+status_writes() {
+    curl -sS --unix-socket "$socket" http://localhost/metrics |
+        awk '/^apiserver_request_total{/ && /resource="pytorchjobs"/ && /subresource="status"/ && /verb="PUT"/ { sum += $NF } END { print sum + 0 }'
+}
+burst() { # JOBS
+    local before
+    before=$(status_writes)
+    make_jobs burst "$1"
+    run_pods burst "$1"
+    until_at_rest
+    row "... and until all run: status writes a job" "$(awk -v n="$(($(status_writes) - before))" -v jobs="$1" 'BEGIN { printf "%.1f", n / jobs }')"
 }
 passed_since() { [ $(($(metric shoal_operator_passes_total) - $1)) -ge "$jobs" ]; }
 touch_all() { # changes of every job what is nothing to us, until there was a pass for each
@@ -176,20 +206,17 @@ operator_stop
 operator_start --namespace default
 operator_ready
 for workers in 1 8 64 512; do requests_row "$workers pods, until they are there" one_job "$workers"; done
+requests_row "8 pods, made, run and finished; they stay" life_until_done
 requests_row "8 pods, made, run, finished and removed with their job" whole_life
+until_at_rest
+burst 50
 
-begin=$(now_ms)
-for i in $(seq "$jobs"); do job_json "many-$i" 8; done | jq -c . | post_all "$jobs_path"
-total() { metric shoal_operator_pods; }
-until_is $((jobs * 8 + 585)) total
-took=$(($(now_ms) - begin))
-row "$jobs jobs with 8 pods each: from the first job to the last pod" "$took ms"
-row "... pods/s" "$((jobs * 8 * 1000 / took))"
+make_jobs many "$jobs"
 begin=$(now_ms)
 until_at_rest
 row "... from the last pod to rest" "$(($(now_ms) - begin)) ms"
 memory "$jobs jobs with 8 pods each, after making them"
-requests_row "... all pods run, which each job's status tells" play_many
+requests_row "... all pods run, which each job's status tells" run_pods many "$jobs"
 until_at_rest
 memory "$jobs jobs with 8 running pods each"
 requests_row "... at rest for 10 s" sleep 8
