@@ -134,20 +134,20 @@ static bool is_at(const struct snapshot *snapshot, const struct expectation *exp
                : is_it(expectation, snapshot->services[at].uid, snapshot->services[at].name);
 }
 
-/* Where the pod or service is among those of the snapshot; SIZE_MAX: nowhere. Beside the last one
- * first: what is awaited in one order is shown in that order, or in the opposite one. */
+/* Where the pod or service is among those of the snapshot; SIZE_MAX: nowhere. It is looked for from
+ * the last one on, both ways: what is awaited in one order is shown in that order or in the
+ * opposite one, but for a few that changed places. */
 static size_t find(const struct snapshot *snapshot, const struct expectation *expectation,
                    size_t *last)
 {
     size_t count =
         expectation->kind == EXPECTATION_POD ? snapshot->pod_count : snapshot->service_count;
-    const size_t near[] = {*last - 1, *last + 1};
-    for (size_t i = 0; i < array_length(near); i++)
-        if (near[i] < count && is_at(snapshot, expectation, near[i]))
-            return *last = near[i];
-    for (size_t i = 0; i < count; i++)
-        if (is_at(snapshot, expectation, i))
-            return *last = i;
+    for (size_t away = 0; away < count; away++) {
+        if (*last + away < count && is_at(snapshot, expectation, *last + away))
+            return *last += away;
+        if (away <= *last && is_at(snapshot, expectation, *last - away))
+            return *last -= away;
+    }
     return SIZE_MAX;
 }
 
