@@ -205,8 +205,10 @@ static void on_adopted(void *context, const struct json *answer, const struct er
 {
     struct inflight *inflight = context;
     const struct error exists = inflight->exists;
-    if (!inflight_adopt(inflight, err, on_adopted))
-        on_answer(inflight, answer, err->code ? &exists : err);
+    if (inflight_adopt(inflight, err, on_adopted))
+        return;
+    const struct json *ours = err->code ? NULL : inflight_adopted(inflight, answer);
+    on_answer(inflight, ours, ours ? err : &exists);
 }
 
 static void on_done(void *context, const struct json *answer, const struct error *err)

@@ -92,23 +92,40 @@ void inflight_send(struct run *run, const struct action *action,
     send_request(run, action, inflight, request_build, done);
 }
 
+/* How what exists already may be found to be the job's, in order. */
+struct adoption {
+    enum error_code after; /* of the request before it; ERR_NONE: there is no further one */
+    struct request (*build)(const struct action *action, const struct request_source *source);
+};
+
+static const struct adoption *adoptions_of(enum action_kind kind)
+{
+    static const struct adoption label[] = {
+        {ERR_EXISTS, request_adopt}, {ERR_INPUT, request_adopt_labelled}, {ERR_NONE, NULL}};
+    static const struct adoption look[] = {{ERR_EXISTS, request_find}, {ERR_NONE, NULL}};
+    static const struct adoption none[] = {{ERR_NONE, NULL}};
+    if (kind == ACTION_CREATE_POD || kind == ACTION_CREATE_SERVICE)
+        return look;
+    return kind == ACTION_CREATE_POD_GROUP || kind == ACTION_CREATE_AUTOSCALER ? label : none;
+}
+
 bool inflight_adopt(struct inflight *inflight, const struct error *err,
                     void (*done)(void *context, const struct json *answer, const struct error *err))
 {
-    static const struct {
-        enum error_code after; /* of the request before it */
-        struct request (*build)(const struct action *action, const struct request_source *source);
-    } ways[] = {{ERR_EXISTS, request_adopt}, {ERR_INPUT, request_adopt_labelled}};
-    const struct action *action = inflight->action;
-    bool may_be_adopted =
-        action->kind == ACTION_CREATE_POD_GROUP || action->kind == ACTION_CREATE_AUTOSCALER;
-    if (!may_be_adopted || inflight->adoptions == array_length(ways) ||
-        err->code != ways[inflight->adoptions].after)
+    const struct adoption *next = &adoptions_of(inflight->action->kind)[inflight->adoptions];
+    if (!err->code || err->code != next->after)
         return false;
-    if (inflight->adoptions == 0)
+    if (inflight->adoptions++ == 0)
         inflight->exists = *err;
-    send_request(inflight->run, action, inflight, ways[inflight->adoptions++].build, done);
+    send_request(inflight->run, inflight->action, inflight, next->build, done);
     return true;
+}
+
+const struct json *inflight_adopted(const struct inflight *inflight, const struct json *answer)
+{
+    const struct action *action = inflight->action;
+    bool is_list = adoptions_of(action->kind)->build == request_find;
+    return is_list ? request_found(answer, action, inflight->run->job) : answer;
 }
 
 /* ---- events ---- */

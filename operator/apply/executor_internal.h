@@ -33,7 +33,7 @@ struct inflight {
     struct run *run;             /* NULL, as is the next: an event, which may outlive its plan */
     const struct action *action; /* of the run's steps */
     struct kube_request *request;
-    int adoptions;                 /* requests sent to adopt what exists already */
+    int adoptions;                 /* requests sent to find whether what exists is the job's */
     struct error exists;           /* then: why it was not created */
     struct inflight *next, **link; /* in the list of its run, or of the executor's events */
 };
@@ -58,11 +58,15 @@ struct executor {
  * context; `done` frees it. */
 void inflight_send(struct run *run, const struct action *action,
                    void (*done)(void *context, const struct json *answer, const struct error *err));
-/* Sends, for an answered request to create what exists already, the next one of those that may put
- * our labels on it. Returns false if there is none. */
+/* Sends, for an answered request to create what exists already, the next one of those that find out
+ * whether it is the job's: of a PodGroup or autoscaler they put our labels on it. Returns false if
+ * there is none. */
 bool inflight_adopt(struct inflight *inflight, const struct error *err,
                     void (*done)(void *context, const struct json *answer,
                                  const struct error *err));
+/* Of the answer to such a request, which went well, the object that is the job's; NULL: it is
+ * another's. */
+const struct json *inflight_adopted(const struct inflight *inflight, const struct json *answer);
 void inflight_free(struct inflight *inflight); /* of an answered request */
 /* Cancels all requests of a list; their `done` is not called. */
 void inflight_cancel_all(struct executor *executor, struct inflight **list);

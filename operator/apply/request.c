@@ -1,7 +1,10 @@
 #include "operator/apply/request.h"
 
+#include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "operator/job/names.h"
 #include "operator/job/resources.h"
 #include "operator/kube/kube.h"
 #include "operator/manifest/init_template.h"
@@ -287,6 +290,58 @@ struct request request_adopt_labelled(const struct action *action,
     }
     json_free(labels);
     return adopt(action, source, patch);
+}
+
+struct request request_find(const struct action *action, const struct request_source *source)
+{
+    bool is_pod = action->kind == ACTION_CREATE_POD;
+    char query[REQUEST_PATH_BYTES];
+    struct request request = {.method = "GET"};
+    set_path(&request, is_pod ? &resource_pod : &resource_service, source, NULL, NULL);
+    snprintf(query, sizeof query, "?fieldSelector=metadata.name%%3D%s", action->name);
+    return with_query(request, query);
+}
+
+static bool is_text(const struct json *object, const char *key, const char *text)
+{
+    const char *value = json_as_text(json_get(object, key));
+    return value && strcmp(value, text) == 0;
+}
+
+static bool is_controlled_by(const struct json *metadata, const struct job *job)
+{
+    const struct json *owner;
+    json_each_item(owner, json_get(metadata, "ownerReferences")) {
+        if (is_text(owner, "uid", job->uid) && json_is_true(json_get(owner, "controller")))
+            return true;
+    }
+    return false;
+}
+
+static bool is_number(const struct json *labels, const char *key, int32_t wanted)
+{
+    const char *text = json_as_text(json_get(labels, key));
+    int64_t number = 0; /* as if it said so */
+    return (!text || str_to_i64(text, 0, INT32_MAX, &number)) && number == wanted;
+}
+
+const struct json *request_found(const struct json *answer, const struct action *action,
+                                 const struct job *job)
+{
+    const struct json *object;
+    json_each_item(object, json_get(answer, "items")) {
+        const struct json *metadata = json_get(object, "metadata");
+        const struct json *labels = json_get(metadata, "labels");
+        if (is_text(metadata, "name", action->name) && is_controlled_by(metadata, job) &&
+            is_text(labels, LABEL_OPERATOR_NAME, OPERATOR_NAME) &&
+            is_text(labels, LABEL_REPLICA_TYPE, names_replica_label(action->type)) &&
+            json_get(labels, LABEL_REPLICA_INDEX) &&
+            is_number(labels, LABEL_REPLICA_INDEX, action->index) &&
+            (action->kind != ACTION_CREATE_POD ||
+             is_number(labels, LABEL_ATTEMPT, action->attempt)))
+            return object;
+    }
+    return NULL;
 }
 
 struct request request_build(const struct action *action, const struct request_source *source)

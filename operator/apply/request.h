@@ -42,4 +42,13 @@ struct request request_build(const struct action *action, const struct request_s
 struct request request_adopt(const struct action *action, const struct request_source *source);
 struct request request_adopt_labelled(const struct action *action,
                                       const struct request_source *source);
+
+/* The request that looks whose the pod or service is that was in the way of `action`, a create. It
+ * is a list of that one name: list is a verb that the operator has for its watch, get is not. */
+struct request request_find(const struct action *action, const struct request_source *source);
+/* What `action` was to make, in the answer to that. It is controlled by the job and bears the
+ * labels of its place, so that our watch shows it; a pod is of the action's attempt. NULL: there is
+ * no such object, or it is another's. Borrowed from `answer`. */
+const struct json *request_found(const struct json *answer, const struct action *action,
+                                 const struct job *job);
 #endif

@@ -350,6 +350,9 @@ void steps_adopted(struct steps *steps, const struct action *action)
     const char *what = action_traits_of[action->kind].reason + strlen("Create");
     steps->in_flight--;
     widen(steps);
+    /* nothing has changed: it was made so, by an operator before or a try that was late */
+    if (action->kind == ACTION_CREATE_POD || action->kind == ACTION_CREATE_SERVICE)
+        return;
     steps->reported[steps->reported_count++] = (struct action){
         .kind = ACTION_EVENT,
         .event_type = EVENT_NORMAL,

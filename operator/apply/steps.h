@@ -37,14 +37,16 @@ const struct action *steps_next(struct steps *steps);
  * operator has an event for each, of which 25 reach the job.
  *
  * Reports the outcome of an action; err->code ERR_NONE: it succeeded. Returns whether the desired
- * state is reached. These outcomes are no failures: a create (of pods and what they need) whose
- * name is taken, which an event records; a delete of an object that is gone or was replaced
- * (ERR_NOT_FOUND, ERR_CONFLICT). After a failure only events about outcomes are started. Of a
- * failed status write an event records only a refusal: ERR_FORBIDDEN, or ERR_INPUT if the stored
- * job breaks a rule of its definition. */
+ * state is reached. These outcomes are no failures: a create (of pods and what they need; not of a
+ * pod of a later attempt) whose name is taken by what is not the job's, which an event records; a
+ * delete of an object that is gone or was replaced (ERR_NOT_FOUND, ERR_CONFLICT). After a failure
+ * only events about outcomes are started. Of a failed status write an event records only a refusal:
+ * ERR_FORBIDDEN, or ERR_INPUT if the stored job breaks a rule of its definition. */
 bool steps_done(struct steps *steps, const struct action *action, const struct error *err);
 
-/* Reports instead of steps_done that what an action was to create exists, and is the job's now. */
+/* Reports instead of steps_done that what an action was to create exists, and is the job's: the
+ * desired state is reached. An event records it if it was made the job's just now, which pods and
+ * services are not. */
 void steps_adopted(struct steps *steps, const struct action *action);
 
 bool steps_creates(enum action_kind kind);

@@ -32,11 +32,10 @@ enum action_kind {
     ACTION_CREATE_POD_GROUP, /* `pod_group`, with the job's name and annotations; if it fails no pod
                                 is created */
     ACTION_UPDATE_POD_GROUP, /* the one with this name and UID becomes `pod_group` */
-    ACTION_CREATE_SERVICE,   /* for (type, index); exists already: success, the next snapshot shows
-                                whose it is */
-    ACTION_CREATE_POD, /* for (type, index, attempt); exists already: success, the next snapshot
-                          shows whose it is; from attempt 1 on a failure: it may be of the attempt
-                          before */
+    ACTION_CREATE_SERVICE,   /* for (type, index); exists already: success, and told if it is not
+                                the job's */
+    ACTION_CREATE_POD, /* for (type, index, attempt); exists already: likewise; from attempt 1 on a
+                          failure unless it is of this attempt: it may be of the one before */
     ACTION_CREATE_AUTOSCALER, /* `autoscaler`, with the job's name; after the pods, as the job runs
                                  without it */
     ACTION_UPDATE_AUTOSCALER, /* the one with this name and UID becomes `autoscaler` */

@@ -29,6 +29,8 @@ if [ -n "${SHOAL_TEST_NEWER:-}" ]; then
     crd_kubectl() { newer_kubectl "$@"; } # to the server that has the CustomResourceDefinition
     install_crd() { newer_crd "${installed:=deploy}/crd"; }
     remove_crd() { newer_crd_end "$installed/crd"; }
+    # after a restart the old server looks anew whether the other one is there
+    crd_served() { kubectl wait --for=condition=Available --timeout=1s apiservice/v1.kubeflow.org && kubectl get pytorchjobs; }
 else
     crd_server() { :; }
     crd_kubectl() { kubectl "$@"; }
@@ -39,6 +41,7 @@ else
             wait_for 60 kubectl get pytorchjobs
     }
     remove_crd() { kubectl delete -k "$installed/crd"; }
+    crd_served() { kubectl get pytorchjobs; }
 fi
 
 operator_world() {

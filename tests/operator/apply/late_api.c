@@ -36,7 +36,8 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
     struct kube_request *request = xcalloc(1, sizeof *request);
     const char *reason = json_as_text(json_get(call->body, "reason"));
     const char *name = json_as_text(json_get(json_get(call->body, "metadata"), "name"));
-    const char *end = strrchr(call->path, '/') + 1;
+    const char *end = strrchr(call->path, '/') + 1, *wanted = strstr(end, "metadata.name%3D");
+    name = wanted ? wanted + strlen("metadata.name%3D") : name;
     request->event = reason != NULL;
     request->line = reason ? xasprintf("(%s)", reason)
                            : xasprintf("%s %.*s%s%s", call->method, (int)strcspn(end, "?"), end,
@@ -120,6 +121,13 @@ void late_api_answer(struct kube *kube, struct kube_request *request, enum error
         error_set(&err, code, "no luck");
     answer(kube, request, code ? NULL : object, &err);
     json_free(object);
+}
+
+void late_api_answer_list(struct kube *kube, struct kube_request *request, struct json *item)
+{
+    struct json *list = json_object_of("items", json_array_of(item, NULL), NULL);
+    answer(kube, request, list, &(struct error){.code = ERR_NONE});
+    json_free(list);
 }
 
 void late_api_confirm(struct kube *kube, struct kube_request *request)

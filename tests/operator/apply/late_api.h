@@ -12,8 +12,8 @@
 struct kube {
     struct kube_request *in_flight[LATE_API_MAX];
     size_t count;
-    struct str said; /* a line for each request: METHOD, the path's end and the object's name; an
-                        event is its reason in brackets */
+    struct str said; /* a line for each request: METHOD, the path's end and the object's name, of a
+                        list the one it is about; an event is its reason in brackets */
     int cancelled, events;
     size_t body_bytes; /* what it says that bodies take */
     /* Of the history of a status (the last: of its training, too), by its CustomResourceDefinition:
@@ -35,6 +35,9 @@ struct kube_request *late_api_find(const struct kube *kube, const char *line);
 
 /* Answers it, well with ERR_NONE. */
 void late_api_answer(struct kube *kube, struct kube_request *request, enum error_code code);
+
+/* Answers a list with this item, which is taken; NULL: with none. */
+void late_api_answer_list(struct kube *kube, struct kube_request *request, struct json *item);
 
 /* Answers that it went well without saying what it made, as kube does of a create whose first
  * answer was lost. */

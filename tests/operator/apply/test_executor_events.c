@@ -1,9 +1,11 @@
 /* Which of a plan's events are told: a job has a budget, and what is no news is not told again. */
 #include "tests/support.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "operator/apply/event_budget.h"
 #include "tests/operator/apply/executor_fixture.h"
+#include "tests/operator/cache/objects.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -167,6 +169,123 @@ static void that_events_are_refused_is_told_now_and_then(void **state)
     executor_fixture_close(f);
 }
 
+#define LABELS(type, index)                                                                        \
+    "'training.kubeflow.org/operator-name': pytorchjob-controller, "                               \
+    "'training.kubeflow.org/replica-type': " type ", "                                             \
+    "'training.kubeflow.org/replica-index': '" index "'"
+#define OWNER(uid, controller) "{uid: " uid ", controller: " controller "}"
+#define OF_THE_JOB             "{uid: other}, " OWNER("job", "true")
+
+/* What has the name of a pod or service that is to be made; the job's, it is as good as made. */
+static const struct taken_name {
+    enum action_kind kind;
+    int32_t attempt;    /* of the pod that is to be made */
+    const char *owners; /* NULL: it is gone by now */
+    const char *labels;
+    bool ours;
+} taken_names[] = {
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, LABELS("worker", "1"), true},
+    {ACTION_CREATE_POD, 0, OWNER("other", "true"), LABELS("worker", "1"), false},
+    {ACTION_CREATE_POD, 0, OWNER("job", "false"), LABELS("worker", "1"), false},
+    {ACTION_CREATE_POD, 0, "", LABELS("worker", "1"), false},
+    {ACTION_CREATE_POD, 0, NULL, NULL, false},
+    /* no watch of ours would ever show these, or not in this place */
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, "a: b", false},
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, LABELS("master", "1"), false},
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, LABELS("worker", "2"), false},
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, LABELS("worker", ""), false},
+    {ACTION_CREATE_POD, 2, OF_THE_JOB, LABELS("worker", "1"), false},
+    {ACTION_CREATE_POD, 2, OF_THE_JOB, LABELS("worker", "1") ", 'shoal.dev/restart-attempt': '1'",
+     false},
+    {ACTION_CREATE_POD, 2, OF_THE_JOB, LABELS("worker", "1") ", 'shoal.dev/restart-attempt': '2'",
+     true},
+    {ACTION_CREATE_POD, 0, OF_THE_JOB, LABELS("worker", "1") ", 'shoal.dev/restart-attempt': '1'",
+     false},
+    {ACTION_CREATE_SERVICE, 2, OF_THE_JOB, LABELS("worker", "1"), true},
+    {ACTION_CREATE_SERVICE, 0, OWNER("other", "true"), LABELS("worker", "1"), false},
+};
+
+static struct json *object_of_taken_name(const struct taken_name *row)
+{
+    return row->owners ? object_from("{metadata: {name: j-worker-1, uid: there, labels: {%s}, "
+                                     "ownerReferences: [%s]}}",
+                                     row->labels, row->owners)
+                       : NULL;
+}
+
+static void what_is_the_jobs_already_is_not_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(taken_names); i++) {
+        const struct taken_name *row = &taken_names[i];
+        bool pod = row->kind == ACTION_CREATE_POD, fails = pod && row->attempt && !row->ours;
+        struct executor_fixture *f = executor_fixture_open(2);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = row->kind,
+                                       .name = "j-worker-1",
+                                       .type = REPLICA_WORKER,
+                                       .index = 1,
+                                       .attempt = row->attempt});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(
+            &f->kube,
+            late_api_find(&f->kube, pod ? "POST pods j-worker-1" : "POST services j-worker-1"),
+            ERR_EXISTS);
+        assert_int_equal(f->overs + f->kube.events, 0); /* nothing is said before it is known */
+        late_api_answer_list(
+            &f->kube,
+            late_api_find(&f->kube, pod ? "GET pods j-worker-1" : "GET services j-worker-1"),
+            object_of_taken_name(row));
+        const char *said = str_text(&f->kube.said), *failed = strstr(said, "(FailedCreate");
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(failed == NULL, row->ours);
+        assert_int_equal(f->kube.events, !row->ours);
+        assert_int_equal(f->failure.code, fails ? ERR_EXISTS : ERR_NONE);
+        assert_int_equal(executor_refused(f->executor, "ns/j", "job") == NULL, row->ours);
+        assert_int_equal(f->requeue_ms, row->ours ? 0 : executor_fixture_now_ms + 10000);
+        executor_fixture_close(f);
+    }
+}
+
+/* It is waited for as what was made just now, by its UID. */
+static void what_is_the_jobs_already_is_awaited(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(2);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){
+                       .kind = ACTION_CREATE_POD, .name = "j-worker-1", .type = 1, .index = 1});
+    cluster_do(f->cluster, "pass");
+    struct pod *pod = cluster_pod(f->cluster, "j-worker-1");
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-worker-1"), ERR_EXISTS);
+    late_api_answer_list(&f->kube, late_api_find(&f->kube, "GET pods j-worker-1"),
+                         object_of_taken_name(&taken_names[0]));
+    assert_int_equal(executor_fixture_early_ms(f), EXPECT_MAX_MS);
+    pod->uid = "there";
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_close(f);
+}
+
+/* The question fails: then it is as if nobody knew. */
+static void what_cannot_be_looked_at_is_told(void **state)
+{
+    (void)state;
+    static const enum error_code codes[] = {ERR_FORBIDDEN, ERR_TIMEOUT, ERR_EXISTS};
+    for (size_t i = 0; i < array_length(codes); i++) {
+        struct executor_fixture *f = executor_fixture_open(2);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = ACTION_CREATE_POD, .name = "j-master-0"});
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "POST pods j-master-0"), ERR_EXISTS);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "GET pods j-master-0"), codes[i]);
+        assert_int_equal(f->overs, 1);
+        assert_int_equal(f->failure.code, ERR_NONE);
+        assert_non_null(strstr(str_text(&f->kube.said), "(FailedCreatePod)"));
+        executor_fixture_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +295,9 @@ int main(void)
         cmocka_unit_test(events_in_flight_are_bounded),
         cmocka_unit_test(a_pod_that_ends_like_the_last_is_told_once_an_hour),
         cmocka_unit_test(that_events_are_refused_is_told_now_and_then),
+        cmocka_unit_test(what_is_the_jobs_already_is_not_told),
+        cmocka_unit_test(what_is_the_jobs_already_is_awaited),
+        cmocka_unit_test(what_cannot_be_looked_at_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,6 +177,31 @@ static void what_another_operator_made_is_adopted(void **state)
     cluster_close(cluster);
 }
 
+/* With the verb that a watch needs, too. */
+static void what_is_in_the_way_is_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        struct action action;
+        const char *path;
+    } found[] = {
+        {{.kind = ACTION_CREATE_POD, .name = "j-worker-1"},
+         CORE "/pods?fieldSelector=metadata.name%3Dj-worker-1"},
+        {{.kind = ACTION_CREATE_SERVICE, .name = "j-master-0"},
+         CORE "/services?fieldSelector=metadata.name%3Dj-master-0"},
+    };
+    struct cluster *cluster = cluster_open(1, 2, "OnFailure", "", "");
+    const struct pod_options pod = {.gang = {GANG_NONE, ""}};
+    const struct request_source source = source_of(cluster, &pod);
+    for (size_t i = 0; i < array_length(found); i++) {
+        struct request request = request_find(&found[i].action, &source);
+        assert_string_equal(request.method, "GET");
+        assert_string_equal(request.path, found[i].path);
+        assert_null(request.body);
+    }
+    cluster_close(cluster);
+}
+
 static void each_action_is_one_request(void **state)
 {
     (void)state;
@@ -314,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_action_is_one_request),
         cmocka_unit_test(what_another_operator_made_is_adopted),
+        cmocka_unit_test(what_is_in_the_way_is_listed),
         cmocka_unit_test(the_status_goes_to_its_subresource),
         cmocka_unit_test(workers_wait_if_there_is_a_master),
         cmocka_unit_test(a_workload_is_kueues),

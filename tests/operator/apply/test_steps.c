@@ -224,6 +224,43 @@ static void what_is_so_already_is_no_failure(void **state)
     }
 }
 
+/* That is the job's already; only what was made so just now is told. */
+static void what_is_adopted_is_done(void **state)
+{
+    (void)state;
+    static const struct {
+        enum action_kind kind;
+        int32_t attempt;
+        const char *said;
+    } rows[] = {
+        {ACTION_CREATE_POD, 0, "+pod n +pod n \n"},
+        {ACTION_CREATE_POD, 1, "+pod n +pod n \n"},
+        {ACTION_CREATE_SERVICE, 0, "+svc n +svc n \n"},
+        {ACTION_CREATE_POD_GROUP, 0, "(SuccessfulAdoptPodGroup) +pg n +pg n \n"},
+        {ACTION_CREATE_AUTOSCALER, 0, "(SuccessfulAdoptAutoscaler) +hpa n +hpa n \n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct driver driver = driver_open();
+        for (int k = 0; k < 3; k++)
+            plan_add(
+                driver.plan,
+                (struct action){.kind = rows[i].kind, .name = "n", .attempt = rows[i].attempt});
+        start(&driver);
+        assert_int_equal(driver.count, 1);
+        str_clear(&driver.said);
+        steps_adopted(driver.steps, driver.in_flight[0]);
+        driver.count = 0;
+        start(&driver);
+        assert_string_equal(str_text(&driver.said), rows[i].said); /* a success: two at once */
+        finish(&driver, 0, ERR_NONE);
+        finish(&driver, 0, ERR_NONE);
+        start(&driver);
+        assert_true(steps_are_finished(driver.steps));
+        assert_null(steps_failure(driver.steps));
+        driver_close(&driver);
+    }
+}
+
 /* Starts all that may be started, and notes what events say. */
 static void start_and_listen(struct driver *driver)
 {
@@ -367,6 +404,7 @@ int main(void)
         cmocka_unit_test(creates_double_with_each_round),
         cmocka_unit_test(a_slow_one_does_not_hold_up_the_others),
         cmocka_unit_test(what_is_so_already_is_no_failure),
+        cmocka_unit_test(what_is_adopted_is_done),
         cmocka_unit_test(many_pods_are_told_at_once),
         cmocka_unit_test(a_failure_at_any_point_stops_it),
         cmocka_unit_test(it_outlives_plan_and_status),

@@ -147,6 +147,8 @@ extern const struct executor_transport world_transport;
 void server_publish_job(void);
 void server_publish_service(const struct service *service, bool gone);
 void server_publish_pod(const struct pod *pod, bool gone);
+/* An array of what there is of this name: one object, or none. */
+struct json *server_objects(enum cache_kind kind, const char *name);
 void server_carry_out(enum choice_kind how); /* the first request, and its answer */
 void server_take_events(void);
 /* The first request: whether it creates something; whether it is about the object of this name. */

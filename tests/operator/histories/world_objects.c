@@ -62,8 +62,9 @@ static char *child_text(const char *name, const char *uid, enum replica_type typ
 {
     return xasprintf(
         "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\",\"resourceVersion\":"
-        "\"%d\",\"labels\":{\"" LABEL_JOB_NAME "\":\"j\",\"" LABEL_REPLICA_TYPE
-        "\":\"%s\",\"" LABEL_REPLICA_INDEX "\":\"%d\",\"" LABEL_ATTEMPT
+        "\"%d\",\"labels\":{\"" LABEL_OPERATOR_NAME "\":\"" OPERATOR_NAME "\",\"" LABEL_JOB_NAME
+        "\":\"j\",\"" LABEL_REPLICA_TYPE "\":\"%s\",\"" LABEL_REPLICA_INDEX
+        "\":\"%d\",\"" LABEL_ATTEMPT
         "\":\"%d\"},\"ownerReferences\":[{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":"
         "\"PyTorchJob\",\"name\":\"j\",\"uid\":\"job\",\"controller\":true}]%s}%s}",
         name, uid, version, names_replica_label(type), index, attempt, more, rest);
@@ -107,6 +108,23 @@ static char *pod_text(const struct pod *pod, int version)
                   pod->restart_count, container);
     return child_text(pod->name, pod->uid, pod->type, pod->index, pod->attempt, version, deletion,
                       rest);
+}
+
+static char *service_text(const struct service *service, int version)
+{
+    return child_text(service->name, service->uid, service->type, service->index, 0, version, "",
+                      "");
+}
+
+struct json *server_objects(enum cache_kind kind, const char *name)
+{
+    const struct pod *pod = cluster_pod(world->s.truth, name);
+    const struct service *service = cluster_service(world->s.truth, name);
+    auto_free char *text = kind == CACHE_PODS && pod ? pod_text(pod, world->version)
+                           : kind == CACHE_SERVICES && service
+                               ? service_text(service, world->version)
+                               : NULL;
+    return json_array_of(text ? json_parse_text(text, JSON_STRICT, NULL) : NULL, NULL);
 }
 
 /* ---- what changes is told ---- */
@@ -167,10 +185,8 @@ void server_publish_pod(const struct pod *pod, bool gone)
 void server_publish_service(const struct service *service, bool gone)
 {
     int version = ++world->version;
-    publish(
-        CACHE_SERVICES, service->name, gone,
-        child_text(service->name, service->uid, service->type, service->index, 0, version, "", ""),
-        child_text(service->name, service->uid, service->type, service->index, 0, 0, "", ""));
+    publish(CACHE_SERVICES, service->name, gone, service_text(service, version),
+            service_text(service, 0));
     /* Services decide nothing: their watch is never late, which leaves fewer orders to try. */
     server_show(world->event_count - 1);
 }

@@ -29,10 +29,10 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
     assert_true(world->sent_count < WORLD_MAX_WAITING);
     struct kube_request *request = xcalloc(1, sizeof *request);
     const char *made = json_as_text(json_get(json_get(call->body, "metadata"), "name"));
-    const char *named = str_after_last(call->path, '/');
+    const char *named = str_after_last(call->path, '/'), *listed = strstr(named, "name%3D");
     request->event = call->once;
     request->method = xstrdup(call->method);
-    request->name = xstrdup(made ? made : named);
+    request->name = xstrdup(made ? made : listed ? listed + strlen("name%3D") : named);
     request->kind = strstr(call->path, "/pytorchjobs/") ? CACHE_JOBS
                     : strstr(call->path, "/services")   ? CACHE_SERVICES
                                                         : CACHE_PODS;
@@ -69,6 +69,11 @@ static size_t body_bytes(const struct kube *kube)
 }
 
 const struct executor_transport world_transport = {on_send, on_cancel, body_bytes};
+
+static bool is_list(const struct kube_request *request)
+{
+    return strcmp(request->method, "GET") == 0;
+}
 
 bool server_creates(void)
 {
@@ -181,16 +186,20 @@ static enum error_code carry_out(const struct kube_request *request)
         return put_status(request->body);
     if (strcmp(request->method, "POST") == 0)
         return create(request);
+    if (is_list(request))
+        return ERR_NONE;
     const char *uid = json_as_text(json_get(json_get(request->body, "preconditions"), "uid"));
     assert_string_equal(request->method, "DELETE");
     assert_true(uid && request->kind != CACHE_JOBS);
     return request->kind == CACHE_PODS ? delete_pod(request, uid) : delete_service(request, uid);
 }
 
-/* As the server sends it: what was made or changed. */
+/* As the server sends it: what was made or changed, or what there is of a name. */
 static struct json *answer_to(const struct kube_request *request)
 {
     struct cluster *truth = world->s.truth;
+    if (is_list(request))
+        return json_object_of("items", server_objects(request->kind, request->name), NULL);
     const struct pod *pod = cluster_pod(truth, request->name);
     const struct service *service = cluster_service(truth, request->name);
     const char *uid = request->kind == CACHE_PODS && pod           ? pod->uid
@@ -210,7 +219,7 @@ static struct json *answer_to(const struct kube_request *request)
 static enum error_code outcome(const struct kube_request *request, enum choice_kind how,
                                bool *ret_says_what)
 {
-    *ret_says_what = how == CHOICE_ANSWER;
+    *ret_says_what = how == CHOICE_ANSWER || is_list(request); /* asked again, it is answered */
     if (request->event)
         return ERR_NONE;
     if (how == CHOICE_REFUSE)
@@ -225,6 +234,13 @@ static enum error_code outcome(const struct kube_request *request, enum choice_k
     return code;
 }
 
+/* Of what was made, or of what a list found: each pod is of one attempt. */
+static const char *uid_in(const struct json *answer)
+{
+    const struct json *items = json_get(answer, "items");
+    return metadata_text(items ? json_at(items, 0) : answer, "uid");
+}
+
 static void answer(struct kube_request *request, enum choice_kind how)
 {
     struct error err = {.code = ERR_NONE};
@@ -234,7 +250,7 @@ static void answer(struct kube_request *request, enum choice_kind how)
     if (code)
         error_set(&err, code, "%s %s: code %d", request->method, request->name, code);
     if (!request->event) {
-        world->answers = hash_text(hash_add(world->answers, code), metadata_text(object, "uid"));
+        world->answers = hash_text(hash_add(world->answers, code), uid_in(object));
         if (world->s.is_told)
             str_printf(&world->s.history, "  %s %s: code %d%s\n", request->method, request->name,
                        code, code || says_what ? "" : ", without an answer");
