@@ -26,7 +26,11 @@ pods are deleted while the status is written|operator/apply/steps.c|s/\[ACTION_S
 a failed plan is not tried again|operator/apply/steps.c|s/    return steps->failure.code ? \&steps->failure : NULL;/    return NULL;/
 a delete names no UID|operator/apply/request.c|s/\.uid = action->uid,/.uid = NULL,/
 the cache keeps what is gone|operator/cache/cache.c|/^void cache_delete/,/^}/s/if (identify(cache, \&reading))/if (cache == NULL)/
+a status that was refused counts as written|operator/apply/steps.c|s/    if (err->code \&\& !is_as_good(action, err->code)) {/    if (err->code \&\& err->code != ERR_FORBIDDEN \&\& !is_as_good(action, err->code)) {/
 what is counted of a pod is not stored|operator/job/history_fields.c|/replica_history, counted/d
+a pod of another owner counts|operator/reconcile/view.c|/pod->index < 0/s/!ours(snapshot, pod->owner_uid)/false/|random
+a name that another owner has is asked for|operator/reconcile/children.c|s/= view_foreign_pod(snapshot, action.name)/= NULL/|random
+what was refused is told to nobody|operator/reconcile/reconcile.c|s/    if (refused \&\& (/    if (0 \&\& (/|random
 a pod stays on bad hardware|operator/reconcile/policy_avoid_node.c|s/           !was_told_of_node(pod);/           was_told_of_node(pod);/|random
 an end by bad hardware counts|operator/reconcile/policy_avoid_node.c|s/return policy_leaves_node(history, pod) \&\&/return !policy_leaves_node(history, pod) \&\&/|random
 bad hardware is forgiven for ever|operator/reconcile/policy_avoid_node.c|s/history->hardware_leaves <= AVOID/history->hardware_leaves >= 0 * AVOID/|random

@@ -138,7 +138,7 @@ static void tell(struct choice choice)
         [CHOICE_LOSE_ANSWER] = "answer, which is lost",
         [CHOICE_LOSE_FOR_GOOD] = "answer, which is lost for good",
         [CHOICE_BREAK] = "a request does not arrive",
-        [CHOICE_REFUSE] = "a create is refused",
+        [CHOICE_REFUSE] = "a request is refused",
         [CHOICE_SHOW] = "the watch shows",
         [CHOICE_PASS] = "pass",
         [CHOICE_WAIT] = "wait",

@@ -92,7 +92,7 @@ enum choice_kind {
     CHOICE_LOSE_ANSWER,   /* ... its answer is lost, and it is tried again */
     CHOICE_LOSE_FOR_GOOD, /* ... its answer is lost, and the server gone for a while */
     CHOICE_BREAK,         /* it does not reach the server */
-    CHOICE_REFUSE,        /* a create is refused: a quota, say */
+    CHOICE_REFUSE,        /* it is refused: by a quota, or for want of a right */
     CHOICE_SHOW,          /* event `index` is shown */
     CHOICE_PASS,          /* the operator passes over the job */
     CHOICE_WAIT,          /* until the operator wants to pass */
@@ -151,8 +151,8 @@ void server_publish_pod(const struct pod *pod, bool gone);
 struct json *server_objects(enum cache_kind kind, const char *name);
 void server_carry_out(enum choice_kind how); /* the first request, and its answer */
 void server_take_events(void);
-/* The first request: whether it creates something; whether it is about the object of this name. */
-bool server_creates(void);
+/* The first request: whether it changes something; whether it is about the object of this name. */
+bool server_writes(void);
 bool server_awaits(const char *name);
 uint64_t server_hash_sent(void);
 void server_list(void); /* all there is, to an empty cache */

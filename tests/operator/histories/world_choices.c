@@ -76,7 +76,7 @@ static void plan_may(struct list *list)
         may(list, CHOICE_LOSE_ANSWER, 0, 0);
         may(list, CHOICE_LOSE_FOR_GOOD, 0, 0);
         may(list, CHOICE_BREAK, 0, 0);
-        if (server_creates())
+        if (server_writes())
             may(list, CHOICE_REFUSE, 0, 0);
     }
     if (world->left.crashes)

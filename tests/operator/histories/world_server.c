@@ -75,9 +75,9 @@ static bool is_list(const struct kube_request *request)
     return strcmp(request->method, "GET") == 0;
 }
 
-bool server_creates(void)
+bool server_writes(void)
 {
-    return strcmp(world->sent[0]->method, "POST") == 0;
+    return !is_list(world->sent[0]);
 }
 
 bool server_awaits(const char *name)

@@ -88,7 +88,10 @@ static void check_creation(struct simulation *s, const struct action *action,
                            const struct job_status *status)
 {
     const struct job *job = s->seen.job;
+    const struct pod *foreign = simulation_foreign_pod(s, action->name);
     check(s, !cluster_pod(&s->seen, action->name), "%s is made though it is there", action->name);
+    check(s, !foreign || !s->foreign_seen[foreign - s->foreign],
+          "%s is made though another's has its name", action->name);
     check(s, action->index < job->replicas[action->type].replicas.value,
           "%s is made beyond the number of replicas", action->name);
     check(s, !history_is_complete(&status->history, action->type, action->index),
@@ -160,12 +163,21 @@ static void check_success(struct simulation *s, const struct job_status *status)
           "the job succeeds by %d of its replicas", (int)done);
 }
 
+/* People look there for what stands in the way. */
+static void check_told(struct simulation *s, const struct job_status *status)
+{
+    bool active = wants_work(s, status) && !s->seen.job->invalid;
+    check(s, !s->seen.refused || !active || condition_is_true(status, CONDITION_WAITING),
+          "nobody is told of what was refused: %s", s->seen.refused);
+}
+
 void simulation_check_plan(struct simulation *s)
 {
     const struct plan *plan = s->seen.plan;
     const struct job_status *status = planned_status(s);
     check_failure(s, status);
     check_success(s, status);
+    check_told(s, status);
     check(s,
           condition_is_true(status, CONDITION_SUSPENDED) || s->seen.pod_count == 0 ||
               !condition_is_true(&s->seen.status, CONDITION_SUSPENDED),

@@ -245,6 +245,8 @@ void simulation_look(struct simulation *s)
     s->seen = *s->truth;
     s->seen.plan = plan;
     s->stale_status = false;
+    for (size_t i = 0; i < s->foreign_count; i++)
+        s->foreign_seen[i] = true;
     str_add(&s->history, "look\n");
     if (chance(s, 10))
         restart_operator(s);
@@ -274,6 +276,8 @@ static void glance_at_pods(struct simulation *s)
 void simulation_glance(struct simulation *s)
 {
     glance_at_pods(s);
+    for (size_t i = 0; i < s->foreign_count; i++)
+        s->foreign_seen[i] |= chance(s, 50);
     if (chance(s, 50)) {
         memcpy(s->seen.services, s->truth->services, sizeof s->seen.services);
         s->seen.service_count = s->truth->service_count;
@@ -312,24 +316,29 @@ static bool is_refused(struct simulation *s, const struct action *action)
     return false;
 }
 
-static bool creates(const struct action *action)
+static bool may_be_refused(const struct action *action)
 {
-    return action->kind == ACTION_CREATE_SERVICE || action->kind == ACTION_CREATE_POD;
+    return action->kind == ACTION_CREATE_SERVICE || action->kind == ACTION_CREATE_POD ||
+           action->kind == ACTION_DELETE_SERVICE || action->kind == ACTION_DELETE_POD;
 }
 
-/* How many actions are carried out: the operator dies behind them, or a quota or a webhook refuses
- * the next one, which is remembered as the executor does. */
+/* How many actions are carried out: the operator dies behind them, or a quota, a webhook or a
+ * missing right refuses the next one, which is remembered as the executor does, but of a status. */
 static size_t draw_end(struct simulation *s, bool troubles)
 {
     const struct plan *plan = s->seen.plan;
     size_t end = plan->count;
+    if (troubles && s->refuses_status && end && plan->actions[0].kind == ACTION_SET_STATUS) {
+        str_add(&s->history, "- the status is refused\n");
+        return 0;
+    }
     if (troubles && chance(s, 25))
         end = (size_t)below(s, (int)end + 1);
     bool refuses = troubles && chance(s, 10);
     for (size_t i = 0; i < end && refuses; i++) {
-        if (!creates(&plan->actions[i]) || chance(s, 50))
+        if (!may_be_refused(&plan->actions[i]) || chance(s, 50))
             continue;
-        s->truth->refused = "exceeded quota";
+        s->truth->refused = "forbidden: exceeded quota";
         str_printf(&s->history, "- %s is refused\n", plan->actions[i].name);
         return i;
     }
@@ -337,6 +346,16 @@ static size_t draw_end(struct simulation *s, bool troubles)
         !(s->stale_status && plan->actions[0].kind == ACTION_SET_STATUS))
         s->truth->refused = NULL;
     return end;
+}
+
+/* It is told whose the name is; a plan of a later attempt ends there (steps.h). */
+static bool meets_foreign(struct simulation *s, const struct action *action)
+{
+    if (action->kind != ACTION_CREATE_POD || !simulation_foreign_pod(s, action->name))
+        return false;
+    s->truth->refused = "already exists";
+    str_printf(&s->history, "- %s already exists\n", action->name);
+    return true;
 }
 
 static void carry_out(struct simulation *s, const struct action *action)
@@ -355,7 +374,9 @@ void simulation_pass(struct simulation *s, bool troubles)
 {
     s->seen.now_ms = s->truth->now_ms;
     s->seen.refused = s->truth->refused;
+    size_t own = simulation_show_foreign(s);
     cluster_plan(&s->seen);
+    s->seen.pod_count = own;
     plan_print(s->seen.plan, &s->history);
     simulation_check_plan(s);
     bool sets_status = s->seen.plan->count && s->seen.plan->actions[0].kind == ACTION_SET_STATUS;
@@ -374,6 +395,11 @@ void simulation_pass(struct simulation *s, bool troubles)
         s->stale_status = true;
     }
     s->truth->plan = s->seen.plan;
-    for (size_t i = 0; i < carried_out; i++)
-        carry_out(s, &s->truth->plan->actions[i]);
+    for (size_t i = 0; i < carried_out; i++) {
+        const struct action *action = &s->truth->plan->actions[i];
+        if (!meets_foreign(s, action))
+            carry_out(s, action);
+        else if (action->attempt > 0)
+            break;
+    }
 }

@@ -11,6 +11,7 @@
 #define SIMULATION_MAX_UIDS     1024
 #define SIMULATION_MAX_REPLICAS 8
 #define SIMULATION_NODES        4
+#define SIMULATION_MAX_FOREIGN  4
 
 extern const char *const simulation_nodes[SIMULATION_NODES];
 
@@ -45,7 +46,13 @@ struct simulation {
      * was seen last. */
     struct cluster seen;
     struct oracle oracle;
-    bool stale_status; /* the status seen is not the one that is stored */
+    /* Pods of others under names that the job wants. They are in the operator's view alone, if it
+     * has seen them, and in none of the tables. */
+    struct pod foreign[SIMULATION_MAX_FOREIGN];
+    bool foreign_seen[SIMULATION_MAX_FOREIGN];
+    size_t foreign_count;
+    bool refuses_status; /* the API server does, for now */
+    bool stale_status;   /* the status seen is not the one that is stored */
     bool was_finished;
     bool is_pinned;     /* each pod can run on one node only */
     bool is_crowded;    /* pods wait long for a node */
@@ -71,6 +78,10 @@ void simulation_move(struct simulation *s);
 /* The part of people in it; and what they have made under the job's names goes. */
 void simulation_move_people(struct simulation *s);
 void simulation_remove_foreign(struct simulation *s);
+/* The one of others that has this name; NULL: none. */
+const struct pod *simulation_foreign_pod(const struct simulation *s, const char *name);
+/* Puts those that are seen behind the pods of the view; the number of the latter. */
+size_t simulation_show_foreign(struct simulation *s);
 /* How long nodes are avoided, and how pods come to them. */
 void simulation_draw_nodes(struct simulation *s);
 void simulation_move_signs(struct simulation *s);

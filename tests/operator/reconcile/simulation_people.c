@@ -63,29 +63,85 @@ void simulation_remove_foreign(struct simulation *s)
     for (size_t i = truth->service_count; i-- > 0;)
         if (strcmp(truth->services[i].owner_uid, "someone") == 0)
             truth->services[i] = truth->services[--truth->service_count];
+    s->foreign_count = 0;
 }
 
-/* A service of somebody else's takes a name that the job wants, or goes again. */
+const struct pod *simulation_foreign_pod(const struct simulation *s, const char *name)
+{
+    for (size_t i = 0; i < s->foreign_count; i++)
+        if (strcmp(s->foreign[i].name, name) == 0)
+            return &s->foreign[i];
+    return NULL;
+}
+
+size_t simulation_show_foreign(struct simulation *s)
+{
+    struct cluster *seen = &s->seen;
+    for (size_t i = 0; i < s->foreign_count; i++) {
+        struct pod *before = cluster_pod(seen, s->foreign[i].name);
+        if (s->foreign_seen[i] && before) /* a cache has one object of a name */
+            cluster_remove_pod(seen, before);
+    }
+    size_t count = seen->pod_count, next = count;
+    for (size_t i = 0; i < s->foreign_count; i++)
+        if (s->foreign_seen[i])
+            seen->pods[next++] = s->foreign[i];
+    seen->pod_count = next;
+    return count;
+}
+
+/* As if it were the job's: it bears its labels, has failed, say, and is of some attempt. */
+static void make_foreign_pod(struct simulation *s, const struct action *action)
+{
+    static const enum pod_phase phases[] = {POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED};
+    struct cluster *truth = s->truth;
+    if (s->foreign_count == SIMULATION_MAX_FOREIGN || cluster_pod(truth, action->name) ||
+        simulation_foreign_pod(s, action->name))
+        return;
+    cluster_carry_out(truth, action);
+    struct pod *made = cluster_pod(truth, action->name);
+    struct pod *pod = &s->foreign[s->foreign_count];
+    *pod = *made;
+    cluster_remove_pod(truth, made);
+    pod->owner_uid = chance(s, 50) ? "someone" : "";
+    pod->phase = phases[below(s, 4)];
+    pod->restart_count = below(s, 3);
+    s->foreign_seen[s->foreign_count++] = false;
+    str_printf(&s->history, "foreign pod %s %s, phase %d\n", pod->name, pod->uid, pod->phase);
+}
+
+static void make_foreign_service(struct simulation *s, const struct action *action)
+{
+    if (cluster_service(s->truth, action->name))
+        return;
+    cluster_carry_out(s->truth, action);
+    cluster_service(s->truth, action->name)->owner_uid = "someone";
+    str_printf(&s->history, "foreign service %s\n", action->name);
+}
+
+/* What is somebody else's takes a name that the job wants, or goes again. */
 static void move_foreign(struct simulation *s)
 {
-    struct cluster *truth = s->truth;
-    struct action action = {.kind = ACTION_CREATE_SERVICE,
+    bool is_pod = chance(s, 50);
+    struct action action = {.kind = is_pod ? ACTION_CREATE_POD : ACTION_CREATE_SERVICE,
                             .type = chance(s, 50) ? REPLICA_MASTER : REPLICA_WORKER,
-                            .index = below(s, 3)};
+                            .index = below(s, 3),
+                            .attempt = below(s, 3)};
     if (chance(s, 5))
         simulation_remove_foreign(s);
-    if (!chance(s, 3))
+    if (!chance(s, 5))
         return;
-    action.name = names_child(truth->arena, truth->job, action.type, action.index);
-    if (cluster_service(truth, action.name))
-        return;
-    cluster_carry_out(truth, &action);
-    cluster_service(truth, action.name)->owner_uid = "someone";
-    str_printf(&s->history, "foreign service %s\n", action.name);
+    action.name = names_child(s->truth->arena, s->truth->job, action.type, action.index);
+    if (is_pod)
+        make_foreign_pod(s, &action);
+    else
+        make_foreign_service(s, &action);
 }
 
 void simulation_move_people(struct simulation *s)
 {
     move_user(s);
     move_foreign(s);
+    if (chance(s, s->refuses_status ? 30 : 1))
+        s->refuses_status = !s->refuses_status;
 }
