@@ -6,7 +6,8 @@
   tests/acto/acto.py --only PATH [REST]          those whose path has this text, at one rest
   tests/acto/acto.py --of-job                    those outside of pod templates
 
-$KUBECONFIG is that of an API server with our CustomResourceDefinition, $BUILD the folder of shoal-operator.
+$KUBECONFIG is that of an API server that serves PyTorchJobs, $BUILD the folder of shoal-operator. Where another server
+behind it has their CustomResourceDefinition (make check-newer), $CRD_KUBECONFIG is that one's.
 """
 import argparse
 import asyncio
@@ -77,7 +78,7 @@ class Acto:
             print("|", " | ".join(map(str, [kind, rest, row["leaves"], *(row[name] for name in COLUMNS), row["divergences"]])), "|")
 
     async def run(self, world, folder):
-        crd = (await world.api.ask("GET", CRD))[1]
+        crd = (await Api(os.environ.get("CRD_KUBECONFIG") or os.environ["KUBECONFIG"]).ask("GET", CRD))[1]
         left = self.chosen(subjects(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]))
         seats = [Seat(world, number, folder) for number in range(self.options.seats)]
         await asyncio.gather(*(seat.open() for seat in seats))

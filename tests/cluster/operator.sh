@@ -27,6 +27,7 @@ if [ -n "${SHOAL_TEST_NEWER:-}" ]; then
     . tests/newer/server.sh
     crd_server() { newer_start; }
     crd_kubectl() { newer_kubectl "$@"; } # to the server that has the CustomResourceDefinition
+    export CRD_KUBECONFIG=$cluster/newer.kubeconfig
     install_crd() { newer_crd "${installed:=deploy}/crd"; }
     remove_crd() { newer_crd_end "$installed/crd"; }
     # after a restart the old server looks anew whether the other one is there
