@@ -333,32 +333,44 @@ static bool note_outcome(struct steps *steps, const struct action *action, const
     return true;
 }
 
-bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
+static void note_end(struct steps *steps, enum action_kind kind)
 {
-    assert(steps->in_flight > 0 && action->kind != ACTION_EVENT);
+    assert(steps->in_flight > 0 && kind != ACTION_EVENT);
     steps->in_flight--;
-    steps->gathered[action->kind].over++;
-    bool reached = note_outcome(steps, action, err);
+    steps->gathered[kind].over++;
+}
+
+static void tell_all_gathered(struct steps *steps)
+{
     for (enum action_kind kind = 0; kind < ACTION_REQUEUE; kind++)
         tell_gathered(steps, kind);
+}
+
+bool steps_done(struct steps *steps, const struct action *action, const struct error *err)
+{
+    note_end(steps, action->kind);
+    bool reached = note_outcome(steps, action, err);
+    tell_all_gathered(steps);
     return reached;
 }
 
 void steps_adopted(struct steps *steps, const struct action *action)
 {
-    assert(steps->in_flight > 0 && steps_creates(action->kind));
-    const char *what = action_traits_of[action->kind].reason + strlen("Create");
-    steps->in_flight--;
+    assert(steps_creates(action->kind));
+    note_end(steps, action->kind);
     widen(steps);
-    /* nothing has changed: it was made so, by an operator before or a try that was late */
-    if (action->kind == ACTION_CREATE_POD || action->kind == ACTION_CREATE_SERVICE)
-        return;
-    steps->reported[steps->reported_count++] = (struct action){
-        .kind = ACTION_EVENT,
-        .event_type = EVENT_NORMAL,
-        .reason = arena_printf(steps->arena, "SuccessfulAdopt%s", what),
-        .message = arena_printf(steps->arena, "Adopted %s: %s", what, action->name),
-    };
+    /* of pods and services nothing has changed: it was made so, by an operator before or a try
+     * that was late */
+    if (action->kind != ACTION_CREATE_POD && action->kind != ACTION_CREATE_SERVICE) {
+        const char *what = action_traits_of[action->kind].reason + strlen("Create");
+        steps->reported[steps->reported_count++] = (struct action){
+            .kind = ACTION_EVENT,
+            .event_type = EVENT_NORMAL,
+            .reason = arena_printf(steps->arena, "SuccessfulAdopt%s", what),
+            .message = arena_printf(steps->arena, "Adopted %s: %s", what, action->name),
+        };
+    }
+    tell_all_gathered(steps);
 }
 
 bool steps_are_finished(const struct steps *steps)

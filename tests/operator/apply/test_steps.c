@@ -397,6 +397,29 @@ static void it_outlives_plan_and_status(void **state)
     steps_close(steps);
 }
 
+/* It is no news, and what was made beside it is told all the same. */
+static void pods_beside_an_adopted_one_are_told(void **state)
+{
+    (void)state;
+    struct driver driver = driver_open();
+    for (int k = 0; k < 6; k++)
+        add(&driver, ACTION_CREATE_POD, arena_printf(driver.arena, "p%d", k));
+    start_and_listen(&driver);
+    while (driver.count) {
+        if (strcmp(driver.in_flight[0]->name, "p0") == 0)
+            steps_adopted(driver.steps, driver.in_flight[0]);
+        else
+            steps_done(driver.steps, driver.in_flight[0], &(struct error){.code = ERR_NONE});
+        memmove(driver.in_flight, driver.in_flight + 1,
+                --driver.count * sizeof driver.in_flight[0]);
+        start_and_listen(&driver);
+    }
+    assert_true(steps_are_finished(driver.steps));
+    assert_string_equal(str_text(&driver.said),
+                        "SuccessfulCreatePod Created 5 pods: p1, p2, p3, p4, p5\n");
+    driver_close(&driver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +429,7 @@ int main(void)
         cmocka_unit_test(what_is_so_already_is_no_failure),
         cmocka_unit_test(what_is_adopted_is_done),
         cmocka_unit_test(many_pods_are_told_at_once),
+        cmocka_unit_test(pods_beside_an_adopted_one_are_told),
         cmocka_unit_test(a_failure_at_any_point_stops_it),
         cmocka_unit_test(it_outlives_plan_and_status),
     };
