@@ -337,9 +337,10 @@ static void a_condition_without_words_stays_without(void **state)
     struct manifest *manifest = decode_text(PLAIN(""));
     struct job_status status = {.history.known = true, .condition_count = 1};
     status.conditions[0] = (struct condition){.type = CONDITION_FAILED, .status = true};
-    assert_json(manifest_status(manifest->jobs[0], &status),
-                "{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
-                "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{}}");
+    assert_json(
+        manifest_status(manifest->jobs[0], &status),
+        "{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
+        "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"restarts\":0}");
     decode_close(manifest);
 }
 
