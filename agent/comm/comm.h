@@ -66,7 +66,7 @@ struct comm_functions {
     void (*broadcast)(struct comm *c, struct stream *s, void *data, int64_t bytes, int root);
     /* recv[r * count .. (r + 1) * count) = what rank r's send has for this rank. send has for rank
      * q its chunk places[q], of `count` elements each; places NULL: chunk q. recv and send do not
-     * overlap. places: used until the stream has done it. NULL: this communicator has none. */
+     * overlap. places: used until the stream has done it. */
     void (*all_to_all)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
                        int64_t count, const int *places);
     /* Every rank's stream waits until the streams of all ranks have reached it. */

@@ -34,11 +34,11 @@ static void all_gather(struct comm *head, struct stream *s, enum dtype t, void *
                        const void *send, int64_t count)
 {
     struct comm_nccl *c = nccl_of(head);
-    int64_t bytes = count * (int64_t)dtype_bytes(t);
+    int64_t bytes = count * (int64_t)dtype_bytes(t), whole = bytes * head->size;
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_ALL_GATHER]++;
-    count_sent(c, bytes * head->size, head->size - 1);
-    if (comm_nccl_begin_registered(c, s, "all_gather", recv, send, bytes, &result))
+    count_sent(c, whole, head->size - 1);
+    if (comm_nccl_begin_registered(c, s, "all_gather", recv, whole, send, bytes, &result))
         result = c->shared->api.all_gather(send, recv, (size_t)count, type_of(t), c->nccl,
                                            stream_native(s));
     comm_nccl_end(c, s, "all_gather", result);
@@ -48,11 +48,11 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
                            void *send, int64_t count, enum comm_reduce how)
 {
     struct comm_nccl *c = nccl_of(head);
-    int64_t bytes = count * (int64_t)dtype_bytes(t);
+    int64_t bytes = count * (int64_t)dtype_bytes(t), whole = bytes * head->size;
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_REDUCE_SCATTER]++;
-    count_sent(c, bytes * head->size, head->size - 1);
-    if (comm_nccl_begin_registered(c, s, "reduce_scatter", send, recv, bytes, &result))
+    count_sent(c, whole, head->size - 1);
+    if (comm_nccl_begin_registered(c, s, "reduce_scatter", send, whole, recv, bytes, &result))
         result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
                                                c->nccl, stream_native(s));
     comm_nccl_end(c, s, "reduce_scatter", result);
@@ -97,6 +97,48 @@ static void broadcast(struct comm *head, struct stream *s, void *data, int64_t b
         result = c->shared->api.broadcast(data, data, (size_t)bytes, NCCL_UINT8, root, c->nccl,
                                           stream_native(s));
     comm_nccl_end(c, s, "broadcast", result);
+}
+
+static bool is_taken(int result)
+{
+    return result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS;
+}
+
+/* Every rank sends to every one and receives from every one, itself included: NCCL has no call for
+ * it, a group of calls is one collective (user guide, "Point-to-point communication"). */
+static int exchange(struct comm_nccl *c, struct stream *s, enum dtype t, char *recv,
+                    const char *send, int64_t count, const int *places)
+{
+    const struct nccl_api *api = &c->shared->api;
+    if (count == 0) /* NCCL would send empty messages */
+        return NCCL_SUCCESS;
+    size_t bytes = (size_t)count * dtype_bytes(t);
+    int result = api->group_start();
+    if (result != NCCL_SUCCESS)
+        return result;
+    for (int r = 0; r < c->head.size && is_taken(result); r++) {
+        size_t place = (size_t)(places ? places[r] : r);
+        result = api->send(send + place * bytes, (size_t)count, type_of(t), r, c->nccl,
+                           stream_native(s));
+        if (is_taken(result))
+            result = api->recv(recv + (size_t)r * bytes, (size_t)count, type_of(t), r, c->nccl,
+                               stream_native(s));
+    }
+    int ended = api->group_end(); /* also after a refused call: the group must not stay open */
+    return is_taken(result) ? ended : result;
+}
+
+static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
+                       const void *send, int64_t count, const int *places)
+{
+    struct comm_nccl *c = nccl_of(head);
+    int64_t whole = count * head->size * (int64_t)dtype_bytes(t);
+    int result = NCCL_SUCCESS;
+    head->stats.calls[COMM_ALL_TO_ALL]++;
+    count_sent(c, whole, head->size - 1);
+    if (comm_nccl_begin_registered(c, s, "all_to_all", send, whole, recv, whole, &result))
+        result = exchange(c, s, t, recv, send, count, places);
+    comm_nccl_end(c, s, "all_to_all", result);
 }
 
 static void barrier(struct comm *head, struct stream *s)
@@ -190,6 +232,7 @@ static int open_group(struct comm_nccl_shared *shared, const struct comm_group *
         .all_reduce = all_reduce,
         .all_reduce_f64 = all_reduce_f64,
         .broadcast = broadcast,
+        .all_to_all = all_to_all,
         .barrier = barrier,
         .split = split,
         .abort = comm_nccl_abort,

@@ -3,9 +3,10 @@
  * NCCL reports an error; the streams then run on to that error. Doubles are summed in an order that
  * NCCL chooses, with the same bits on every rank.
  *
- * all_gather and reduce_scatter use blocks that the device allocator hands out again and again, so
- * they may be registered with NCCL at their first use. They do not come from ncclMemAlloc(), which
- * NVLink SHARP requires; registration helps NVLink, PCIe and network without it. */
+ * all_gather, reduce_scatter and all_to_all use blocks that the device allocator hands out again
+ * and again, so they may be registered with NCCL at their first use. They do not come from
+ * ncclMemAlloc(), which NVLink SHARP requires; registration helps NVLink, PCIe and network without
+ * it. */
 #ifndef SHOAL_AGENT_COMM_COMM_NCCL_H
 #define SHOAL_AGENT_COMM_COMM_NCCL_H
 

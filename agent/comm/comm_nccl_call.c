@@ -87,14 +87,14 @@ static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
 }
 
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
-                                const void *all, const void *share, int64_t bytes, int *ret_result)
+                                const void *all, int64_t whole_bytes, const void *other,
+                                int64_t other_bytes, int *ret_result)
 {
-    int64_t whole = bytes * c->head.size;
-    if (!comm_nccl_begin(c, s, op, bytes, whole))
+    if (!comm_nccl_begin(c, s, op, whole_bytes / c->head.size, whole_bytes))
         return false;
-    *ret_result = use_memory(c, all, (size_t)whole);
+    *ret_result = use_memory(c, all, (size_t)whole_bytes);
     if (*ret_result == NCCL_SUCCESS)
-        *ret_result = use_memory(c, share, (size_t)bytes);
+        *ret_result = use_memory(c, other, (size_t)other_bytes);
     return *ret_result == NCCL_SUCCESS;
 }
 

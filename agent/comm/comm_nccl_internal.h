@@ -44,9 +44,11 @@ struct comm_nccl {
 bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
                      int64_t whole_bytes);
 /* The same; also registers the memory if options.registers. *ret_result: NCCL's result of that.
- * all: the buffer of all ranks' shares; share: this rank's, [bytes]. */
+ * all[whole_bytes]: the buffer of all ranks' shares; other[other_bytes]: this rank's share, or
+ * where the others' come to lie. */
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
-                                const void *all, const void *share, int64_t bytes, int *ret_result);
+                                const void *all, int64_t whole_bytes, const void *other,
+                                int64_t other_bytes, int *ret_result);
 /* Called after either in every case. Waits until NCCL has taken the call; reports a refused call to
  * the watchdog. result: the call's, or *ret_result, or NCCL_SUCCESS. */
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result);

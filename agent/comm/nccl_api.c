@@ -42,6 +42,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         {"ncclReduceScatter", offsetof(struct nccl_api, reduce_scatter), false},
         {"ncclAllReduce", offsetof(struct nccl_api, all_reduce), false},
         {"ncclBroadcast", offsetof(struct nccl_api, broadcast), false},
+        {"ncclSend", offsetof(struct nccl_api, send), false},
+        {"ncclRecv", offsetof(struct nccl_api, recv), false},
         {"ncclCommRegister", offsetof(struct nccl_api, comm_register), true},
         {"ncclCommDeregister", offsetof(struct nccl_api, comm_deregister), true},
         {NULL, 0, false},

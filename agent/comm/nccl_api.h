@@ -72,6 +72,10 @@ struct nccl_api {
                       void *stream);
     int (*broadcast)(const void *send, void *recv, size_t count, int type, int root, nccl_comm comm,
                      void *stream);
+    /* Between group_start() and group_end() alone: only then NCCL does several of them at once, and
+     * ranks that send to each other do not wait for each other. */
+    int (*send)(const void *send, size_t count, int type, int peer, nccl_comm comm, void *stream);
+    int (*recv)(void *recv, size_t count, int type, int peer, nccl_comm comm, void *stream);
     /* Since 2.19; NULL before. */
     int (*comm_register)(nccl_comm comm, void *memory, size_t bytes, void **handle);
     int (*comm_deregister)(nccl_comm comm, void *handle);

@@ -90,20 +90,23 @@ static void test_every_collective(void **state)
 }
 
 /* Memory that goes back to the system is not registered any more, whatever comes to lie there. */
-static int gather_in_fresh_memory(struct rank *r, struct comm *c, struct stream *s,
-                                  struct error *err)
+static int move_in_fresh_memory(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
     enum { COUNT = 1000 };
     struct device *device = stream_device(s);
     for (int i = 0; i < 100; i++) {
-        void *all, *rest;
-        if (device_alloc(device, MEMORY_UNIT, (size_t)(i + 1) * COUNT * 2 * 4, "all", &all, err))
+        void *all, *other, *rest;
+        size_t bytes = (size_t)(i + 1) * COUNT * 2 * 4;
+        if (device_alloc(device, MEMORY_UNIT, bytes, "all", &all, err) ||
+            device_alloc(device, MEMORY_UNIT, bytes, "other", &other, err))
             return -1;
-        memset(all, 0, (size_t)(i + 1) * COUNT * 2 * 4);
+        memset(all, 0, bytes);
         c->fn->all_gather(c, s, DTYPE_F32, all, (float *)all + r->rank * (i + 1) * COUNT,
                           (i + 1) * COUNT);
+        c->fn->all_to_all(c, s, DTYPE_F32, other, all, (i + 1) * COUNT, NULL);
         int result = stream_sync(s, err);
         device_free(device, all);
+        device_free(device, other);
         if (result)
             return -1;
         /* beyond what there is: what is cached is given back */
@@ -119,7 +122,7 @@ static void test_memory_is_registered_while_it_is_there(void **state)
     (void)state;
     struct rank ranks[2] = {0};
     run_ranks(ranks, 2, "registered=1",
-              &(struct wish){.body = gather_in_fresh_memory, .registers = true});
+              &(struct wish){.body = move_in_fresh_memory, .registers = true});
     for (int i = 0; i < 2; i++)
         assert_ok(ranks[i].result, &ranks[i].err);
 }
@@ -139,6 +142,18 @@ static int two(struct rank *r, struct comm *c, struct stream *s, struct error *e
     if (result < 0 && stream_sync(s, &ignored) == 0)
         return error_set(err, ERR_INPUT, "a dead communicator went on");
     return result;
+}
+
+static int two_exchanges(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float from[4] = {0}, to[4];
+    (void)r;
+    for (int i = 0; i < 2; i++) {
+        c->fn->all_to_all(c, s, DTYPE_F32, to, from, 2, NULL);
+        if (stream_sync(s, err))
+            return -1;
+    }
+    return 0;
 }
 
 static bool is_aborted_and_told(int timeout_s)
@@ -206,6 +221,27 @@ static bool who_did_not_come_is_named(int timeout_ms)
            support_is_error(ranks[2].result, &ranks[2].err, ERR_TIMEOUT, expected);
 }
 
+static bool exchange_is_aborted(int timeout_ms)
+{
+    struct rank ranks[2] = {0};
+    run_ranks(ranks, 2, "hang=1:1",
+              &(struct wish){.body = two_exchanges, .watchdog = {.timeout_ms = timeout_ms}});
+    bool is = true;
+    for (int i = 0; i < 2; i++)
+        is = support_is_error(ranks[i].result, &ranks[i].err, ERR_TIMEOUT,
+                              "all_to_all 1 of nccl (8 bytes) did not end within ") &&
+             is;
+    return is;
+}
+
+static void test_an_exchange_that_hangs_is_aborted(void **state)
+{
+    (void)state;
+    int timeout_ms = 1000;
+    while (!exchange_is_aborted(timeout_ms))
+        timeout_ms = (int)support_longer_ms(timeout_ms);
+}
+
 static void test_who_did_not_come_is_named(void **state)
 {
     (void)state;
@@ -236,11 +272,14 @@ static void test_an_error_of_nccls_aborts(void **state)
 static void test_a_refused_call_ends_in_any_case(void **state)
 {
     (void)state;
-    for (int waits_out = 0; waits_out < 2; waits_out++) {
+    for (int row = 0; row < 4; row++) {
         struct rank ranks[2] = {0};
-        run_ranks(ranks, 2, "refuse=1", &(struct wish){.body = two, .waits_out = waits_out});
+        bool exchanges = row / 2;
+        run_ranks(ranks, 2, "refuse=1",
+                  &(struct wish){.body = exchanges ? two_exchanges : two, .waits_out = row % 2});
         for (int i = 0; i < 2; i++)
-            assert_fails(ranks[i].result, &ranks[i].err, ERR_CONFIG, "all_gather: NCCL: ");
+            assert_fails(ranks[i].result, &ranks[i].err, ERR_CONFIG,
+                         exchanges ? "all_to_all: NCCL: " : "all_gather: NCCL: ");
     }
 }
 
@@ -328,6 +367,13 @@ static int other_operation(struct rank *r, struct comm *c, struct stream *s, str
     return stream_sync(s, err);
 }
 
+static int other_exchange(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    float from[4] = {0}, to[4];
+    c->fn->all_to_all(c, s, DTYPE_F32, to, from, 1 + r->rank, NULL);
+    return stream_sync(s, err);
+}
+
 /* In a process of its own, which it ends. */
 static void disagree(const struct wish *wish, int error_pipe)
 {
@@ -344,10 +390,8 @@ static void test_ranks_that_disagree_end_the_test(void **state)
 {
     (void)state;
     static const struct wish rows[] = {
-        {.body = other_count},
-        {.body = other_reduction},
-        {.body = other_root},
-        {.body = other_operation},
+        {.body = other_count},     {.body = other_reduction}, {.body = other_root},
+        {.body = other_operation}, {.body = other_exchange},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         int status, ends[2];
@@ -437,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_memory_is_registered_while_it_is_there),
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
+        cmocka_unit_test(test_an_exchange_that_hangs_is_aborted),
         cmocka_unit_test(test_who_did_not_come_is_named),
         cmocka_unit_test(test_an_error_of_nccls_aborts),
         cmocka_unit_test(test_an_error_of_nccls_tells_whose_it_is),

@@ -6,7 +6,8 @@
  * (agent/comm/nccl_api.h), that ends the test. Every collective is in progress until the caller has
  * asked for its end, and a communicator takes one call at a time: a second one, from whatever
  * thread, ends the test. An abort waits for all that the rank's other communicators have under way,
- * unless they are aborted in one group.
+ * unless they are aborted in one group. Of sends and receives a group has one of each with every
+ * rank, or the test ends.
  *
  * FAKE_NCCL holds faults as "name=value,name=value"; a collective is named RANK:NUMBER, counted
  * from 0 in its communicator: hang (it never begins), fail (an asynchronous error then), lose (the
@@ -189,6 +190,7 @@ static void await_others(const struct ncclComm *c)
 static _Thread_local struct {
     int depth;
     const struct ncclComm *aborted; /* the last of those aborted in it */
+    struct ncclComm *exchanges;     /* has sends and receives in it; or NULL */
 } group;
 
 EXPORTED int ncclGroupStart(void);
@@ -201,11 +203,38 @@ EXPORTED int ncclGroupStart(void)
 EXPORTED int ncclGroupEnd(void);
 EXPORTED int ncclGroupEnd(void)
 {
-    if (--group.depth == 0 && group.aborted) {
+    if (--group.depth > 0)
+        return NCCL_SUCCESS;
+    if (group.aborted)
         await_others(group.aborted);
-        group.aborted = NULL;
+    group.aborted = NULL;
+    struct ncclComm *c = group.exchanges;
+    group.exchanges = NULL;
+    return c ? fake_nccl_put_peers(c) : NCCL_SUCCESS;
+}
+
+static int add_peer(struct ncclComm *c, int peer, const void *send, void *recv, size_t count,
+                    int type, void *stream)
+{
+    if (group.depth == 0 || (group.exchanges && group.exchanges != c)) {
+        fprintf(stderr, "fake NCCL: %s sends or receives in no group, or another's\n", c->name);
+        abort();
     }
-    return NCCL_SUCCESS;
+    group.exchanges = c;
+    return fake_nccl_add_peer(c, peer, send, recv, count, type, stream);
+}
+
+EXPORTED int ncclSend(const void *send, size_t count, int type, int peer, nccl_comm c,
+                      void *stream);
+EXPORTED int ncclSend(const void *send, size_t count, int type, int peer, nccl_comm c, void *stream)
+{
+    return add_peer(c, peer, send, NULL, count, type, stream);
+}
+
+EXPORTED int ncclRecv(void *recv, size_t count, int type, int peer, nccl_comm c, void *stream);
+EXPORTED int ncclRecv(void *recv, size_t count, int type, int peer, nccl_comm c, void *stream)
+{
+    return add_peer(c, peer, NULL, recv, count, type, stream);
 }
 
 EXPORTED int ncclCommAbort(nccl_comm c);

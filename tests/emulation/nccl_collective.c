@@ -25,8 +25,9 @@ struct collective {
     struct header header;
     const unsigned char *send;
     unsigned char *recv;
+    struct peers peers; /* of an exchange, in place of send and recv */
     void *stream;
-    size_t element, total, done; /* elements of `send` */
+    size_t element, total, done; /* elements of `send`; of an exchange: to each rank */
     bool is_written, is_first;
 };
 
@@ -104,12 +105,32 @@ static void reduce_one(const struct collective *k, size_t i, unsigned char *to)
            k->element);
 }
 
+static bool is_exchange(const struct header *h)
+{
+    return strcmp(h->op, "exchange") == 0;
+}
+
+/* Of an exchange the chunks of all ranks lie side by side. */
+static void write_chunk(const struct collective *k, unsigned char *to, size_t count)
+{
+    size_t done = k->done * k->element, bytes = count * k->element;
+    if (!is_exchange(&k->header))
+        memcpy(to, k->send + done, bytes);
+    for (int r = 0; is_exchange(&k->header) && r < k->c->size; r++)
+        memcpy(to + (size_t)r * bytes, k->peers.send[r] + done, bytes);
+}
+
 static void read_chunk(const struct collective *k, size_t count)
 {
     const struct ncclComm *c = k->c;
     const char *op = k->header.op;
     size_t own = (size_t)c->rank * k->header.count;
-    if (strcmp(op, "all_gather") == 0)
+    if (is_exchange(&k->header))
+        for (int r = 0; r < c->size; r++)
+            memcpy(k->peers.recv[r] + k->done * k->element,
+                   c->meeting->slots[r].data + (size_t)c->rank * count * k->element,
+                   count * k->element);
+    else if (strcmp(op, "all_gather") == 0)
         for (int r = 0; r < c->size; r++)
             memcpy(k->recv + ((size_t)r * k->header.count + k->done) * k->element,
                    c->meeting->slots[r].data, count * k->element);
@@ -175,13 +196,15 @@ static bool advance(void *arg, bool is_over)
     k->is_first = false;
     for (;;) {
         size_t most = CHUNK_BYTES / k->element, left = k->total - k->done;
+        if (is_exchange(&k->header))
+            most /= (size_t)c->size;
         size_t count = left < most ? left : most;
         if (!k->is_written) {
             if (!all_have(c, 2 * c->chunks))
                 return false;
             mine->header = k->header;
             if (count > 0)
-                memcpy(mine->data, k->send + k->done * k->element, count * k->element);
+                write_chunk(k, mine->data, count);
             __atomic_store_n(&mine->step, 2 * c->chunks + 1, __ATOMIC_SEQ_CST);
             k->is_written = true;
         }
@@ -232,15 +255,22 @@ static void must_be_registered(const struct ncclComm *c, const void *memory, siz
     abort();
 }
 
-static void check_memory(const struct ncclComm *c, const struct header *h, const void *send,
-                         const void *recv, size_t total)
+static void check_memory(const struct collective *k)
 {
+    const struct ncclComm *c = k->c;
+    const struct header *h = &k->header;
     bool gathers = strcmp(h->op, "all_gather") == 0;
-    size_t element = element_bytes(h->type), part = h->count * element;
-    if (!fake_nccl_setting("registered") || (!gathers && strcmp(h->op, "reduce_scatter") != 0))
+    size_t part = h->count * k->element;
+    if (!fake_nccl_setting("registered"))
         return;
-    must_be_registered(c, send, total * element);
-    must_be_registered(c, recv, gathers ? part * (size_t)c->size : part);
+    for (int r = 0; is_exchange(h) && r < c->size; r++) {
+        must_be_registered(c, k->peers.send[r], part);
+        must_be_registered(c, k->peers.recv[r], part);
+    }
+    if (gathers || strcmp(h->op, "reduce_scatter") == 0) {
+        must_be_registered(c, k->send, k->total * k->element);
+        must_be_registered(c, k->recv, gathers ? part * (size_t)c->size : part);
+    }
 }
 
 /* As NCCL's own thread does for a communicator that does not block. */
@@ -257,9 +287,10 @@ static void *launch(void *arg)
     return NULL;
 }
 
-int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
-                  size_t total, void *stream)
+/* what: all that the caller knows of it. */
+static int put(struct ncclComm *c, const struct collective *what)
 {
+    const struct header *header = &what->header;
     fake_nccl_enter(c, header->op);
     const char *refused = fake_nccl_setting("refuse");
     if (refused && strtoull(refused, NULL, 10) == c->numbers) {
@@ -267,17 +298,13 @@ int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *s
         return fake_nccl_leave(c, NCCL_INVALID_USAGE);
     }
     struct collective *k = calloc(1, sizeof *k);
-    check_memory(c, header, send, recv, total);
+    *k = *what;
     k->c = c;
-    k->header = *header;
     k->header.number = c->numbers++;
     k->header.launch = fake_nccl_setting("ordered") ? ++c->owner->launches : 0;
-    k->send = send;
-    k->recv = recv;
-    k->stream = stream;
     k->element = element_bytes(header->type);
-    k->total = total;
     k->is_first = true;
+    check_memory(k);
     if (c->has_launch) {
         fprintf(stderr, "fake NCCL: %s of %s before the one before was waited for\n", header->op,
                 c->name);
@@ -288,4 +315,52 @@ int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *s
     c->has_launch = true;
     pthread_create(&c->launch, NULL, launch, k);
     return fake_nccl_leave(c, NCCL_IN_PROGRESS);
+}
+
+int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
+                  size_t total, void *stream)
+{
+    return put(
+        c, &(struct collective){
+               .header = *header, .send = send, .recv = recv, .total = total, .stream = stream});
+}
+
+/* ---- sends and receives ---- */
+
+int fake_nccl_add_peer(struct ncclComm *c, int peer, const void *send, void *recv, size_t count,
+                       int type, void *stream)
+{
+    struct peers *p = &c->peers;
+    fake_nccl_enter(c, send ? "Send" : "Recv");
+    bool is_first = p->sends + p->recvs == 0;
+    bool fits = is_first || (p->count == count && p->type == type && p->stream == stream);
+    if (peer < 0 || peer >= c->size || !fits ||
+        (send ? p->send[peer] != NULL : p->recv[peer] != NULL)) {
+        fprintf(stderr,
+                "fake NCCL: rank %d: a send or receive with rank %d does not fit to those before\n",
+                c->rank, peer);
+        abort();
+    }
+    p->count = count, p->type = type, p->stream = stream;
+    if (send)
+        p->send[peer] = send, p->sends++;
+    else
+        p->recv[peer] = recv, p->recvs++;
+    return fake_nccl_leave(c, NCCL_SUCCESS);
+}
+
+int fake_nccl_put_peers(struct ncclComm *c)
+{
+    const struct peers p = c->peers;
+    c->peers = (struct peers){0};
+    if (p.sends != c->size || p.recvs != c->size) {
+        fprintf(stderr, "fake NCCL: rank %d has %d sends and %d receives in a group of %d ranks\n",
+                c->rank, p.sends, p.recvs, c->size);
+        abort();
+    }
+    return put(c,
+               &(struct collective){.header = {.op = "exchange", .count = p.count, .type = p.type},
+                                    .peers = p,
+                                    .total = p.count,
+                                    .stream = p.stream});
 }

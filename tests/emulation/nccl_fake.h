@@ -54,6 +54,14 @@ struct ncclComm {
     bool has_launch;    /* its last collective is brought on its way by a thread of ours, */
     bool is_launched;   /* which has done so */
     pthread_t launch;
+    /* The sends and receives of the group that is open: one of each with every rank. */
+    struct peers {
+        const unsigned char *send[RANKS]; /* NULL: none yet */
+        unsigned char *recv[RANKS];
+        size_t count;
+        int type, sends, recvs;
+        void *stream;
+    } peers;
 };
 
 /* The text of a setting of FAKE_NCCL, up to a comma or its end; NULL: it is not there. */
@@ -67,4 +75,11 @@ int fake_nccl_leave(struct ncclComm *c, int result);
  * result: it is in progress. */
 int fake_nccl_put(struct ncclComm *c, const struct header *header, const void *send, void *recv,
                   size_t total, void *stream);
+
+/* ncclSend() of `send`, or ncclRecv() to `recv`; the other one is NULL. Ends the test where it does
+ * not fit to those before: one of each with every rank, all alike. */
+int fake_nccl_add_peer(struct ncclComm *c, int peer, const void *send, void *recv, size_t count,
+                       int type, void *stream);
+/* Has what was added so put on its stream, as one collective. An NCCL result. */
+int fake_nccl_put_peers(struct ncclComm *c);
 #endif
