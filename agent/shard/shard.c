@@ -31,13 +31,12 @@ static int open_group(struct shard *shard, struct comm *world, int size, int col
 }
 
 /* Reductions that may run beside gathers need a communicator of their own: NCCL runs the
- * collectives of one communicator one after the other. */
-static int open_reducer(struct shard *shard, struct error *err)
+ * collectives of one communicator one after the other. With slots all ranks exchange gradients. */
+static int open_reducer(struct shard *shard, struct comm *world, struct error *err)
 {
-    shard->reducer = shard->group;
-    return shard->group && shard->group->is_concurrent
-               ? split(shard, shard->group, 0, &shard->reducer, err)
-               : 0;
+    struct comm *of = shard->config.slots > 0 ? world : shard->group;
+    shard->reducer = of;
+    return of && of->is_concurrent ? split(shard, of, 0, &shard->reducer, err) : 0;
 }
 
 static int open_comms(struct shard *shard, struct comm *world, struct error *err)
@@ -57,7 +56,7 @@ static int open_comms(struct shard *shard, struct comm *world, struct error *err
     if (open_group(shard, world, size, world->rank / size, &shard->group, err) < 0 ||
         open_group(shard, world, world->size / size, world->rank % size, &shard->replicas, err) <
             0 ||
-        open_reducer(shard, err) < 0)
+        open_reducer(shard, world, err) < 0)
         return error_wrap(err, "shard groups of %d ranks", size);
     return 0;
 }
@@ -77,7 +76,7 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
     if (stream_open_high_priority(device, "transfer", &shard->transfer, err) < 0)
         return -1;
     shard->reduces = shard->transfer;
-    if (shard->reducer != shard->group &&
+    if (shard->reducer && shard->reducer->is_concurrent &&
         stream_open_high_priority(device, "reduces", &shard->reduces, err) < 0)
         return -1;
     return event_open(device, &shard->reached, err);
@@ -200,8 +199,9 @@ int shard_open(const struct shard_config *config, struct stream *compute,
     shard->reshard_after_forward =
         config->strategy == FULL_SHARD || config->strategy == HYBRID_SHARD;
     shard->offload = shard_device != stream_device(compute);
-    if (open_comms(shard, world, err) < 0 || shard_open_slots(shard, world, err) < 0)
+    if (open_comms(shard, world, err) < 0)
         goto fail;
+    shard_open_slots(shard, world);
     lay_out(shard, root);
     if (open_streams(shard, shard_device, err) < 0 || open_units(shard, shard_device, err) < 0)
         goto fail;

@@ -104,7 +104,7 @@ struct shard;
  * the slices. compute: the stream where the model runs. shard_device: holds slices and optimizer
  * state; if it is not compute's device, this is CPU offload. world: used until shard_close(), not
  * owned. Collective for HYBRID. Errors: ERR_CONFIG if shard_group_size does not divide the world;
- * ERR_UNSUPPORTED if there are slots and the world has no all_to_all; ERR_MEMORY. */
+ * ERR_MEMORY. */
 int shard_open(const struct shard_config *config, struct stream *compute,
                struct device *shard_device, struct comm *world, struct module *root,
                struct shard **ret_shard, struct error *err);

@@ -42,9 +42,10 @@ struct shard {
     int range_count;
     int group_rank, group_size;
 
-    struct stream *compute;     /* not owned */
-    struct stream *transfer;    /* gathers, and the copies they need */
-    struct stream *reduces;     /* what gradients go through; transfer itself if reducer is group */
+    struct stream *compute;  /* not owned */
+    struct stream *transfer; /* gathers, and the copies they need */
+    struct stream
+        *reduces; /* what gradients go through; transfer itself unless reducer is concurrent */
     struct stream *update;      /* compute itself if the slices live on its device */
     bool offload;               /* the shard device is another device */
     bool is_first_replica;      /* of the first shard group */
@@ -52,8 +53,9 @@ struct shard {
     bool gradient_in_place;     /* and their gradients, which slots must not add up by themselves */
     bool reshard_after_forward; /* FULL_SHARD, HYBRID_SHARD */
     struct comm *group;         /* the shard group; NULL if S is 1 */
-    struct comm *reducer; /* the same ranks, for reductions: group itself unless it is concurrent */
-    struct comm *world;   /* with slots: of all ranks; else NULL */
+    /* For reductions the same ranks, or with slots all ranks: group or the world itself, unless
+     * that is concurrent. */
+    struct comm *reducer;
     struct comm *replicas; /* ranks with the same slices, one of each shard group; NULL if S is W */
     struct comm *opened[3]; /* those of the three that the engine has opened: owned */
     int opened_count;
@@ -120,8 +122,8 @@ bool shard_reduces_now(const struct shard *shard);
 
 /* ---- shard_slots.c: all of it with reduction slots ---- */
 
-/* What the world and the configuration allow. Errors: as shard_open()'s. */
-int shard_open_slots(struct shard *shard, struct comm *world, struct error *err);
+/* How many slots there are and which part of a unit is whose; nothing without slots. */
+void shard_open_slots(struct shard *shard, struct comm *world);
 /* Adds this rank's part of the round's slots' gradients to its part of view.gradient. unsharded: in
  * reduce_dtype. */
 void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded);

@@ -6,23 +6,17 @@
 
 #include <assert.h>
 
-int shard_open_slots(struct shard *shard, struct comm *world, struct error *err)
+void shard_open_slots(struct shard *shard, struct comm *world)
 {
     int count = shard->config.slots;
     if (count == 0)
-        return 0;
+        return;
     assert(count >= world->size && !shard->offload);
-    if (world->size > 1 && !world->fn->all_to_all)
-        return error_set(err, ERR_UNSUPPORTED,
-                         "parallel.reduction_slots: these collectives do not sum in the order of "
-                         "slots: take runtime.collectives=host");
     shard->slots = (struct slots){count, world->size};
-    shard->world = world;
     shard->part = slots_part(world->size, shard->group_size, world->rank);
     shard->places = arena_array(shard->arena, int, world->size);
     for (int rank = 0; rank < world->size; rank++)
         shard->places[rank] = slots_part(world->size, shard->group_size, rank);
-    return 0;
 }
 
 bool shard_reduces_each(const struct shard_config *config)
@@ -60,10 +54,8 @@ void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded)
     const void *parts = unsharded;
     float *sum = part_of(shard, u);
     if (shard->received) {
-        shard_name_unit(shard->world, u);
-        shard->world->fn->all_to_all(shard->world, shard->reduces, t, shard->received, unsharded,
-                                     count, shard->places);
-        shard_name_unit(shard->world, NULL);
+        shard->reducer->fn->all_to_all(shard->reducer, shard->reduces, t, shard->received,
+                                       unsharded, count, shard->places);
         parts = shard->received;
     }
     for (int rank = 0; rank < shard->width; rank++) {

@@ -99,7 +99,7 @@ static struct doomed *put(struct comm *comm, struct doomed *world)
     d->fn.all_reduce = all_reduce;
     d->fn.all_reduce_f64 = all_reduce_f64;
     d->fn.broadcast = broadcast;
-    d->fn.all_to_all = d->really->all_to_all ? all_to_all : NULL;
+    d->fn.all_to_all = all_to_all;
     d->fn.barrier = barrier;
     d->fn.split = split;
     if (world)

@@ -305,6 +305,8 @@ static int run_rank(struct run *run, int rank, struct comm *world, struct error 
                                  .memory_left = is_told ? told_memory_left : memory_bounds,
                                  .local_size = local ? local : run->size,
                                  .node = run->nodes[rank],
+                                 .local_rank = run->over_nccl ? rank : 0,
+                                 .store = run->over_nccl ? comm_local_store(run->group) : NULL,
                                  .threads = 1,
                                  .min_ranks = run->min_ranks,
                                  .slots = run->slots,

@@ -70,6 +70,7 @@ struct run {
     _Atomic int
         doomed; /* that live: the last one's end is told to the others, as a job's would be */
     bool restarted;
+    bool over_nccl;   /* each rank has a GPU of its own, and the store by which NCCL's ranks meet */
     int min_ranks;    /* of an elastic run; 0: it is none */
     int slots;        /* likewise, that its launchers have agreed on; 0: none */
     const char *name; /* the run's id; NULL: none is known */

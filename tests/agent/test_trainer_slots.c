@@ -13,6 +13,10 @@
 
 enum { MOST_PARTS = 6, STEPS_A_PART = 2 };
 
+/* What is done on the emulated GPU, which is slow: ranks that share one and so talk through the
+ * host, and ranks with one each, over NCCL. */
+enum { ON_ONE_GPU = 1, OVER_NCCL = 2 };
+
 static const struct change {
     const char *name; /* of the model's checkpoints */
     void (*train)(struct run *run, struct arena *arena, const char *data, int size,
@@ -20,7 +24,7 @@ static const struct change {
     const char *rows; /* as in struct runs_case */
     const char *flags;
     int slots;
-    bool on_gpus;          /* too */
+    int gpus;              /* bits of the above */
     int ranks[MOST_PARTS]; /* of each part of the run, which goes on where the last ended; 0: end */
 } changes[] = {
     {"mnist_cnn", runs_do, NULL, "--dropout=0.25", 4, .ranks = {4, 3, 2, 1, 4}},
@@ -33,13 +37,13 @@ static const struct change {
      NULL,
      "--mixed_precision=bf16 --reduce_dtype=bf16",
      4,
-     true,
+     ON_ONE_GPU | OVER_NCCL,
      {4, 3, 1}},
     {"llama", runs_do_language, NULL, "--mixed_precision=bf16-true", 8, .ranks = {8, 5, 8}},
     {"llama", runs_do_language, NULL,
      "--sharding_strategy=HYBRID_SHARD --shard_group_size=2 --gradient_accumulation_steps=2 "
      "--accumulation_sync=every",
-     4, .ranks = {4, 2, 4}},
+     4, OVER_NCCL, .ranks = {4, 2, 4}},
     {"llama", runs_do_language, NULL, "--sharding_strategy=HYBRID_SHARD_ZERO2 --shard_group_size=2",
      6, .ranks = {6, 4, 2}},
     {"llama", runs_do_language, NULL, "--gradient_accumulation_steps=3", 3, .ranks = {3, 2, 1}},
@@ -51,18 +55,19 @@ static bool is_cpu(void)
     return strcmp(support_device(), "cpu") == 0;
 }
 
-static void do_part(const struct change *c, struct run *run, struct arena *arena, const char *data,
-                    const char *dir, int ranks, int last_step, const char *more)
+static void do_part(const struct change *c, bool over_nccl, struct run *run, struct arena *arena,
+                    const char *data, const char *dir, int ranks, int last_step)
 {
     const char *rows = c->rows ? arena_printf(arena, "--dataset=%s/%s", data, c->rows) : "";
+    const char *gpu = is_cpu() || ranks == 1 ? "" : over_nccl ? " --collectives=nccl" : ":0";
+    run->over_nccl = over_nccl;
     c->train(run, arena, data, ranks,
              arena_printf(arena,
                           "--batch_size=%d --device=%s%s %s %s --parallel.reduction_slots=%d "
                           "--epochs=20 --decay_steps=12 --max_steps=%d --checkpoint_dir=%s "
-                          "--resume_from_checkpoint=latest %s",
-                          c->slots < 8 ? 2 : 1, support_device(),
-                          is_cpu() || ranks == 1 ? "" : ":0", c->flags, rows, c->slots, last_step,
-                          dir, more));
+                          "--resume_from_checkpoint=latest",
+                          c->slots < 8 ? 2 : 1, support_device(), gpu, c->flags, rows, c->slots,
+                          last_step, dir));
     assert_int_equal(run->seen[0].last_step, last_step);
 }
 
@@ -78,33 +83,41 @@ static void assert_same_step(const struct change *c, const struct seen *calm,
                  calm->loss[s]);
 }
 
-/* On the emulated GPU only some: it is slow. */
+static void leaves_the_bits(const char *data, size_t i, bool over_nccl)
+{
+    const struct change *c = &changes[i];
+    auto_arena struct arena *arena = arena_open();
+    const char *calm_dir = arena_printf(arena, "%s/calm%zu-%d", data, i, over_nccl);
+    const char *dir = arena_printf(arena, "%s/changed%zu-%d", data, i, over_nccl);
+    struct run *calm = arena_new(arena, struct run), *parts[MOST_PARTS] = {0};
+    int step = 0;
+    for (int part = 0; part < MOST_PARTS && c->ranks[part] > 0; part++) {
+        struct run *run = arena_new(arena, struct run);
+        do_part(c, over_nccl, run, arena, data, dir, c->ranks[part], step + STEPS_A_PART);
+        assert_int_equal(run->seen[0].resumed_step, step);
+        assert_string_equal(run->seen[0].differs, "");
+        step += STEPS_A_PART;
+        parts[part] = run;
+    }
+    do_part(c, over_nccl, calm, arena, data, calm_dir, c->slots, step);
+    checkpoints_assert_same(arena_printf(arena, "%s/%s-%dsteps", calm_dir, c->name, step),
+                            arena_printf(arena, "%s/%s-%dsteps", dir, c->name, step));
+    for (int s = 0; s < step; s++)
+        assert_same_step(c, &calm->seen[0], &parts[s / STEPS_A_PART]->seen[0], s);
+}
+
 static void changes_leave_the_bits(void **state)
 {
-    const char *data = *state;
-    for (size_t i = 0; i < array_length(changes); i += RUNS_EACH) {
-        const struct change *c = &changes[i];
-        if (!is_cpu() && !c->on_gpus)
-            continue;
-        auto_arena struct arena *arena = arena_open();
-        const char *calm_dir = arena_printf(arena, "%s/calm%zu", data, i);
-        const char *dir = arena_printf(arena, "%s/changed%zu", data, i);
-        struct run *calm = arena_new(arena, struct run), *parts[MOST_PARTS] = {0};
-        int step = 0;
-        for (int part = 0; part < MOST_PARTS && c->ranks[part] > 0; part++) {
-            struct run *run = arena_new(arena, struct run);
-            do_part(c, run, arena, data, dir, c->ranks[part], step + STEPS_A_PART, "");
-            assert_int_equal(run->seen[0].resumed_step, step);
-            assert_string_equal(run->seen[0].differs, "");
-            step += STEPS_A_PART;
-            parts[part] = run;
-        }
-        do_part(c, calm, arena, data, calm_dir, c->slots, step, "");
-        checkpoints_assert_same(arena_printf(arena, "%s/%s-%dsteps", calm_dir, c->name, step),
-                                arena_printf(arena, "%s/%s-%dsteps", dir, c->name, step));
-        for (int s = 0; s < step; s++)
-            assert_same_step(c, &calm->seen[0], &parts[s / STEPS_A_PART]->seen[0], s);
-    }
+    for (size_t i = 0; i < array_length(changes); i += RUNS_EACH)
+        if (is_cpu() || (changes[i].gpus & ON_ONE_GPU))
+            leaves_the_bits(*state, i, false);
+}
+
+static void changes_leave_the_bits_over_nccl(void **state)
+{
+    for (size_t i = 0; i < array_length(changes); i++)
+        if (support_is_emulated() && (changes[i].gpus & OVER_NCCL))
+            leaves_the_bits(*state, i, true);
 }
 
 static int make_data(void **state)
@@ -259,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_leave_the_bits),
+        cmocka_unit_test(changes_leave_the_bits_over_nccl),
         cmocka_unit_test(the_checkpoint_names_the_slots),
         cmocka_unit_test(an_elastic_run_has_slots),
         cmocka_unit_test(an_older_checkpoint_of_other_slots_is_an_error),
