@@ -31,36 +31,53 @@ static const struct {
 #define GPT2                                                                                       \
     "--model.type=gpt2 --hidden_size=16 --num_hidden_layers=2 --max_position_embeddings=16 "       \
     "--dropout=0.25 "
-#define FP32        "--mixed_precision=no "
-#define BF16        "--mixed_precision=bf16 "
-#define ACCUMULATES "--batch_size=1 --gradient_accumulation_steps=3 "
-#define HYBRID      "--shard_group_size=2 "
+
+/* Every strategy in both types, with a batch at once and with one of three micro-batches.
+ * Neighbours differ in the strategy: a build that does each fourth of them has all five. */
 static const struct {
     const char *name;
     int size;
     const char *flags;
-} runs[] = {
-    {"FULL_SHARD", 2, FP32 "--sharding_strategy=FULL_SHARD"},
-    {"SHARD_GRAD_OP", 2, FP32 "--sharding_strategy=SHARD_GRAD_OP"},
-    {"NO_SHARD", 2, FP32 "--sharding_strategy=NO_SHARD"},
-    {"HYBRID_SHARD", 4, FP32 HYBRID "--sharding_strategy=HYBRID_SHARD"},
-    {"HYBRID_SHARD_ZERO2", 4, FP32 HYBRID "--sharding_strategy=HYBRID_SHARD_ZERO2"},
-    {"FULL_SHARD, bf16", 2, BF16 "--sharding_strategy=FULL_SHARD"},
-    {"SHARD_GRAD_OP, bf16", 2, BF16 "--sharding_strategy=SHARD_GRAD_OP"},
-    {"NO_SHARD, bf16", 2, BF16 "--sharding_strategy=NO_SHARD"},
-    {"HYBRID_SHARD, bf16", 4, BF16 HYBRID "--sharding_strategy=HYBRID_SHARD"},
-    {"HYBRID_SHARD_ZERO2, bf16", 4, BF16 HYBRID "--sharding_strategy=HYBRID_SHARD_ZERO2"},
-    {"accumulated", 2, FP32 ACCUMULATES "--sharding_strategy=FULL_SHARD"},
-    {"accumulated, bf16", 2, BF16 ACCUMULATES "--sharding_strategy=SHARD_GRAD_OP"},
+} strategies[] = {
+    {"FULL_SHARD", 2, ""},
+    {"SHARD_GRAD_OP", 2, ""},
+    {"NO_SHARD", 2, ""},
+    {"HYBRID_SHARD", 4, "--shard_group_size=2"},
+    {"HYBRID_SHARD_ZERO2", 4, "--shard_group_size=2"},
+};
+#define ACCUMULATES "--batch_size=1 --gradient_accumulation_steps=3 "
+static const struct {
+    const char *name, *flags;
+} batches[] = {
+    {"fp32", "--mixed_precision=no"},
+    {"bf16", "--mixed_precision=bf16"},
+    {"fp32, accumulated", "--mixed_precision=no " ACCUMULATES},
+    {"bf16, accumulated", "--mixed_precision=bf16 " ACCUMULATES "--accumulation_sync=every"},
+};
+enum { STRATEGIES = array_length(strategies), KINDS = STRATEGIES * array_length(batches) };
+
+struct kind {
+    int size;
+    const char *name, *flags;
 };
 
-static struct run *start(struct arena *arena, const char *data, size_t i, const char *flags,
+static struct kind kind_of(struct arena *arena, size_t i)
+{
+    size_t s = i % STRATEGIES, b = i / STRATEGIES;
+    return (struct kind){.size = strategies[s].size,
+                         .name = arena_printf(arena, "%s, %s", strategies[s].name, batches[b].name),
+                         .flags =
+                             arena_printf(arena, "--sharding_strategy=%s %s %s", strategies[s].name,
+                                          strategies[s].flags, batches[b].flags)};
+}
+
+static struct run *start(struct arena *arena, const char *data, int size, const char *flags,
                          const int fds[RUNS_MAX_RANKS], int kill)
 {
     struct config *config = arena_new(arena, struct config);
     struct run *run = arena_new(arena, struct run);
-    runs_configure_language(config, arena, data, runs[i].size, flags);
-    *run = (struct run){.config = &config->value, .size = runs[i].size, .name = "uid-1"};
+    runs_configure_language(config, arena, data, size, flags);
+    *run = (struct run){.config = &config->value, .size = size, .name = "uid-1"};
     memcpy(run->memory_fds, fds, sizeof run->memory_fds);
     for (int rank = 0; rank < run->size; rank++) {
         run->local_sizes[rank] = 1;
@@ -110,10 +127,11 @@ static void assert_same_numbers(const struct seen *calm, const struct seen *last
 static void the_bits_are_those_of_the_calm_run(void **state)
 {
     const char *data = *state;
-    for (size_t i = 0; i < array_length(runs); i += RUNS_EACH) {
+    for (size_t i = 0; i < KINDS; i += RUNS_EACH) {
         auto_arena struct arena *arena = arena_open();
         int fds[RUNS_MAX_RANKS] = {0}, none[RUNS_MAX_RANKS] = {0};
-        const char *name = runs[i].name, *flags[2], *models[2];
+        const struct kind kind = kind_of(arena, i);
+        const char *name = kind.name, *flags[2], *models[2];
         for (int n = 0; n < 2; n++) {
             models[n] = arena_printf(arena, "%s/%zu-%d", data, i, n);
             flags[n] = arena_printf(
@@ -121,19 +139,19 @@ static void the_bits_are_those_of_the_calm_run(void **state)
                 "--device=cpu " GPT2 "%s --epochs=6 --eval_strategy=epoch "
                 "--dataset=%s --eval_split=eval --checkpoint_dir=%s.steps --save_steps=3 "
                 "--save_model=%s %s",
-                runs[i].flags, data, models[n], models[n],
+                kind.flags, data, models[n], models[n],
                 n ? "--memory_every_steps=1 --memory_buddies" : "--memory_every_steps=0");
         }
-        const struct run *calm = start(arena, data, i, flags[0], none, -1);
-        for (int rank = 0; rank < runs[i].size; rank++) {
+        const struct run *calm = start(arena, data, kind.size, flags[0], none, -1);
+        for (int rank = 0; rank < kind.size; rank++) {
             struct error err;
             assert_ok(calm->result[rank], &calm->err[rank]);
             assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
         }
         for (int kill = 0; kill < (int)array_length(kills); kill++)
-            assert_died(start(arena, data, i, flags[1], fds, kill), name, kill);
-        const struct run *last = start(arena, data, i, flags[1], fds, -1);
-        for (int rank = 0; rank < runs[i].size; rank++) {
+            assert_died(start(arena, data, kind.size, flags[1], fds, kill), name, kill);
+        const struct run *last = start(arena, data, kind.size, flags[1], fds, -1);
+        for (int rank = 0; rank < kind.size; rank++) {
             assert_ok(last->result[rank], &last->err[rank]);
             close(fds[rank]);
         }

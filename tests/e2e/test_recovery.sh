@@ -79,6 +79,36 @@ end
 check "they end as if nothing had happened" with more 0 0
 check "... with the calm run's weights" same more
 
+# During the meeting itself: rank 3 is kept away from it, so the others have joined and are not welcome yet. One of them is
+# killed, then rank 0, which the others join at.
+check "a meeting can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold_meeting.so" tests/e2e/hold_meeting.c -ldl
+mapfile -t held < <(hold meeting)
+meet=$work/meeting/meet
+mkdir "$meet" && touch "$meet/go"
+start meeting "${held[@]}" "LD_PRELOAD=$work/hold.so:$work/hold_meeting.so" "HOLD_MEETING=$meet" HOLD_RANK=3
+joined() { compgen -G "$meet/joined.$1.*" >/dev/null; }                          # RANK
+most_joined() { joined 0 && joined 1 && joined 2 && answers_no joined 3; } # and one is not there: nobody is welcome
+kill_joined() {                                                            # RANK
+    local files=("$meet/joined.$1."*)
+    rm "${files[@]}" && kill -KILL "${files[-1]##*.}"
+}
+check "a checkpoint appears" wait_for 200 committed meeting 3
+rm "$meet/go" "$meet"/joined.*
+check "a rank is killed, and the next meeting held" kill_rank "$first"
+let_go meeting 3
+check "... all but one have joined" wait_for 200 most_joined
+check "... of which one is killed" kill_joined 2
+check "... they meet again, and all but one have joined" wait_for 200 most_joined
+check "... of which the one that the others meet at is killed" kill_joined 0
+check "... they meet once more" wait_for 200 most_joined
+touch "$meet/go"
+let_end meeting
+end
+check "they end as if nothing had happened" with meeting 0 0
+check "... after two new starts: who had joined at another launcher waited on" says meeting 0 "all local ranks start again, 2 of 3 times"
+check "... and as many of the other" says meeting 1 "all local ranks start again, 2 of 3 times"
+check "... with the calm run's weights" same meeting
+
 # A pod that is deleted gets SIGTERM, and another one comes in its place.
 mapfile -t held < <(hold replaced)
 start replaced "${held[@]}"
