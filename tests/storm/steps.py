@@ -1,10 +1,16 @@
-"""The lines of steps, as a run writes them, and the first that is one of after a blow."""
+"""The lines of steps, as a run writes them, and the first that is one of after a blow.
+
+  tests/storm/steps.py FILE    prints SECONDS STEP for each as it is written, by the clock of /proc/uptime, until its parent ends
+"""
 import json
 import os
+import sys
+import time
 from collections import namedtuple
 
-# written_s: not before; process_s, step_s: how long its process and its step had run by then
-Line = namedtuple("Line", "written_s process_s step_s")
+# written_s: not before; process_s, step_s: how long its process and its step had run by then; step: its number
+Line = namedtuple("Line", "written_s process_s step_s step")
+LOOK_EACH_S = 0.02
 
 
 class Steps:
@@ -24,9 +30,21 @@ class Steps:
         self.rest += self.file.read()
         *lines, self.rest = self.rest.split("\n")
         objects = [json.loads(line) for line in lines]
-        return [Line(before, o["elapsed_seconds"], o["step_seconds"]) for o in objects if o.get("step_seconds") is not None]
+        return [Line(before, o["elapsed_seconds"], o["step_seconds"], o["step"]) for o in objects if o.get("step_seconds") is not None]
 
 
 def is_after(line, struck_s, is_of_new_process):
     """Whether that step began after then; if asked, whether its process did."""
     return line.written_s - (line.process_s if is_of_new_process else line.step_s) > struck_s
+
+
+def since_boot():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+if __name__ == "__main__":
+    parent, reader = os.getppid(), Steps(sys.argv[1], since_boot)
+    while os.getppid() == parent:
+        for new in reader.take():
+            print(f"{reader.looked:.3f} {new.step}", flush=True)
+        time.sleep(LOOK_EACH_S)

@@ -6,31 +6,35 @@ function of the seed (tests/storm/schedule.py). After the last blow the run is a
 of as many steps must have saved the same bytes.
 
   tests/storm/storm.py [KILLS] [EVERY] [RANKS] [SEED]    blows (20), seconds between them (2), ranks of both (4), a number
+
+ELASTIC=1: three launchers of an elastic run with as many reduction slots as ranks (6). One that is killed may stay away until the
+others have gone on without it; it comes back before the next blow.
 """
-import ctypes, glob, os, random, shutil, signal, socket, struct, subprocess, sys, tempfile, time
+import glob, os, random, shutil, signal, socket, struct, subprocess, sys, tempfile, time
 
 from collections import namedtuple
 
 import ledger
+from cut_off import cut_off as end_connections
 from schedule import schedule
 from steps import Steps, is_after
 
-NODES = 2
+ELASTIC = os.environ.get("ELASTIC", "") not in ("", "0")
+NODES = 3 if ELASTIC else 2
+SHRINK_AFTER_S = 2
 DATA_TOKENS = 4096
 LIMIT_S = float(os.environ.get("STORM_LIMIT_S", 300))  # of each wait: who hangs so long tells what it waits for, and ends
-SYS_PIDFD_OPEN, SYS_PIDFD_GETFD = 434, 438
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def number(place, default):
     return int(sys.argv[place]) if len(sys.argv) > place and sys.argv[place] else default
 
 
-KILLS, EVERY, RANKS = number(1, 20), number(2, 2), number(3, 4)
+KILLS, EVERY, RANKS = number(1, 20), number(2, 2), number(3, 2 * NODES)
 SEED = number(4, random.SystemRandom().randrange(1 << 31))
 AGENT = os.path.join(os.environ.get("BUILD", "build/release"), "shoal-agent")
-if RANKS < 2 or RANKS % NODES:
-    sys.exit("storm: RANKS must be 2, 4, 6, ...: those of two launchers")
+if RANKS < NODES or RANKS % NODES:
+    sys.exit(f"storm: RANKS must be {NODES}, {2 * NODES}, {3 * NODES}, ...: those of {NODES} launchers")
 
 
 def flags(out, name, *more):
@@ -39,7 +43,8 @@ def flags(out, name, *more):
             "--max_seq_length=16", "--batch_size=2", "--lr=0.001", "--schedule.type=constant", "--warmup_steps=0",
             "--num_train_epochs=1000000", "--eval_strategy=no", "--device=cpu", "--sharding_strategy=FULL_SHARD",
             "--prometheus_port=0", "--logging_steps=1", f"--logging.jsonl={out}/{name}.jsonl", f"--checkpoint.dir={out}/{name}",
-            "--keep_last=2", "--memory_every_steps=1", "--memory_buddies", *more]
+            "--keep_last=2", "--memory_every_steps=1", "--memory_buddies",
+            *([f"--parallel.reduction_slots={RANKS}"] if ELASTIC else []), *more]
 
 
 def free_port():
@@ -60,13 +65,17 @@ class Run:
         self.flags = flags(out, name, *more)
         self.doing = "before the first blow"
         self.struck = []  # when the blow's signals were sent
+        self.away = None  # a launcher that was killed and is not to come back yet
+        self.look = lambda: None  # called while something is waited for
         self.launchers = [self.launch(node) for node in range(NODES)]
 
     def launch(self, node):
-        variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), "WORLD_SIZE": str(RANKS), "RANK": str(node),
-                     "PET_NNODES": str(NODES), "PET_NODE_RANK": str(node), "PET_NPROC_PER_NODE": str(RANKS // NODES),
-                     "SHOAL_RUN_ID": self.name, "SHOAL_RESTART_COUNT": "0", "PET_MAX_RESTARTS": "1000000",
-                     "OMP_WAIT_POLICY": "passive"}
+        fixed = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), "WORLD_SIZE": str(RANKS), "RANK": str(node),
+                 "PET_NNODES": str(NODES), "PET_NODE_RANK": str(node)}
+        elastic = {"PET_RDZV_ENDPOINT": f"127.0.0.1:{self.port}", "PET_RDZV_BACKEND": "c10d", "PET_NNODES": f"{NODES - 1}:{NODES}",
+                   "SHOAL_NNODES": str(NODES), "SHOAL_SHRINK_AFTER": str(SHRINK_AFTER_S), "POD_NAME": f"{self.name}-worker-{node}"}
+        variables = {**(elastic if ELASTIC else fixed), "PET_NPROC_PER_NODE": str(RANKS // NODES), "SHOAL_RUN_ID": self.name,
+                     "SHOAL_RESTART_COUNT": "0", "PET_MAX_RESTARTS": "1000000", "OMP_WAIT_POLICY": "passive"}
         with open(self.log(node), "a") as log:
             return subprocess.Popen([AGENT, *self.flags], env={**os.environ, **variables}, stdout=log, stderr=subprocess.STDOUT)
 
@@ -75,7 +84,7 @@ class Run:
 
     def check(self):
         for node, launcher in enumerate(self.launchers):
-            if launcher.poll() is not None:
+            if launcher.poll() is not None and node != self.away:
                 self.fail(f"launcher {node} has ended with {launcher.returncode}")
 
     def fail(self, what):
@@ -91,6 +100,7 @@ class Run:
         end = time.monotonic() + LIMIT_S
         while not (found := find()):
             self.check()
+            self.look()
             if time.monotonic() > end:
                 self.fail(f"waits for {what} for {LIMIT_S:g} s")
             time.sleep(0.01)
@@ -112,10 +122,16 @@ class Run:
         """Waits until that rank has a process. Ranks stay ranks of their launchers: rank r is one of launcher r // (RANKS / NODES)."""
         per_node = RANKS // NODES
 
-        def find():
-            pids = self.ranks(wanted // per_node)
-            return pids[wanted % per_node] if len(pids) == per_node else None
-        return self.wait(f"the process of rank {wanted}", find)
+        return self.wait(f"the process of rank {wanted}", lambda: self.all_ranks(wanted // per_node))[wanted % per_node]
+
+    def all_ranks(self, node):
+        pids = self.ranks(node)
+        return pids if len(pids) == RANKS // NODES else None
+
+    def shrinks(self):
+        """How often the run has gone on with a launcher less."""
+        with open(self.log(0)) as log:
+            return log.read().count(f"goes on with {NODES - 1} nodes instead of {NODES}")
 
     def end(self):
         for launcher in self.launchers:
@@ -140,6 +156,22 @@ class Run:
     def again(self, node):
         self.wait_for_end(node)
         self.launchers[node] = self.launch(node)
+
+    def keep_away(self, node):
+        """Kills a launcher when all take part."""
+        for one in range(NODES):
+            self.wait(f"the ranks of launcher {one}", lambda one=one: self.all_ranks(one))
+        self.away, self.shrunk_before = node, self.shrinks()
+        send(self, self.launchers[node].pid, signal.SIGKILL)
+
+    def bring_back(self):
+        """Who was kept away comes back when the others have gone on, and takes part."""
+        if self.away is None:
+            return
+        self.wait(f"launcher 0 to go on without launcher {self.away}", lambda: self.shrinks() > self.shrunk_before)
+        back, self.away = self.away, None
+        self.again(back)
+        self.wait(f"the ranks of launcher {back}, which is back", lambda: self.all_ranks(back))
 
     def kill(self):
         for launcher in self.launchers:
@@ -195,6 +227,10 @@ def replace_launcher(run, blow):
     run.again(node_of(blow))
 
 
+def keep_launcher_away(run, blow):
+    run.keep_away(1 + blow.victim % (NODES - 1))  # all meet at launcher 0's
+
+
 def stop_launcher(run, blow):
     stop(run, blow, [run.launchers[node_of(blow)].pid])
 
@@ -207,32 +243,17 @@ def stop_node(run, blow):
 def cut_off(run, blow):
     """Ends all connections of a rank, as a network that fails does: both sides find them closed."""
     pid = run.rank(blow.victim)
-    process = libc.syscall(SYS_PIDFD_OPEN, pid, 0)
     run.struck.append(time.monotonic())
-    for path in glob.glob(f"/proc/{pid}/fd/*"):
-        try:
-            if not os.readlink(path).startswith("socket:"):
-                continue
-        except OSError:
-            continue  # it was closed
-        fd = libc.syscall(SYS_PIDFD_GETFD, process, int(os.path.basename(path)), 0)
-        if fd < 0:
-            continue
-        with socket.socket(fileno=fd) as connection:
-            try:
-                if connection.family != socket.AF_UNIX:
-                    connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # it listens, or is closed
-    if process >= 0:
-        os.close(process)
+    end_connections(pid)
     run.struck.append(time.monotonic())
 
 
 KINDS = {"rank killed": kill_rank, "two ranks killed": kill_two_ranks, "rank stopped": stop_rank, "rank cut off": cut_off,
          "launcher killed": kill_launcher, "launcher stopped": stop_launcher, "launcher replaced": replace_launcher,
          "both stopped": stop_node}
-KILLERS = {"rank killed", "two ranks killed", "launcher killed", "launcher replaced"}  # no process steps on
+if ELASTIC:
+    KINDS["launcher kept away"] = keep_launcher_away
+KILLERS = {"launcher kept away", "rank killed", "two ranks killed", "launcher killed", "launcher replaced"}  # no process steps on
 
 
 # ---- the run ----
@@ -241,18 +262,23 @@ KILLERS = {"rank killed", "two ranks killed", "launcher killed", "launcher repla
 Waiting = namedtuple("Waiting", "name first_s last_s kills")
 
 
-def follow(run, steps, waiting, seconds, until):
-    """Waits until then, and notes for each blow that waits for it the end of the next step. None: until none waits."""
+def look(run, steps, waiting, seconds):
+    """Notes for each blow that waits for it the end of the next step."""
+    for line in steps.take():
+        for i, blow in list(waiting.items()):
+            if is_after(line, blow.last_s, blow.kills):
+                seconds[i] = time.monotonic() - blow.first_s
+                del waiting[i]
+    for blow in waiting.values():
+        if time.monotonic() > blow.first_s + LIMIT_S:
+            run.fail(f"{blow.name}: no step after it in {LIMIT_S:g} s")
+
+
+def follow(run, waiting, until):
+    """Waits until then. None: until no blow waits for a step."""
     while waiting if until is None else time.monotonic() < until:
         run.check()
-        for line in steps.take():
-            for i, blow in list(waiting.items()):
-                if is_after(line, blow.last_s, blow.kills):
-                    seconds[i] = time.monotonic() - blow.first_s
-                    del waiting[i]
-        for i, blow in waiting.items():
-            if time.monotonic() > blow.first_s + LIMIT_S:
-                run.fail(f"{blow.name}: no step after it in {LIMIT_S:g} s")
+        run.look()
         time.sleep(0.01)
 
 
@@ -260,15 +286,18 @@ def storm(run, blows):
     steps, waiting, seconds = Steps(f"{run.out}/{run.name}.jsonl", time.monotonic), {}, {}
     run.wait("the first step", steps.take)
     begin = time.monotonic()
+    run.look = lambda: look(run, steps, waiting, seconds)
     for i, blow in enumerate(blows):
-        follow(run, steps, waiting, seconds, time.monotonic() + blow.after_s)
+        follow(run, waiting, time.monotonic() + blow.after_s)
+        run.bring_back()
         run.doing = f"blow {i}, {blow.kind} ({blow.victim})"
         print(f"{time.monotonic() - begin:8.1f} s {blow.kind} ({blow.victim})", flush=True)
         run.struck = []
         KINDS[blow.kind](run, blow)
         waiting[i] = Waiting(run.doing, run.struck[0], run.struck[-1], blow.kind in KILLERS)
     run.doing = "behind the last blow"
-    follow(run, steps, waiting, seconds, None)
+    follow(run, waiting, None)
+    run.bring_back()
     return seconds
 
 
@@ -308,6 +337,8 @@ def main(out):
         run.kill()
     with open(run.log(0)) as log:
         ledger.print_ledger(blows, seconds, log.read())
+    if ELASTIC:
+        print(f"times that the run went on with {NODES - 1} launchers of {NODES}: {run.shrinks()}")
     last, ours = saved(out, "storm")
     run = Run(out, "calm", f"--max_steps={last}")
     try:

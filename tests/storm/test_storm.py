@@ -1,10 +1,12 @@
 """The parts of a storm, without one: `python3 tests/storm/test_storm.py` prints TAP lines."""
 import collections
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 
+import cut_off
 import ledger
 import schedule
 import steps
@@ -57,8 +59,40 @@ def counts_after(struck_s, is_of_new_process):
     return [steps.is_after(line, struck_s, is_of_new_process) for line in lines]
 
 
-STEP = '{"elapsed_seconds":%s,"step_seconds":%s}\n'
-STEPS_ONCE = """for flag; do case $flag in --logging.jsonl=*) echo '{"elapsed_seconds":9,"step_seconds":1}' >"${flag#*=}" ;; esac; done
+def raises(call, *arguments):
+    try:
+        call(*arguments)
+    except ValueError:
+        return True
+    return False
+
+
+def pods_ledger():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/blows", "w") as file:
+            file.write("10 4 rank\n20 5 server\n30 6 rank\n")
+        with open(f"{folder}/steps", "w") as file:
+            file.write("9 4\n11 5\n12 5\n22 6\n33 7\n")
+        command = [sys.executable, os.path.join(os.path.dirname(__file__), "ledger.py"), file.name.replace("steps", "blows"), file.name]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        return [*(line.split() for line in lines[1:-1]), lines[-1]]
+
+
+def cut_self():
+    """How many of a process that has one, and what its other side reads."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket, sys; s = socket.create_connection(('127.0.0.1', {server.getsockname()[1]})); sys.stdin.read()"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as other:
+            with server.accept()[0] as connection:
+                ended = cut_off.cut_off(other.pid)
+                read = connection.recv(1)
+            other.communicate()
+        return ended, read
+
+
+AFTER_4 = [(8, 3), (9, 4), (10.5, 4), (13, 5), (14, 6)]
+STEP = '{"elapsed_seconds":%s,"step_seconds":%s,"step":7}\n'
+STEPS_ONCE = """for flag; do case $flag in --logging.jsonl=*) echo '{"elapsed_seconds":9,"step_seconds":1,"step":1}' >"${flag#*=}" ;; esac; done
 exec sleep 1000"""
 LAUNCHER_STOPPED = "19"  # the seed whose first blow needs no rank
 blows = schedule.schedule(7, 3000, 10, 4, KINDS)
@@ -84,9 +118,16 @@ rows = [
     ("nobody stands still for longer than said", all(schedule.SHORTEST_STOP_S <= b.seconds <= schedule.LONGEST_STOP_S for b in blows)),
     ("starts are told by where they go on from", ledger.starts(LOG) == ({"memory": 1, "a buddy": 1, "disk": 2}, [0, 1, 4])),
     ("half of all are not above the median", ledger.percentile([3, 1, 2, 9], 50) == 2 and ledger.percentile([5], 99) == 5),
+    ("what is done once more was lost", ledger.lost_steps([1, 2, 3, 4, 3, 4, 5, 5, 6]) == [2, 1] and ledger.lost_steps([]) == []),
+    ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "rank")], AFTER_4) == [3]),
+    ("... not of the process before", ledger.seconds_to_next([(8.5, 3, "pod")], AFTER_4) == [0.5]),
+    ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
+    ("a storm over pods has a ledger, too", pods_ledger() == [["rank", "2", "1.00", "3.00", "3.00"], ["server", "1", "2.00", "2.00", "2.00"],
+                                                             ["all", "3", "2.00", "3.00", "3.00"], "steps lost: 1, at most 1 at once"]),
+    ("connections are ended, both sides find them closed", cut_self() == (1, b"")),
     ("a shell is told the same", printed(7) == [f"{b.kind} {b.victim}" for b in schedule.schedule(7, 6, 1, 2, KINDS)]),
     ("... of another seed another order", len(printed(8)) == 6 and printed(8) != printed(7)),
-    ("steps are read as they are written", looks() == [[], [(101, 0.5, 0.25)], [(102, 9, 0.25)], [(110, 9.5, 0.25)]]),
+    ("steps are read as they are written", looks() == [[], [(101, 0.5, 0.25, 7)], [(102, 9, 0.25, 7)], [(110, 9.5, 0.25, 7)]]),
     ("a step that may have begun before a blow is none after it", counts_after(101.5, False) == [False, True, True]),
     ("... of a process that began before it neither", counts_after(100.3, True) == [True, False, True]),
     ("... which does not step after it for long", counts_after(100.9, True) == [False, False, False]),
