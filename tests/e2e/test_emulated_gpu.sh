@@ -73,6 +73,14 @@ check "... and with an NCCL that cannot do it" ordered before version=22500
 check "... to the same bits" same beside before
 SHOAL_EMULATION=gpus=2,runtime=12040,driver=12020 check "... and with a driver that cannot" ordered driver ""
 check "... to the same bits" same beside driver
+slots=(--parallel.reduction_slots 4)
+check "four slots on two ranks, over NCCL" ordered slots "" "${slots[@]}"
+check "... gathers and reduces one after the other" ordered slots_after "" "${slots[@]}" --concurrent_collectives false
+check "... to the same bits" same slots slots_after
+check "... in registered memory" ordered slots_registered registered=1 "${slots[@]}" --register_buffers true
+check "... to the same bits" same slots slots_registered
+check "... through the hosts" llama 2 slots_host --device cuda --collectives host --save_model "$work/model_slots_host" "${slots[@]}"
+check "... to the same bits" same slots slots_host
 # loose PAIR: without that wait of streams something else comes out, under one of a few orders.
 loose() {
     local seed
