@@ -399,11 +399,16 @@ screenshots: deps
 	@$(MAKE) --no-print-directory V=release programs
 	@BUILD=build/release tests/browser/screenshots.sh
 
-#> make storm          a training whose ranks and launchers are killed, stopped and cut off (KILLS=20 EVERY=2 RANKS=4 SEED=)
+#> make storm          a training whose ranks and launchers are killed, stopped and cut off (KILLS=20 EVERY=2 RANKS=4 SEED= ELASTIC=);
+#>                     PODS=1: pods, the operator and the API server, too (needs root; builds a node; KILLS=20 SEED=)
 .PHONY: storm
-storm: deps
-	@$(MAKE) --no-print-directory V=release programs
-	@tests/storm/storm.py $(or $(KILLS),20) $(or $(EVERY),2) $(or $(RANKS),4) $(SEED)
+storm: deps $(if $(PODS),cluster-deps)
+	@$(MAKE) --no-print-directory V=$(if $(PODS),debug,release) programs
+ifdef PODS
+	@PATH="$$PATH:$$(tests/cluster/build.sh node)" KILLS=$(or $(KILLS),20) SEED=$(SEED) tests/pods/test_storm.sh
+else
+	@tests/storm/storm.py $(or $(KILLS),20) $(or $(EVERY),2) '$(RANKS)' $(SEED)
+endif
 
 #> make transcript     what people see while a rank, a pod and a kubelet are killed (needs root; builds a node as check-cluster)
 .PHONY: transcript

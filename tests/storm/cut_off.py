@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ends all connections of a process, as a network that fails does: both sides find them closed. Needs the right to trace it.
+"""Ends all connections of a process, as a network that fails does: both sides find them closed. Where it listens it listens on.
+Needs the right to trace it.
 
   tests/storm/cut_off.py PID
 """
@@ -27,11 +28,12 @@ def cut_off(pid):
             continue
         with socket.socket(fileno=fd) as connection:
             try:
-                if connection.family != socket.AF_UNIX:
+                listens = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                if connection.family != socket.AF_UNIX and not listens:
                     connection.shutdown(socket.SHUT_RDWR)
                     count += 1
             except OSError:
-                pass  # it listens, or is closed
+                pass  # it is closed, or none of a network
     if process >= 0:
         os.close(process)
     return count

@@ -7,6 +7,9 @@ import re
 import sys
 
 
+ENDS_PROCESSES = {"rank", "launcher", "pod"}  # of the kinds of a storm over pods
+
+
 def percentile(values, share):
     """The smallest value that so large a share of them does not pass."""
     values = sorted(values)
@@ -38,10 +41,12 @@ def lost_steps(steps):
 
 
 def seconds_to_next(blows, steps):
-    """blows: (seconds, step, kind); steps: (seconds, step). From each blow to the end of the first step behind the one that was done."""
+    """blows: (seconds, step, kind); steps: (seconds, step, when its process began). From each blow to the end of the first step behind
+    the one that was done; of a process that began later where the kind ends processes: a pod that is asked to end may do one more."""
     took = []
     for struck_s, done, kind in blows:
-        ends = [end_s for end_s, step in steps if end_s > struck_s and step > done]
+        ends = [end_s for end_s, step, began_s in steps
+                if end_s > struck_s and step > done and (kind not in ENDS_PROCESSES or began_s > struck_s)]
         if not ends:
             raise ValueError(f"no step after step {done}, at which there was a blow: {kind}")
         took.append(ends[0] - struck_s)
@@ -76,9 +81,9 @@ def read_lines(path):
 
 def main(blows_path, steps_path):
     blows = [(float(struck_s), int(step), kind.strip()) for struck_s, step, kind in read_lines(blows_path)]
-    steps = [(float(end_s), int(step)) for end_s, step in read_lines(steps_path)]
+    steps = [(float(end_s), int(step), float(began_s)) for end_s, step, began_s in read_lines(steps_path)]
     print_seconds([kind for _, _, kind in blows], seconds_to_next(blows, steps))
-    print_lost(lost_steps([step for _, step in steps]))
+    print_lost(lost_steps([step for _, step, _ in steps]))
 
 
 if __name__ == "__main__":

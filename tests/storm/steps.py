@@ -1,6 +1,7 @@
 """The lines of steps, as a run writes them, and the first that is one of after a blow.
 
-  tests/storm/steps.py FILE    prints SECONDS STEP for each as it is written, by the clock of /proc/uptime, until its parent ends
+  tests/storm/steps.py FILE    prints SECONDS STEP BEGAN for each as it is written, until its parent ends: when that was, and when the
+                               step's process began, by the clock of /proc/uptime
 """
 import json
 import os
@@ -46,5 +47,5 @@ if __name__ == "__main__":
     parent, reader = os.getppid(), Steps(sys.argv[1], since_boot)
     while os.getppid() == parent:
         for new in reader.take():
-            print(f"{reader.looked:.3f} {new.step}", flush=True)
+            print(f"{reader.looked:.3f} {new.step} {new.written_s - new.process_s:.3f}", flush=True)
         time.sleep(LOOK_EACH_S)

@@ -72,25 +72,31 @@ def pods_ledger():
         with open(f"{folder}/blows", "w") as file:
             file.write("10 4 rank\n20 5 server\n30 6 rank\n")
         with open(f"{folder}/steps", "w") as file:
-            file.write("9 4\n11 5\n12 5\n22 6\n33 7\n")
+            file.write("9 4 1\n11 5 10.5\n12 5 11.5\n22 6 11.5\n33 7 31\n")
         command = [sys.executable, os.path.join(os.path.dirname(__file__), "ledger.py"), file.name.replace("steps", "blows"), file.name]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
         return [*(line.split() for line in lines[1:-1]), lines[-1]]
 
 
 def cut_self():
-    """How many of a process that has one, and what its other side reads."""
+    """How many of a process that has one, what its other side reads, and whether it still listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        code = f"import socket, sys; s = socket.create_connection(('127.0.0.1', {server.getsockname()[1]})); sys.stdin.read()"
+        code = f"""import socket, sys
+listens = socket.create_server(("127.0.0.1", 0))
+connection = socket.create_connection(("127.0.0.1", {server.getsockname()[1]}))
+connection.sendall(b"%5d" % listens.getsockname()[1])
+sys.stdin.read()"""
         with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as other:
             with server.accept()[0] as connection:
-                ended = cut_off.cut_off(other.pid)
-                read = connection.recv(1)
+                port = int(connection.recv(5, socket.MSG_WAITALL))
+                ended, read = cut_off.cut_off(other.pid), connection.recv(1)
+            with socket.socket() as probe:
+                refused = probe.connect_ex(("127.0.0.1", port))
             other.communicate()
-        return ended, read
+        return ended, read, refused
 
 
-AFTER_4 = [(8, 3), (9, 4), (10.5, 4), (13, 5), (14, 6)]
+AFTER_4 = [(8, 3, 1), (9, 4, 1), (10.5, 4, 9.5), (13, 5, 9.5), (14, 6, 9.5)]
 STEP = '{"elapsed_seconds":%s,"step_seconds":%s,"step":7}\n'
 STEPS_ONCE = """for flag; do case $flag in --logging.jsonl=*) echo '{"elapsed_seconds":9,"step_seconds":1,"step":1}' >"${flag#*=}" ;; esac; done
 exec sleep 1000"""
@@ -119,12 +125,12 @@ rows = [
     ("starts are told by where they go on from", ledger.starts(LOG) == ({"memory": 1, "a buddy": 1, "disk": 2}, [0, 1, 4])),
     ("half of all are not above the median", ledger.percentile([3, 1, 2, 9], 50) == 2 and ledger.percentile([5], 99) == 5),
     ("what is done once more was lost", ledger.lost_steps([1, 2, 3, 4, 3, 4, 5, 5, 6]) == [2, 1] and ledger.lost_steps([]) == []),
-    ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "rank")], AFTER_4) == [3]),
-    ("... not of the process before", ledger.seconds_to_next([(8.5, 3, "pod")], AFTER_4) == [0.5]),
+    ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "server")], AFTER_4) == [3]),
+    ("... of whatever process, or of a new one", [ledger.seconds_to_next([(8.5, 3, kind)], AFTER_4) for kind in ("server", "pod")] == [[0.5], [2]]),
     ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
     ("a storm over pods has a ledger, too", pods_ledger() == [["rank", "2", "1.00", "3.00", "3.00"], ["server", "1", "2.00", "2.00", "2.00"],
                                                              ["all", "3", "2.00", "3.00", "3.00"], "steps lost: 1, at most 1 at once"]),
-    ("connections are ended, both sides find them closed", cut_self() == (1, b"")),
+    ("connections are ended, both sides find them closed", cut_self() == (1, b"", 0)),
     ("a shell is told the same", printed(7) == [f"{b.kind} {b.victim}" for b in schedule.schedule(7, 6, 1, 2, KINDS)]),
     ("... of another seed another order", len(printed(8)) == 6 and printed(8) != printed(7)),
     ("steps are read as they are written", looks() == [[], [(101, 0.5, 0.25, 7)], [(102, 9, 0.25, 7)], [(110, 9.5, 0.25, 7)]]),
