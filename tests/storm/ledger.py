@@ -65,13 +65,15 @@ def print_lost(lost):
     print(f"steps lost: {sum(lost)}, at most {max(lost, default=0)} at once", flush=True)
 
 
-def print_ledger(blows, seconds, log):
-    """seconds: {place in blows: from there to the end of the next step}."""
+def print_ledger(blows, seconds, log, numbers):
+    """seconds: {place in blows: from there to the end of the next step}. numbers: of all steps, in the order in which they were done.
+    What was lost is told twice: a start from nothing does not know of the steps before it, and the numbers do."""
     print_seconds([blow.kind for blow in blows], [seconds[i] for i in range(len(blows))])
     sources, lost = starts(log)
     told = ", ".join(f"{count} from {name}" for name, count in sources.items())
     print(f"starts that went on: {sum(sources.values())} ({told})")
-    print_lost(lost)
+    print(f"steps lost, as the starts say: {sum(lost)}, at most {max(lost, default=0)} at once")
+    print_lost(lost_steps(numbers))
 
 
 def read_lines(path):

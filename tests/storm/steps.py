@@ -20,6 +20,7 @@ class Steps:
     def __init__(self, path, clock):
         self.path, self.clock, self.file, self.rest = path, clock, None, ""
         self.looked = clock()
+        self.numbers = []  # of all steps that were read, in their order
 
     def take(self):
         """The new lines. What is read now was written since the last look."""
@@ -31,7 +32,9 @@ class Steps:
         self.rest += self.file.read()
         *lines, self.rest = self.rest.split("\n")
         objects = [json.loads(line) for line in lines]
-        return [Line(before, o["elapsed_seconds"], o["step_seconds"], o["step"]) for o in objects if o.get("step_seconds") is not None]
+        new = [Line(before, o["elapsed_seconds"], o["step_seconds"], o["step"]) for o in objects if o.get("step_seconds") is not None]
+        self.numbers += [line.step for line in new]
+        return new
 
 
 def is_after(line, struck_s, is_of_new_process):

@@ -298,7 +298,7 @@ def storm(run, blows):
     run.doing = "behind the last blow"
     follow(run, waiting, None)
     run.bring_back()
-    return seconds
+    return seconds, steps
 
 
 def write_tokens(path):
@@ -329,14 +329,15 @@ def main(out):
     run = Run(out, "storm", "--max_steps=1000000000", "--save_steps=200")
     blows = schedule(SEED, KILLS, EVERY, RANKS, list(KINDS))
     try:
-        seconds = storm(run, blows)
+        seconds, steps = storm(run, blows)
         codes = run.end()
         if any(code != 143 for code in codes):
             sys.exit(f"storm: asked to stop, the launchers ended with {codes}")
     finally:
         run.kill()
+    steps.take()  # the last ones, until it was asked to stop
     with open(run.log(0)) as log:
-        ledger.print_ledger(blows, seconds, log.read())
+        ledger.print_ledger(blows, seconds, log.read(), steps.numbers)
     if ELASTIC:
         print(f"times that the run went on with {NODES - 1} launchers of {NODES}: {run.shrinks()}")
     last, ours = saved(out, "storm")

@@ -1,5 +1,7 @@
 """The parts of a storm, without one: `python3 tests/storm/test_storm.py` prints TAP lines."""
 import collections
+import contextlib
+import io
 import os
 import socket
 import subprocess
@@ -51,6 +53,24 @@ def looks():
                     file.write(text)
             took.append([tuple(line) for line in reader.take()])
         return took
+
+
+def numbers_read():
+    with tempfile.TemporaryDirectory() as folder:
+        reader = steps.Steps(f"{folder}/steps", lambda: 0)
+        for text in [STEP % (0.5, 0.25), '{"save_seconds":1}\n' + STEP % (9, 0.25)]:
+            with open(reader.path, "a") as file:
+                file.write(text)
+            reader.take()
+        return reader.numbers
+
+
+def ledger_of(log, numbers):
+    """What is told of the steps lost."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        ledger.print_ledger(blows[:1], {0: 1.5}, log, numbers)
+    return [line for line in told.getvalue().splitlines() if line.startswith("steps lost")]
 
 
 def counts_after(struck_s, is_of_new_process):
@@ -125,6 +145,10 @@ rows = [
     ("starts are told by where they go on from", ledger.starts(LOG) == ({"memory": 1, "a buddy": 1, "disk": 2}, [0, 1, 4])),
     ("half of all are not above the median", ledger.percentile([3, 1, 2, 9], 50) == 2 and ledger.percentile([5], 99) == 5),
     ("what is done once more was lost", ledger.lost_steps([1, 2, 3, 4, 3, 4, 5, 5, 6]) == [2, 1] and ledger.lost_steps([]) == []),
+    ("... also where nothing is left that could tell it", ledger_of("", [1, 2, 3, 1, 2, 3, 4]) ==
+     ["steps lost, as the starts say: 0, at most 0 at once", "steps lost: 3, at most 3 at once"]),
+    ("... of one that is gone: by numbers what was done again, by starts what was known", ledger_of(LOG, [119, 120, 121, 121, 122]) ==
+     ["steps lost, as the starts say: 5, at most 4 at once", "steps lost: 1, at most 1 at once"]),
     ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "server")], AFTER_4) == [3]),
     ("... of whatever process, or of a new one", [ledger.seconds_to_next([(8.5, 3, kind)], AFTER_4) for kind in ("server", "pod")] == [[0.5], [2]]),
     ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
@@ -134,6 +158,7 @@ rows = [
     ("a shell is told the same", printed(7) == [f"{b.kind} {b.victim}" for b in schedule.schedule(7, 6, 1, 2, KINDS)]),
     ("... of another seed another order", len(printed(8)) == 6 and printed(8) != printed(7)),
     ("steps are read as they are written", looks() == [[], [(101, 0.5, 0.25, 7)], [(102, 9, 0.25, 7)], [(110, 9.5, 0.25, 7)]]),
+    ("... and all their numbers are kept", numbers_read() == [7, 7]),
     ("a step that may have begun before a blow is none after it", counts_after(101.5, False) == [False, True, True]),
     ("... of a process that began before it neither", counts_after(100.3, True) == [True, False, True]),
     ("... which does not step after it for long", counts_after(100.9, True) == [False, False, False]),
