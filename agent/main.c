@@ -94,15 +94,9 @@ static void explain(struct config *config, struct arena *arena)
         log_info("%s", config->script_notice);
 }
 
-/* Whether the ranks' sums can run in the order of slots: NCCL's cannot, nor those on the host. */
-static bool may_have_slots(const struct agent_config *c)
-{
-    bool has_gpus = strcmp(c->runtime.device, "cpu") != 0 && launch_count_gpus() > 0;
-    return !c->memory.cpu_offload && (!has_gpus || c->runtime.collectives == COMM_DEVICE_HOST);
-}
-
 /* The reduction slots of an elastic run; 0: none. Its first world is as large as the job was made:
- * so they cost nothing there, and a step's samples stay when nodes come and go. */
+ * so they cost nothing there, and a step's samples stay when nodes come and go. None where the host
+ * adds up, which cannot do so in the order of slots. */
 static int64_t launch_slots(const struct agent_config *c, const struct topology *t,
                             enum slots_source *ret_source)
 {
@@ -113,7 +107,7 @@ static int64_t launch_slots(const struct agent_config *c, const struct topology 
     if (t->node_rank == 0)
         saved = rank_saved_slots(c, t);
     *ret_source = saved > 0 ? SLOTS_SAVED : SLOTS_DEFAULT;
-    return saved > 0 ? saved : may_have_slots(c) ? (int64_t)t->nodes * t->local_size : 0;
+    return saved > 0 ? saved : c->memory.cpu_offload ? 0 : (int64_t)t->nodes * t->local_size;
 }
 
 static void print_help(bool as_page)
