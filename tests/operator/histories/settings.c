@@ -328,6 +328,17 @@ const struct setting settings[] = {
       {0},
       0,
       {.deletions = 1}}},
+    {IN_ALL,
+     {"3 pods: failure, crash",
+      1,
+      2,
+      "ExitCode",
+      SETTING_RUN_POLICY,
+      false,
+      {137},
+      {0},
+      0,
+      {.failures = 1, .crashes = 1}}},
 };
 
 const size_t setting_count = sizeof settings / sizeof settings[0];
