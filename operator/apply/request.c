@@ -131,7 +131,9 @@ static struct request set_status(const struct request_source *source, const stru
 {
     struct request request = {
         .method = "PUT",
-        .body = manifest_status_update(source->object, source->job, action->status),
+        .body = action->as_stored
+                    ? manifest_status_as_stored(source->object, source->job)
+                    : manifest_status_update(source->object, source->job, action->status),
     };
     set_path(&request, &resource_job, source, source->job->name, "status");
     /* A proxy that wrote another User-Agent would make our writes look like another operator's. */

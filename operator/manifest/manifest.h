@@ -23,6 +23,8 @@ struct json *manifest_training(const struct job_status *status);
  * is another job by now. Conditions in it of types that we do not know are written again. */
 struct json *manifest_status_update(const struct json *object, const struct job *job,
                                     const struct job_status *status);
+/* The same with the status that `object` has: nothing is changed where it is the newest. */
+struct json *manifest_status_as_stored(const struct json *object, const struct job *job);
 
 /* Of what is written of this history, the first field that is not in `answer`, the API server's
  * value of `.status.history`: "incidents", "replicas.left". "history" if there is

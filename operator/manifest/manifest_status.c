@@ -33,6 +33,13 @@ static void set_time(struct json *object, const char *key, int64_t wall_ms)
     json_set(object, key, json_new_text(text));
 }
 
+/* Other operators' conditions may have none, and Kubernetes 1.20 takes no empty text. */
+static void set_words(struct json *item, const char *key, const char *text)
+{
+    if (text && text[0])
+        json_set(item, key, json_new_text_cut(text, MESSAGE_MAX_BYTES));
+}
+
 static struct json *conditions(const struct job_status *status)
 {
     struct json *list = json_new_array();
@@ -41,9 +48,8 @@ static struct json *conditions(const struct job_status *status)
         struct json *item = json_new_object();
         json_set(item, "type", json_new_text(names_condition(condition->type)));
         json_set(item, "status", json_new_text(condition->status ? "True" : "False"));
-        json_set_text(item, "reason", condition->reason);
-        if (condition->message)
-            json_set(item, "message", json_new_text_cut(condition->message, MESSAGE_MAX_BYTES));
+        set_words(item, "reason", condition->reason);
+        set_words(item, "message", condition->message);
         set_time(item, "lastUpdateTime", condition->update_ms);
         set_time(item, "lastTransitionTime", condition->transition_ms);
         json_append(list, item);
@@ -366,12 +372,10 @@ static void keep_foreign_conditions(struct json *status, const struct json *obje
     json_set(status, "conditions", all);
 }
 
-struct json *manifest_status_update(const struct json *object, const struct job *job,
-                                    const struct job_status *status)
+/* Takes over status. */
+static struct json *put_over(const struct json *object, const struct job *job, struct json *status)
 {
     const struct json *metadata = json_get(object, "metadata");
-    struct json *written = manifest_status(job, status);
-    keep_foreign_conditions(written, object);
     struct json *update = json_texts_of("apiVersion", API_GROUP_VERSION, "kind", API_KIND, NULL);
     json_set(update, "metadata",
              /* A PUT of the status subresource replaces all of the status and ignores the rest. So
@@ -379,6 +383,20 @@ struct json *manifest_status_update(const struct json *object, const struct job 
              json_texts_of("name", job->name, "namespace", job->namespace_, "uid", job->uid,
                            "resourceVersion", json_as_text(json_get(metadata, "resourceVersion")),
                            NULL));
-    json_set(update, "status", written);
+    json_set(update, "status", status);
     return update;
+}
+
+struct json *manifest_status_update(const struct json *object, const struct job *job,
+                                    const struct job_status *status)
+{
+    struct json *written = manifest_status(job, status);
+    keep_foreign_conditions(written, object);
+    return put_over(object, job, written);
+}
+
+struct json *manifest_status_as_stored(const struct json *object, const struct job *job)
+{
+    const struct json *stored = json_get(object, "status");
+    return put_over(object, job, stored ? json_clone(stored) : json_new_object());
 }

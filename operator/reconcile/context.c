@@ -48,11 +48,13 @@ void context_publish(struct reconcile_context *ctx)
     /* A write that changes nothing would still cost a request for each pass. But it is refused if
      * the job is of the past, and then so is all that is planned for it: pods that were deleted
      * since would be made again. */
-    if (!job_status_equal(ctx->snapshot->status, &ctx->status) ||
-        (ctx->snapshot->unproven && plan_acts(ctx->plan))) {
+    bool differs = !job_status_equal(ctx->snapshot->status, &ctx->status);
+    if (differs || (ctx->snapshot->unproven && plan_acts(ctx->plan))) {
         struct job_status *status = arena_new(ctx->arena, struct job_status);
         *status = ctx->status;
-        plan_add(ctx->plan, (struct action){.kind = ACTION_SET_STATUS, .status = status});
+        plan_add(
+            ctx->plan,
+            (struct action){.kind = ACTION_SET_STATUS, .status = status, .as_stored = !differs});
     }
     if (ctx->requeue_ms != POLICY_NEVER)
         plan_add(ctx->plan, (struct action){.kind = ACTION_REQUEUE, .at_ms = ctx->requeue_ms});

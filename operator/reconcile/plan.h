@@ -66,6 +66,8 @@ struct action {
     const char *reason;
     const char *message;
     const struct job_status *status; /* ACTION_SET_STATUS */
+    bool as_stored; /* ACTION_SET_STATUS: nothing differs. It is written as it is, byte for byte,
+                       only to learn whether the job is of the past (struct snapshot) */
     const struct pod_group_spec *pod_group;
     const struct autoscaler_spec *autoscaler;
     const struct workload_spec *workload;

@@ -326,21 +326,33 @@ static void a_status_is_put_over_the_version_that_was_read(void **state)
         "{\"type\":\"Evicted\",\"status\":\"Unknown\"},"
         "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"r\",\"message\":\"m\"}],"
         "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"restarts\":0,\"startTime\":\"1970-01-01T00:00:01Z\"}}");
+    assert_json(
+        manifest_status_as_stored(object, manifest->jobs[0]),
+        "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"metadata\":{\"name\":\"j\","
+        "\"namespace\":\"ns\",\"uid\":\"u1\",\"resourceVersion\":\"77\"},\"status\":{\"conditions\":"
+        "[{\"type\":\"Created\",\"status\":\"False\"},"
+        "{\"type\":\"QuotaReserved\",\"status\":\"True\",\"observedGeneration\":3},"
+        "{\"type\":\"Running\",\"status\":\"True\"},7,"
+        "{\"type\":\"Evicted\",\"status\":\"Unknown\"}]}}");
     json_free(object);
     decode_close(manifest);
 }
 
-/* Other operators' may have neither; the schema takes no null. */
+/* Other operators' may have neither; Kubernetes 1.20 takes no empty text. */
 static void a_condition_without_words_stays_without(void **state)
 {
     (void)state;
+    static const char *const words[] = {NULL, ""};
     struct manifest *manifest = decode_text(PLAIN(""));
     struct job_status status = {.history.known = true, .condition_count = 1};
-    status.conditions[0] = (struct condition){.type = CONDITION_FAILED, .status = true};
-    assert_json(
-        manifest_status(manifest->jobs[0], &status),
-        "{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
-        "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"restarts\":0}");
+    for (size_t i = 0; i < array_length(words); i++) {
+        status.conditions[0] = (struct condition){
+            .type = CONDITION_FAILED, .status = true, .reason = words[i], .message = words[i]};
+        assert_json(
+            manifest_status(manifest->jobs[0], &status),
+            "{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"
+            "\"history\":{\"restarts\":0,\"incidents\":0},\"replicaStatuses\":{},\"restarts\":0}");
+    }
     decode_close(manifest);
 }
 
