@@ -199,8 +199,9 @@ static void wait_for_ranks(struct round *round, int signals)
         reap_ranks(round);
     }
     read_pipes(round);
+    int64_t until_ms = clock_monotonic_ms() + LAUNCH_DRAIN_MS;
     for (int i = 0; i < 2 * round->count; i++)
-        launch_stream_close(&round->streams[i]);
+        launch_stream_close(&round->streams[i], until_ms);
     for (int i = 0; i < round->count; i++)
         heartbeat_close(&round->ranks[i].heartbeat);
 }
@@ -278,7 +279,7 @@ static bool should_restart(const struct round *round)
  * its place: that is no failure of a rank. */
 static void take_back_restart(struct round *round)
 {
-    if (!round->spent_on_loss || !round->has_new_peer)
+    if (!round->spent_on_loss || !round->has_new_peer || round->exit_code == 0)
         return;
     round->spent--;
     round->spent_on_loss = false;
@@ -293,12 +294,13 @@ bool launch_is_free(const struct round *round)
 
 void launch_end_as_asked(struct round *round)
 {
-    if (round->exit_code == 0 || round->spent < round->options->max_restarts)
+    bool would_go_on = !round->nodes.meeting || round->spent < round->options->max_restarts;
+    if (round->exit_code == 0 || would_go_on)
         round->exit_code = 128 + round->stop_signal;
 }
 
-/* Waits restart_delay_s. Whether to go on then: a signal may ask for the end meanwhile, or has
- * done so since the failure. */
+/* Before ranks start again: waits restart_delay_s. Whether to go on then: a signal may ask for the
+ * end meanwhile, or has done so since the failure. */
 static bool pause_before_restart(struct round *round, int signals)
 {
     int64_t until_ms = clock_monotonic_ms() + (int64_t)(round->options->restart_delay_s * 1000);

@@ -1,5 +1,6 @@
 #include "agent/launch/launch_output.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -229,21 +230,24 @@ bool launch_stream_poll(const struct launch_stream *stream, struct pollfd *ret_p
     return true;
 }
 
-void launch_stream_read(struct launch_stream *stream)
+/* Returns whether more may be there. */
+static bool read_some(struct launch_stream *stream)
 {
     size_t most = stream->is_plain ? PIPE_BUF : LAUNCH_LINE_BYTES;
-    while (stream->pipe >= 0 && !is_stalled(stream)) {
+    /* A rank may write without end, and the launcher has more to do. */
+    enum { READS_MOST = 16 };
+    for (int reads = 0; reads < READS_MOST && stream->pipe >= 0 && !is_stalled(stream); reads++) {
         ssize_t n = read(stream->pipe, stream->line + stream->length, most - stream->length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0 && stream->is_plain && stream->length > 0)
             pass_on(stream, true);
         if (n < 0 && errno == EAGAIN)
-            return;
+            return false;
         if (n <= 0) {
             close(stream->pipe);
             stream->pipe = -1;
-            return;
+            return false;
         }
         output_tail_add(stream->tail, stream->line + stream->length, (size_t)n);
         if (stream->file >= 0)
@@ -255,14 +259,24 @@ void launch_stream_read(struct launch_stream *stream)
         else
             write_lines(stream);
     }
+    if (stream->is_plain && stream->length > 0 && !is_stalled(stream))
+        pass_on(stream, true);
+    return stream->pipe >= 0;
 }
 
-/* All but what nobody reads. */
-static void drain(struct launch_stream *stream)
+void launch_stream_read(struct launch_stream *stream)
 {
-    launch_stream_read(stream);
-    while (stream->pipe >= 0 && is_stalled(stream) && waits_for(stream->terminal, LAUNCH_DRAIN_MS))
-        launch_stream_read(stream);
+    read_some(stream);
+}
+
+/* All but what nobody reads, and what somebody whom the rank has left behind goes on to write. */
+static void drain(struct launch_stream *stream, int64_t until_ms)
+{
+    while (read_some(stream)) {
+        int64_t left_ms = until_ms - clock_monotonic_ms();
+        if (left_ms <= 0 || (is_stalled(stream) && !waits_for(stream->terminal, (int)left_ms)))
+            return;
+    }
 }
 
 /* Of a file that the rank has written itself. */
@@ -277,10 +291,10 @@ static void read_end(const struct launch_stream *stream)
         output_tail_add(stream->tail, text, (size_t)n);
 }
 
-void launch_stream_close(struct launch_stream *stream)
+void launch_stream_close(struct launch_stream *stream, int64_t until_ms)
 {
     bool has_pipe = stream->line != NULL;
-    drain(stream);
+    drain(stream, until_ms);
     if (stream->length > 0 && !stream->is_plain)
         write_line(stream, stream->line, stream->length);
     if (stream->pipe >= 0)

@@ -22,8 +22,7 @@ struct launch_output_spec {
 
 enum {
     LAUNCH_LINE_BYTES = 64 * 1024, /* longer lines are printed in parts */
-    LAUNCH_DRAIN_MS =
-        5000, /* at the end whoever reads stderr may be so slow; what is left is lost */
+    LAUNCH_DRAIN_MS = 5000, /* at the end all streams have so long; what is left is lost */
 };
 
 /* One stream of one rank, read by the launcher. */
@@ -52,9 +51,10 @@ int launch_output_open(const struct launch_output_spec *spec, int attempt, int l
 
 /* What to wait for until launch_stream_read() has something to do; false: it never has. */
 bool launch_stream_poll(const struct launch_stream *stream, struct pollfd *ret_poll);
-/* Forwards what is in the pipe; closes the stream at its end. Never blocks on the pipe, nor where a
- * plain stream's reader is slow: then the rank waits in its write(), as without us. */
+/* Forwards what is in the pipe, a part of it if that is much; closes the stream at its end. Never
+ * blocks on the pipe, nor where a plain stream's reader is slow: then the rank waits in its
+ * write(), as without us. */
 void launch_stream_read(struct launch_stream *stream);
-/* Forwards all that is left first, an unfinished line too. */
-void launch_stream_close(struct launch_stream *stream);
+/* Forwards all that is left first, an unfinished line too, until then on the monotonic clock. */
+void launch_stream_close(struct launch_stream *stream, int64_t until_ms);
 #endif
