@@ -180,10 +180,9 @@ row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
 row paused "it resumed" wait_for 60 resumed paused
 row paused "the weights are those of the undisturbed run" same paused whole
-row paused "its time adds up, the recovery and the pause with it" adds_up paused
+row paused "its time adds up, with the kill and the pause in it" adds_up paused
 has_kind() { [ "$(kubectl get pytorchjob "$1" -o jsonpath="{.status.training.seconds.$2}")" != "" ]; } # JOB KIND
-row paused "... which have kinds of their own" has_kind paused suspended
-row paused "... each" has_kind paused recovery
+row paused "... and the pause has a kind of its own" has_kind paused suspended
 row rank-master "the time of a job whose rank was killed adds up, too" adds_up rank-master
 row rank-master "... and its restart is counted" again_by_launcher rank-master
 row lost "... of one whose pod was forgotten" adds_up lost
