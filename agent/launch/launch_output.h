@@ -22,7 +22,7 @@ struct launch_output_spec {
 
 enum {
     LAUNCH_LINE_BYTES = 64 * 1024, /* longer lines are printed in parts */
-    LAUNCH_DRAIN_MS = 5000, /* at the end all streams have so long; what is left is lost */
+    LAUNCH_DRAIN_MS = 5000,        /* at the end all streams have so long; what is left is lost */
 };
 
 /* One stream of one rank, read by the launcher. */

@@ -5,6 +5,7 @@
 
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/last_words.h"
+#include "agent/launch/launch_output.h"
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -360,6 +361,38 @@ static void test_who_does_not_read_stderr_does_not_stop_the_launcher(void **stat
     launched_place_close(&place);
 }
 
+/* A rank, or a process that it has left behind: the launcher still hears signals, and ends. */
+static int read_from_one_who_writes_for_ever(void)
+{
+    static struct output_tail tail;
+    struct launch_stream streams[2];
+    struct error err;
+    int fds[2], status;
+    freopen("/dev/null", "w", stderr);
+    alarm(SUPPORT_PATIENCE_S);
+    if (launch_output_open(&(struct launch_output_spec){0}, 0, 0, &tail, streams, fds, &err))
+        return 1;
+    pid_t writer = fork();
+    while (writer == 0)
+        if (write(fds[1], "on and on\n", 10) < 0)
+            _exit(1);
+    launch_stream_read(&streams[1]);
+    launch_stream_close(&streams[1], 0);
+    kill(writer, SIGKILL);
+    return waitpid(writer, &status, 0) != writer;
+}
+
+static void test_who_writes_for_ever_does_not_stop_the_launcher(void **state)
+{
+    (void)state;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(read_from_one_who_writes_for_ever());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void test_a_tail_keeps_the_last_lines(void **state)
 {
     (void)state;
@@ -445,6 +478,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_cause_is_told),
         cmocka_unit_test(test_the_last_lines_of_the_cause_are_told),
         cmocka_unit_test(test_who_does_not_read_stderr_does_not_stop_the_launcher),
+        cmocka_unit_test(test_who_writes_for_ever_does_not_stop_the_launcher),
         cmocka_unit_test(test_a_tail_keeps_the_last_lines),
         cmocka_unit_test(test_a_tail_shows_whole_lines),
         cmocka_unit_test(test_wrong_outputs_are_refused),
