@@ -57,7 +57,7 @@ blow() { # KIND POD STEPS: and lets the run go on
     case $1 in
     rank | launcher | operator) strike "$1" "$3" kill -KILL "$pid" ;;
     stopped-rank) strike "$1" "$3" kill -STOP "$pid" && pass "$3" && sleep 2 && kill -CONT "$pid" ;;
-    cut-off-rank | cut-off-operator) strike "$1" "$3" tests/storm/cut_off.py "$pid" ;;
+    cut-off-rank | cut-off-operator) strike "$1" "$3" wait_for 200 tests/storm/cut_off.py "$pid" ;;
     pod) strike "$1" "$3" replace "$2" "$3" ;;
     stopped-operator) strike "$1" "$3" kill -STOP "$pid" && stand_still "$3" && kill -CONT "$pid" ;;
     server) strike "$1" "$3" cluster_stop kube-apiserver KILL && stand_still "$3" && cluster_start kube-apiserver && ready ;;

@@ -242,9 +242,12 @@ def stop_node(run, blow):
 
 def cut_off(run, blow):
     """Ends all connections of a rank, as a network that fails does: both sides find them closed."""
-    pid = run.rank(blow.victim)
-    run.struck.append(time.monotonic())
-    end_connections(pid)
+
+    def try_it():
+        run.struck[:] = [time.monotonic()]
+        return end_connections(run.rank(blow.victim))
+
+    run.wait("a rank with connections", try_it)
     run.struck.append(time.monotonic())
 
 
