@@ -284,7 +284,8 @@ static void test_it_is_asked_about_a_rank_that_hangs(void **state)
                                                     .ras_address = s.address,
                                                     .uses_nccl = rows[i].uses_nccl,
                                                     .beat_ms = 1000,
-                                                    .steady_ms = now};
+                                                    .steady_ms = now,
+                                                    .wall_ms = now};
         support_stderr_begin();
         hang(&setting);
         support_stderr_end(text, sizeof text);
