@@ -176,7 +176,9 @@ struct queue_verdict policy_queue(const struct snapshot *snapshot, struct arena 
     if (!is_asked(snapshot) || snapshot->job->run_policy.suspend)
         return verdict;
     if (snapshot->options.kueue == KUEUE_UNSEEN) {
-        verdict.state = QUEUE_BLOCKED;
+        /* What waits goes on waiting; of what runs nobody knows better. */
+        verdict.state =
+            condition_is_true(snapshot->status, CONDITION_SUSPENDED) ? QUEUE_HELD : QUEUE_BLOCKED;
         verdict.blocker =
             says("QueueUnseen",
                  arena_printf(arena,
@@ -370,6 +372,8 @@ static void tell_held(struct reconcile_context *ctx)
 static void sync_held(struct reconcile_context *ctx, bool misfit)
 {
     const struct workload *workload = ctx->snapshot->queue.workload;
+    if (ctx->snapshot->options.kueue != KUEUE_SEEN)
+        return; /* whether it is there is not known */
     if (workload && (workload->deleting || workload->finished))
         return;
     if (workload && !misfit) {

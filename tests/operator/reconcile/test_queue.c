@@ -243,6 +243,21 @@ static const struct story left[] = {
      "queue q; settle; admit; settle; run *; settle; unseen; pass",
      "status Created=T Waiting=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"
      "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+    {"a job that waits goes on waiting", 0, 1, "OnFailure", "activeDeadlineSeconds: 2",
+     "queue q; settle; unseen; wait 9000; pass",
+     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+    {"for as long as it takes", 0, 1, "OnFailure", "activeDeadlineSeconds: 2",
+     "queue q; settle; unseen; settle; wait 9000; pass", ""},
+    {"and so does one whose pods still end", 0, 2, "OnFailure", "activeDeadlineSeconds: 2",
+     "queue q; settle; admit; settle; run *; settle; preempt Preempted; pass; gone worker-0; unseen; wait 9000; pass",
+     "status Created=T Running=F Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=1/0/0 start=1000\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+    {"resumed nothing is made", 0, 1, "OnFailure", "",
+     "queue q; suspend; settle; unseen; resume; pass",
+     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
+     "event Normal PyTorchJobQueued: PyTorchJob j waits in its queue.\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
     {"an admission that cannot be followed", 0, 1, "OnFailure", "",
      "queue q; settle; admit; obstruct noflavor; pass",
      "status Created=T Suspended=F Restarting=T Waiting=T(AdmissionNotFollowed: noflavor) Worker=0/0/0 start=1000\n"
