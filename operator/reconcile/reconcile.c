@@ -237,10 +237,15 @@ static void set_state(struct reconcile_context *ctx, const struct pod_changes *c
                 : context_text(ctx, "PyTorchJob %s/%s is running.", job->namespace_, job->name));
 }
 
-/* Tells what stands in the way: each blocker once. */
+/* Tells what stands in the way: each blocker once. What is expected may have other words all the
+ * time (Kueue's, a scheduler's): they are in the condition, and are no event. */
 static void set_waiting(struct reconcile_context *ctx, const struct blocker *blocker)
 {
-    if (condition_wait(&ctx->status, blocker->reason, blocker->message, ctx->snapshot->now_ms))
+    const struct condition *was = condition_find(&ctx->status, CONDITION_WAITING);
+    bool goes_on =
+        was && blocker->expected && blocker->reason && strcmp(was->reason, blocker->reason) == 0;
+    if (condition_wait(&ctx->status, blocker->reason, blocker->message, ctx->snapshot->now_ms) &&
+        !goes_on)
         context_event(ctx, blocker->expected ? EVENT_NORMAL : EVENT_WARNING, blocker->reason,
                       blocker->message);
 }
