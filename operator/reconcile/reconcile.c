@@ -263,15 +263,18 @@ static void set_refused_blocker(const struct reconcile_context *ctx, struct bloc
 static void reconcile_children(struct reconcile_context *ctx, const struct pod_changes *changes,
                                const struct queue_verdict *queue, struct blocker *blocker)
 {
+    bool is_blocked = queue->state == QUEUE_BLOCKED; /* then the size that counts may be unknown */
     set_state(ctx, changes);
     ctx->status.history.restarts = ctx->status.history.failures;
     if (changes->restart_all)
         history_next_attempt(&ctx->status.history);
     policy_queue_sync(ctx, queue);
-    policy_gang_sync(ctx->snapshot, ctx->plan);
+    if (!is_blocked)
+        policy_gang_sync(ctx->snapshot, ctx->plan);
     children_sync(ctx->plan, ctx->snapshot, &ctx->view, &ctx->status.history, blocker);
     set_refused_blocker(ctx, blocker);
-    policy_autoscaler_sync(ctx->snapshot, ctx->plan, blocker);
+    if (!is_blocked)
+        policy_autoscaler_sync(ctx->snapshot, ctx->plan, blocker);
     policy_waiting(ctx->job, &ctx->view, blocker, ctx->arena);
     set_waiting(ctx, blocker);
     context_requeue(ctx, policy_deadline_ms(ctx->job, &ctx->status));

@@ -239,6 +239,10 @@ static const struct story left[] = {
      "queue q; unseen; pass",
      "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
      "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+    {"nor what stands beside them, as how many there are to be is not known", 0, 1, "OnFailure", "",
+     "gang volcano; queue q; unseen; pass",
+     "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
     {"pods that run are left alone then", 0, 1, "OnFailure", "",
      "queue q; settle; admit; settle; run *; settle; unseen; pass",
      "status Created=T Waiting=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"
