@@ -17,7 +17,8 @@ enum {
     WATCH_TIMEOUT_S = 290,
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 30 * 1000,
-    FAILURE_LOG_MS = 60 * 1000, /* how often a watch that goes on failing is logged */
+    KUEUE_PATIENCE_MS = 30 * 1000, /* how long Kueue's objects may fail before we do without */
+    FAILURE_LOG_MS = 60 * 1000,    /* how often a watch that goes on failing is logged */
     PATH_MAX_BYTES = 512,
 };
 
@@ -348,17 +349,25 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
     return watch_is_listing(watcher_machine(informer->watcher));
 }
 
+/* Not there, refused, or failing for a while (Kueue's conversion webhook is down): jobs without a
+ * queue do not wait for Kueue. */
+static bool is_without_kueue(const struct informers *informers, enum error_code code,
+                             int64_t since_ms)
+{
+    return informers->kueue_said || code == ERR_FORBIDDEN || code == ERR_NOT_FOUND ||
+           (since_ms && informers->options.clocks->steady_ms() - since_ms >= KUEUE_PATIENCE_MS);
+}
+
 /* Jobs go on without autoscalers while we may not look at them, and without nodes in any case. */
 static bool is_dispensable(const struct informer *informer)
 {
-    const struct error *err;
-    if (is_of_kueue(informer->kind) && informer->informers->kueue_said)
-        return true;
-    return watch_failing_since(watcher_machine(informer->watcher), &err) &&
-           (informer->kind == CACHE_NODES ||
-            (is_of_kueue(informer->kind) &&
-             (err->code == ERR_FORBIDDEN || err->code == ERR_NOT_FOUND)) ||
-            (informer->kind == CACHE_AUTOSCALERS && err->code == ERR_FORBIDDEN));
+    const struct error *err = NULL;
+    int64_t since_ms = watch_failing_since(watcher_machine(informer->watcher), &err);
+    enum error_code code = since_ms ? err->code : ERR_NONE;
+    if (is_of_kueue(informer->kind))
+        return is_without_kueue(informer->informers, code, since_ms);
+    return since_ms && (informer->kind == CACHE_NODES ||
+                        (informer->kind == CACHE_AUTOSCALERS && code == ERR_FORBIDDEN));
 }
 
 bool informers_have_synced(const struct informers *informers)

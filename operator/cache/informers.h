@@ -2,8 +2,9 @@
  * jobs, pods and services; PodGroups with a gang scheduler; and HorizontalPodAutoscalers in the
  * newest version that the API server serves, unless the operator may not list them; and nodes, on
  * request, without which all else goes on. On request also Kueue's Workloads and what they refer
- * to, in the newest version that is served; jobs without a queue go on without them. Informers feed
- * the cache and log failures; a failure of the whole API server is logged once, not once a kind. */
+ * to, in the newest version that is served; jobs without a queue go on without them, at the latest
+ * half a minute after they began to fail. Informers feed the cache and log failures; a failure of
+ * the whole API server is logged once, not once a kind. */
 #ifndef SHOAL_OPERATOR_CACHE_INFORMERS_H
 #define SHOAL_OPERATOR_CACHE_INFORMERS_H
 

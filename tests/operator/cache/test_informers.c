@@ -262,6 +262,32 @@ static void kueue_may_come_later(void **state)
     close_fixture(&f);
 }
 
+/* Kueue's conversion webhook is down: whoever has no queue does not wait for long. */
+static void a_kueue_that_fails_is_waited_for_half_a_minute(void **state)
+{
+    (void)state;
+    static const struct fake_answer broken[] = {
+        {.to = "GET /apis/kueue.x-k8s.io/",
+         .bytes = API_TEXT("500 Internal Server Error", "", "{\"reason\":\"InternalError\"}"),
+         .then = FAKE_CLOSE},
+        {.to = "GET /",
+         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
+         .then = FAKE_CLOSE},
+    };
+    struct fixture f;
+    open_with(&f, broken, array_length(broken), (struct informers_options){.kueue = true});
+    step(&f);
+    kube_tick(f.api.kube, test_now_ms, &(int64_t){0}); /* it decides what failed */
+    int64_t failed_ms = test_now_ms;
+    assert_false(informers_have_synced(f.informers));
+    test_now_ms = failed_ms + 30 * 1000 - 1;
+    assert_false(informers_have_synced(f.informers));
+    test_now_ms = failed_ms + 30 * 1000;
+    assert_true(informers_have_synced(f.informers));
+    assert_null(informers_kueue(f.informers));
+    close_fixture(&f);
+}
+
 static void the_newest_kueue_is_taken(void **state)
 {
     (void)state;
@@ -334,6 +360,7 @@ int main(void)
         cmocka_unit_test(what_fails_is_known_by_kind),
         cmocka_unit_test(nodes_are_not_needed),
         cmocka_unit_test(kueue_may_come_later),
+        cmocka_unit_test(a_kueue_that_fails_is_waited_for_half_a_minute),
         cmocka_unit_test(the_newest_kueue_is_taken),
         cmocka_unit_test(a_silent_watch_is_listed_again),
     };
