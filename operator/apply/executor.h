@@ -112,8 +112,9 @@ bool executor_history_is_pruned(const struct executor *executor);
 /* Whether it pruned anything of a status.training that was written, and has not kept that since. */
 bool executor_training_is_pruned(const struct executor *executor);
 /* Whether a pass may write of the training, or of the job's time. While some of it is pruned each
- * pass would find the same news, so that only one in a few minutes may: this one. */
-bool executor_may_tell_training(struct executor *executor);
+ * pass would find the same news: they may a few minutes after it was lost last, until it is lost
+ * again. A pass that has no news, or whose write fails, takes no other job's turn. */
+bool executor_may_tell_training(const struct executor *executor);
 /* Call it with each snapshot before reconciling. Returns true, once, if a status write whose answer
  * was lost turns out to have succeeded: `over` reported it as failed. *ret_before is the status
  * before that write, in `arena`. executor_restore_history then knows its history. */

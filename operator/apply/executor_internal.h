@@ -49,7 +49,7 @@ struct executor {
     uint64_t event_number;
     bool history_pruned;                /* the API server pruned the history of the last status */
     char training_lost[32];             /* what it pruned of a status.training; "": nothing */
-    int64_t training_again_ms;          /* then: when a job is to tell the next one */
+    int64_t training_again_ms;          /* then: from when on jobs tell of it again */
     int64_t events_forbidden_logged_ms; /* when the missing permission to create events was logged
                                            last; 0: never */
 };

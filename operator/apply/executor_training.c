@@ -9,7 +9,8 @@
 
 #include <stdio.h>
 
-/* How often one job tells all the same, to see whether the CustomResourceDefinition is another. */
+/* How long after it was lost last a job tells all the same, to see whether the
+ * CustomResourceDefinition is another. */
 enum { TRAINING_AGAIN_MS = 5 * 60 * 1000 };
 
 void executor_check_training_kept(struct run *run, const struct job_status *written,
@@ -41,15 +42,10 @@ void executor_check_training_kept(struct run *run, const struct job_status *writ
     executor->training_again_ms = executor->options.clocks->steady_ms() + TRAINING_AGAIN_MS;
 }
 
-bool executor_may_tell_training(struct executor *executor)
+bool executor_may_tell_training(const struct executor *executor)
 {
-    int64_t now_ms = executor->options.clocks->steady_ms();
-    if (!executor_training_is_pruned(executor))
-        return true;
-    if (now_ms < executor->training_again_ms)
-        return false;
-    executor->training_again_ms = now_ms + TRAINING_AGAIN_MS;
-    return true;
+    return !executor_training_is_pruned(executor) ||
+           executor->options.clocks->steady_ms() >= executor->training_again_ms;
 }
 
 bool executor_training_is_pruned(const struct executor *executor)
