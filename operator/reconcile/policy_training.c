@@ -225,6 +225,12 @@ static void turn(struct reconcile_context *ctx, int kind, int64_t since_ms)
                      ctx->snapshot->now_ms);
 }
 
+static void turn_open(struct reconcile_context *ctx, int kind)
+{
+    if (!ctx->snapshot->unaccounted)
+        goodput_turn_open(&ctx->status.goodput, kind);
+}
+
 /* The account begins with the job. Of one that another operator began nothing is known. */
 static void begin(struct reconcile_context *ctx)
 {
@@ -245,7 +251,7 @@ static void follow_kind(struct reconcile_context *ctx)
     bool stays_open =
         kind == GOODPUT_RECOVERY || kind == GOODPUT_UNTOLD || kind == TRAINING_SPENT_OTHER;
     if (goodput->now == GOODPUT_INSIDE && stays_open)
-        goodput_turn_open(goodput, kind);
+        turn_open(ctx, kind);
     else
         turn(ctx, kind, since_of(ctx, pod, kind));
 }

@@ -287,6 +287,19 @@ static void what_is_dropped_is_not_accounted_for(void **state)
     cluster_close(cluster);
 }
 
+/* A server that drops what goes on now, and keeps the seconds. */
+static void what_goes_on_is_not_written_where_it_is_dropped(void **state)
+{
+    (void)state;
+    struct cluster *cluster = open_started(1, 0, "");
+    cluster->quiet = cluster->unaccounted = true;
+    cluster->status.goodput.now = GOODPUT_INSIDE; /* as it is read */
+    cluster_do(cluster, "wait 58000; pass");
+    assert_int_equal(cluster->plan->count, 0);
+    assert_true(cluster->status.goodput.known);
+    cluster_close(cluster);
+}
+
 /* Of a program that is no agent it is known how long it ran, and no more. */
 static void another_program_is_untold(void **state)
 {
@@ -424,6 +437,7 @@ int main(void)
         cmocka_unit_test(the_time_of_a_job_adds_up),
         cmocka_unit_test(what_goes_on_costs_no_write),
         cmocka_unit_test(what_is_dropped_is_not_accounted_for),
+        cmocka_unit_test(what_goes_on_is_not_written_where_it_is_dropped),
         cmocka_unit_test(another_program_is_untold),
         cmocka_unit_test(a_short_pause_is_one),
         cmocka_unit_test(a_job_that_fails_does_not_recover),
