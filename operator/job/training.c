@@ -212,6 +212,8 @@ void training_rest(struct training *t)
 void training_forget_process(struct training *t)
 {
     t->process_ms = 0;
+    if (t->restarts > 0) /* those of the pods that are gone */
+        t->restarts = 0;
     memset(t->spent_ms, 0, sizeof t->spent_ms);
 }
 

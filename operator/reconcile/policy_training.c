@@ -272,14 +272,24 @@ static int64_t restarts_before(const struct reconcile_context *ctx, const struct
     return replica->earlier + (is_for_good ? 0 : replica->counted);
 }
 
-/* The rest its launcher has added, which no history of pods knows of. */
+/* What the job resumed from is told again, until its pods of now are asked. */
+static bool is_of_before(const struct training *before, const struct training *told)
+{
+    return before->known && !before->process_ms && told->progress_ms <= before->progress_ms;
+}
+
+/* The rest its launcher has added, which no history of pods knows of. Where the API server drops
+ * what was told, and not the history, the count says how many of them were counted: those of other
+ * pods among them, so that it counts too few rather than the same ones for ever. */
 static void count_rank_restarts(struct reconcile_context *ctx, const struct training *before,
                                 const struct training *told)
 {
     const struct pod *pod = pod_of_rank_0(ctx);
-    if (!pod)
+    if (!pod || is_of_before(before, told))
         return;
-    int64_t begun = restarts_before(ctx, pod), was = before->known ? before->restarts : 0;
+    int64_t begun = restarts_before(ctx, pod);
+    bool is_remembered = before->known && before->restarts >= 0;
+    int64_t was = is_remembered ? before->restarts : begun + ctx->status.history.rank_restarts;
     int64_t more = told->restarts - (was > begun ? was : begun);
     if (more > 0 && more < INT32_MAX - ctx->status.history.rank_restarts)
         ctx->status.history.rank_restarts += (int32_t)more;

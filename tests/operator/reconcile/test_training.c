@@ -411,6 +411,46 @@ static void restarts_of_ranks_are_counted(void **state)
     cluster_close(cluster);
 }
 
+/* A server that keeps the history and drops how the training goes. */
+static void restarts_of_ranks_are_counted_once_where_they_are_dropped(void **state)
+{
+    (void)state;
+    static const struct training dropped;
+    for (int all = 0; all < 2; all++) {
+        struct cluster *cluster = cluster_open(1, 0, "OnFailure", "", "");
+        cluster_do(cluster, RUNS "pass");
+        for (int pass = 0; pass < 3; pass++) {
+            tell_restarts(cluster, 2);
+            cluster->status.training.restarts = -1;
+            if (all)
+                cluster->status.training = dropped;
+            assert_int_equal(cluster->status.history.rank_restarts, 2);
+        }
+        tell_restarts(cluster, 3);
+        assert_int_equal(cluster->status.history.rank_restarts, 3);
+        cluster_close(cluster);
+    }
+}
+
+/* A job that is resumed has other pods, which begin to count anew. */
+static void restarts_of_ranks_are_counted_after_a_pause(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "OnFailure", "", "");
+    cluster_do(cluster, RUNS "pass");
+    tell_restarts(cluster, 0);
+    tell_restarts(cluster, 2);
+    const struct training told = cluster->told;
+    cluster_do(cluster, "untold; suspend; settle; wait 5000; resume; settle");
+    cluster->told = told; /* by who asked the pod that is gone */
+    cluster_do(cluster, "pass");
+    assert_int_equal(cluster->status.history.rank_restarts, 2);
+    cluster_do(cluster, "untold; suspend; settle; wait 5000; resume; settle; run *; settle");
+    tell_restarts(cluster, 1);
+    assert_int_equal(cluster->status.history.rank_restarts, 3);
+    cluster_close(cluster);
+}
+
 /* The kubelet starts a container again: it is told the same as before. */
 static void restarts_of_containers_are_no_ranks(void **state)
 {
@@ -443,6 +483,8 @@ int main(void)
         cmocka_unit_test(a_job_that_fails_does_not_recover),
         cmocka_unit_test(who_is_done_does_not_recover),
         cmocka_unit_test(restarts_of_ranks_are_counted),
+        cmocka_unit_test(restarts_of_ranks_are_counted_once_where_they_are_dropped),
+        cmocka_unit_test(restarts_of_ranks_are_counted_after_a_pause),
         cmocka_unit_test(restarts_of_containers_are_no_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
