@@ -163,8 +163,7 @@ static void on_written(struct controller *c, const char *key, const struct job_s
 /* Before what its status becomes is counted. */
 static void count(struct controller *c, const char *key, const struct snapshot *snapshot)
 {
-    if (metrics_job_seen(c->metrics, key, snapshot->job->created_ms, snapshot->status,
-                         snapshot->now_ms))
+    if (metrics_job_seen(c->metrics, key, snapshot->job, snapshot->status, snapshot->now_ms))
         log_warning("more than %d jobs are at work: /metrics does not tell of the others how their "
                     "time is spent",
                     METRICS_MAX_JOBS);
@@ -239,10 +238,10 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     c->passes++;
     asker_follow(c->asker, key, &pass.snapshot);
     board_told(c->options.board, key, &pass.snapshot, pass.plan);
-    count(c, key, &pass.snapshot);
     const struct job_status *status = pass.snapshot.status;
     if (pass.confirmed)
         on_written(c, key, &pass.before_confirmed, status);
+    count(c, key, &pass.snapshot);
     if (pass.hold_ms) {
         add_in(c, key, job->status, pass.hold_ms);
         queue_done(c->queue, key);

@@ -47,6 +47,7 @@ struct node {
 struct work {
     struct table_entry entry;
     char *key; /* "namespace/name" */
+    char *uid; /* of the job: another one may have taken its name */
     struct shown_time time;
 };
 
@@ -148,6 +149,7 @@ static void free_work(struct metrics *m, struct work *work)
 {
     table_remove(&m->by_key, &work->entry);
     free(work->key);
+    free(work->uid);
     free(work);
 }
 
@@ -174,24 +176,30 @@ static bool is_over(const struct job_status *status)
     return holds(status, CONDITION_SUCCEEDED) || holds(status, CONDITION_FAILED);
 }
 
-static struct work *add_work(struct metrics *m, const char *key, const struct shown_time *time)
+static void add_work(struct metrics *m, const char *key, const char *uid,
+                     const struct shown_time *time)
 {
     struct work *work = xcalloc(1, sizeof *work);
     work->entry.key = work->key = xstrdup(key);
+    work->uid = xstrdup(uid);
     work->time = *time;
     m->jobs = xrealloc(m->jobs, (m->by_key.count + 1) * sizeof(struct work *));
     m->jobs[m->by_key.count] = work;
     table_add(&m->by_key, &work->entry);
-    return work;
 }
 
-bool metrics_job_seen(struct metrics *m, const char *key, int64_t created_ms,
+bool metrics_job_seen(struct metrics *m, const char *key, const struct job *job,
                       const struct job_status *status, int64_t now_ms)
 {
-    if (is_over(status) || find_work(m, key))
+    const struct work *work = find_work(m, key);
+    if (work && (is_over(status) || strcmp(work->uid, job->uid) != 0)) {
+        metrics_forget_job(m, key); /* nobody wrote its end here, or told of it */
+        work = NULL;
+    }
+    if (work || is_over(status))
         return false;
-    const struct shown_time time = shown_time_open(&status->goodput, created_ms, now_ms);
-    add_work(m, key, &time);
+    const struct shown_time time = shown_time_open(&status->goodput, job->created_ms, now_ms);
+    add_work(m, key, job->uid, &time);
     bool is_first_left_out = m->by_key.count > METRICS_MAX_JOBS && !m->has_told;
     m->has_told |= is_first_left_out;
     return is_first_left_out;

@@ -22,10 +22,11 @@ struct metrics; /* counters per namespace, per node that jobs left, and of each 
 struct metrics *metrics_open(void);
 void metrics_close(struct metrics *metrics);
 
-/* The job is reconciled; status: as it is now, before what is written of it. Of jobs at work the
- * time has series, which go on while nothing is written. Returns true for the first job that gets
- * no series of its own. */
-bool metrics_job_seen(struct metrics *metrics, const char *key, int64_t created_ms,
+/* The job is reconciled; status: as it is now, before what is written of it, and after what was
+ * written before. Of jobs at work the time has series, which go on while nothing is written; they
+ * end with the job, whoever writes that, or if another job has its name. Returns true for the first
+ * job that gets no series of its own. */
+bool metrics_job_seen(struct metrics *metrics, const char *key, const struct job *job,
                       const struct job_status *status, int64_t now_ms);
 /* A status was written over another one. key: "namespace/name". */
 void metrics_status_written(struct metrics *metrics, const char *key,

@@ -76,7 +76,7 @@ static void print_operator(struct str *page)
     struct job_status works = {.goodput = {.known = true, .ms = {[TRAINING_SPENT_STEP] = 1000}}};
     works.history.avoided = &node;
     works.history.avoided_count = 1;
-    metrics_job_seen(metrics, "n/j", 0, &none, 0);
+    metrics_job_seen(metrics, "n/j", &(struct job){.uid = "u"}, &none, 0);
     metrics_status_written(metrics, "n/j", &none, &works);
     const struct metrics_view view = {
         .resident_bytes = 1, .watches = {{"pods", true}}, .watch_count = 1};

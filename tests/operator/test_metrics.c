@@ -101,6 +101,8 @@ static void the_view_is_printed(void **state)
 
 #define CREATED_MS INT64_C(1767225600000)
 
+static const struct job job = {.uid = "u", .created_ms = CREATED_MS};
+
 /* What a status adds to the one before it; a status that goes back takes nothing away. */
 static void time_is_summed_by_kind(void **state)
 {
@@ -110,10 +112,10 @@ static void time_is_summed_by_kind(void **state)
     after.goodput.known = true;
     after.goodput.ms[TRAINING_SPENT_STEP] = 12345;
     after.goodput.ms[GOODPUT_RECOVERY] = 1000;
-    metrics_job_seen(m, "ns/j", CREATED_MS, &before, CREATED_MS);
+    metrics_job_seen(m, "ns/j", &job, &before, CREATED_MS);
     metrics_status_written(m, "ns/j", &before, &after);
     metrics_status_written(m, "ns/j", &after, &before);
-    metrics_job_seen(m, "other/j", CREATED_MS, &before, CREATED_MS);
+    metrics_job_seen(m, "other/j", &job, &before, CREATED_MS);
     metrics_status_written(m, "other/j", &before, &after);
     expect(m,
            "shoal_operator_training_seconds_total{job_namespace=\"ns\",kind=\"step\"} 12.345\n"
@@ -135,7 +137,7 @@ static void what_goes_on_is_counted_on(void **state)
     struct job_status outage = {0};
     outage.goodput = (struct goodput){.known = true, .now = GOODPUT_RECOVERY};
     outage.goodput.ms[TRAINING_SPENT_STEP] = 100000;
-    metrics_job_seen(m, "ns/j", CREATED_MS, &outage, CREATED_MS + 160000);
+    metrics_job_seen(m, "ns/j", &job, &outage, CREATED_MS + 160000);
     expect(m, SECONDS_OF_J("recovery", "60.000"));
     for (int64_t s = 160; s <= 400; s++)
         metrics_go_on(m, CREATED_MS + s * 1000);
@@ -177,7 +179,7 @@ static void jobs_have_series_up_to_a_limit(void **state)
     int told = 0;
     for (int i = 0; i < METRICS_MAX_JOBS + 2; i++) {
         auto_free char *key = xasprintf("%063d/%063d", i, i);
-        told += metrics_job_seen(m, key, CREATED_MS, &none, CREATED_MS);
+        told += metrics_job_seen(m, key, &job, &none, CREATED_MS);
         metrics_status_written(m, key, &none, &works);
         assert_int_equal(told, i >= METRICS_MAX_JOBS);
     }
@@ -194,11 +196,31 @@ static void jobs_have_series_up_to_a_limit(void **state)
     assert_true(long_page_has(m, "\nshoal_operator_jobs_without_series 0\n"));
     assert_true(long_page_has(m, beyond));
     metrics_forget_all_jobs(m);
-    metrics_job_seen(m, "ns/last", CREATED_MS, &works, CREATED_MS);
-    metrics_job_seen(m, "ns/ended", CREATED_MS, &ended, CREATED_MS);
+    metrics_job_seen(m, "ns/last", &job, &works, CREATED_MS);
+    metrics_job_seen(m, "ns/ended", &job, &ended, CREATED_MS);
     assert_false(long_page_has(m, "job_name=\"ended\""));
     assert_true(long_page_has(
         m, "seconds_total{job_namespace=\"ns\",job_name=\"last\",kind=\"suspended\"} "));
+    metrics_close(m);
+}
+
+/* Others may write a job's end, or delete it and make another of its name, between two passes. */
+static void a_job_that_is_gone_has_no_series(void **state)
+{
+    (void)state;
+    static const struct job another = {.uid = "v", .created_ms = CREATED_MS + 90000};
+    struct metrics *m = metrics_open();
+    struct job_status works = status_of(CONDITION_RUNNING, 0), none = {0},
+                      ended = status_of(CONDITION_FAILED, 0);
+    works.goodput.known = true;
+    works.goodput.ms[TRAINING_SPENT_STEP] = 7000;
+    metrics_job_seen(m, "ns/j", &job, &works, CREATED_MS);
+    expect(m, SECONDS_OF_J("step", "7.000"));
+    metrics_job_seen(m, "ns/j", &another, &none, CREATED_MS + 90000);
+    assert_false(long_page_has(m, "job_name=\"j\",kind=\"step\""));
+    metrics_job_seen(m, "ns/j", &job, &works, CREATED_MS);
+    metrics_job_seen(m, "ns/j", &job, &ended, CREATED_MS);
+    assert_false(long_page_has(m, "job_name=\"j\""));
     metrics_close(m);
 }
 
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(time_is_summed_by_kind),
         cmocka_unit_test(what_goes_on_is_counted_on),
         cmocka_unit_test(jobs_have_series_up_to_a_limit),
+        cmocka_unit_test(a_job_that_is_gone_has_no_series),
         cmocka_unit_test(nodes_left_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
