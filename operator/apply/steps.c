@@ -220,6 +220,12 @@ const struct action *steps_next(struct steps *steps)
     return action;
 }
 
+/* It may be deleted at any time, by people or by Kueue: then there is nobody to tell. */
+static bool is_of_workload(const struct action *action)
+{
+    return action->kind == ACTION_SET_WORKLOAD_STATUS || action->kind == ACTION_UPDATE_WORKLOAD;
+}
+
 /* A status that was written over or did not get through comes again by itself; one that is refused
  * does not, and nothing of the plan is done without it. */
 static bool is_reported(const struct action *action, const struct error *failure)
@@ -227,7 +233,7 @@ static bool is_reported(const struct action *action, const struct error *failure
     if (!failure)
         return action_traits_of[action->kind].done != NULL;
     /* Kueue writes it, too: the next pass sees what it wrote. */
-    if (action->kind == ACTION_SET_WORKLOAD_STATUS || action->kind == ACTION_UPDATE_WORKLOAD)
+    if (is_of_workload(action))
         return failure->code != ERR_CONFLICT;
     return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
            failure->code == ERR_INPUT;
@@ -296,7 +302,7 @@ static bool may_be_old_attempt(const struct action *action)
 
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
  * object under that name, or, if it is by force, one that has changed: the next pass looks at it.
- * No pod is made for somebody else's group. */
+ * No pod is made for somebody else's group. Of a Workload that is gone there is nothing to tell. */
 static bool is_as_good(const struct action *action, enum error_code code)
 {
     enum effect effect = action_traits_of[action->kind].effect;
@@ -304,7 +310,8 @@ static bool is_as_good(const struct action *action, enum error_code code)
         action->kind == ACTION_CREATE_POD_GROUP || action->kind == ACTION_CREATE_WORKLOAD;
     return (effect == CREATES && code == ERR_EXISTS && !may_be_anothers &&
             !may_be_old_attempt(action)) ||
-           (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT));
+           (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT)) ||
+           (is_of_workload(action) && code == ERR_NOT_FOUND);
 }
 
 bool steps_creates(enum action_kind kind)
