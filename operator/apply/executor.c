@@ -130,7 +130,7 @@ static void record_result(struct run *run, const struct action *action, const st
         run->written = action->status;
         run->record->proven = true;
         job_record_drop_unconfirmed(run->record);
-        if (!action->as_stored) {
+        if (!action->as_stored || run->record->stored_invalid) {
             check_history_kept(run, action->status, answer);
             executor_check_training_kept(run, action->status, answer);
         }
@@ -144,12 +144,16 @@ static void record_result(struct run *run, const struct action *action, const st
 }
 
 /* A conflict may be with an earlier try of this write, whose answer was lost. No pass over this
- * very version of the job will do better. */
+ * very version of the job will do better; but for a status as it is stored, which may break a rule
+ * that was made after it where ours does not. */
 static void record_unconfirmed(struct run *run, const struct action *action, enum error_code code)
 {
     if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
         job_record_add_unconfirmed(run->record, run->status, action->status);
-    run->invalid = code == ERR_INPUT;
+    bool is_first_as_stored =
+        code == ERR_INPUT && action->as_stored && !run->record->stored_invalid;
+    run->record->stored_invalid |= is_first_as_stored;
+    run->invalid = code == ERR_INPUT && !is_first_as_stored;
     if (run->invalid || code == ERR_CONFLICT)
         expectations_newer(run->record->expect, text_at(run->object, "resourceVersion"));
 }

@@ -58,6 +58,7 @@ static void send_request(struct run *run, const struct action *action, struct in
         .init = executor->options.init,
         .autoscaling_version = executor->autoscaling_version,
         .kueue_version = executor->kueue_version,
+        .stored_invalid = run->record->stored_invalid,
         .event_number = executor->event_number++,
         .now_ms = now_ms,
     };

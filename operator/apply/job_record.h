@@ -28,7 +28,8 @@ struct job_record {
     struct event_budget budget;
     struct expectations *expect; /* NULL: the cache shows all changes */
     int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
-    bool proven;   /* a status was written: the job was not of the past (struct snapshot) */
+    bool proven;         /* a status was written: the job was not of the past (struct snapshot) */
+    bool stored_invalid; /* the API server refused the status as it has it: we write ours instead */
     bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
     char *refused; /* see executor_refused */
     /* Since when a status write waits (job_status_may_wait), and when it had news last: steady

@@ -131,7 +131,7 @@ static struct request set_status(const struct request_source *source, const stru
 {
     struct request request = {
         .method = "PUT",
-        .body = action->as_stored
+        .body = action->as_stored && !source->stored_invalid
                     ? manifest_status_as_stored(source->object, source->job)
                     : manifest_status_update(source->object, source->job, action->status),
     };

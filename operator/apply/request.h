@@ -21,6 +21,7 @@ struct request_source {
     const struct init_template *init; /* NULL: workers get no init container */
     const char *autoscaling_version;  /* "v2", "v2beta2"; NULL: there are no autoscalers */
     const char *kueue_version;        /* "v1beta2", "v1beta1"; NULL: there are no Workloads */
+    bool stored_invalid;              /* ACTION_SET_STATUS: not to be written as stored */
     uint64_t event_number;            /* ACTION_EVENT: unique among the events of this job */
     int64_t now_ms;                   /* ACTION_EVENT, ACTION_SET_WORKLOAD_STATUS: wall clock */
 };

@@ -45,6 +45,7 @@ static struct kube_request *on_send(struct kube *kube, const struct kube_call *c
     assert_int_equal(call->once, request->event);
     assert_int_equal(call->exact, strcmp(request->line, "POST podgroups j") == 0);
     request->status = json_clone(json_get(call->body, "status"));
+    kube->put_foreign = json_get(request->status, "foreign");
     request->done = call->done;
     request->context = call->context;
     str_printf(&kube->said, "%s\n", request->line);

@@ -15,6 +15,7 @@ struct kube {
     struct str said; /* a line for each request: METHOD, the path's end and the object's name, of a
                         list the one it is about; an event is its reason in brackets */
     int cancelled, events;
+    bool put_foreign;  /* the last status that was put has a field "foreign" */
     size_t body_bytes; /* what it says that bodies take */
     /* Of the history of a status (the last: of its training, too), by its CustomResourceDefinition:
      * this version's, Shoal 0.1's, somebody else's. */

@@ -193,6 +193,31 @@ static void a_job_is_proven_by_a_status_that_was_written(void **state)
     executor_fixture_close(f);
 }
 
+/* What is stored may break a rule that was made after it: ours is tried, and is as good a proof. */
+static void a_job_is_proven_where_its_stored_status_is_invalid(void **state)
+{
+    (void)state;
+    struct executor_fixture *f = executor_fixture_open(0);
+    struct plan *plan = plan_open(f->cluster->arena);
+    plan_add(plan, (struct action){.kind = ACTION_SET_STATUS,
+                                   .status = &f->cluster->status,
+                                   .as_stored = true});
+    json_set(f->object, "status", json_texts_of("foreign", "x", NULL));
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_true(f->kube.put_foreign);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
+    assert_int_equal(f->failure.code, ERR_INPUT);
+    assert_int_equal(executor_fixture_early_ms(f), 0);
+    executor_fixture_start_plan(f, "ns/j", plan);
+    assert_false(f->kube.put_foreign);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_INPUT);
+    assert_true(executor_fixture_early_ms(f) > 0); /* no better */
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer_all(&f->kube);
+    assert_true(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +230,7 @@ int main(void)
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
         cmocka_unit_test(a_refused_deletion_by_force_is_not_awaited),
         cmocka_unit_test(a_job_is_proven_by_a_status_that_was_written),
+        cmocka_unit_test(a_job_is_proven_where_its_stored_status_is_invalid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
