@@ -159,6 +159,14 @@ static const struct story changes[] = {
     {"a replica that is done gives quota back", 0, 2, "OnFailure", "",
      "queue q; settle; admit; settle; run *; settle; exit worker-1 0; pass; pass",
      "tell workload pytorchjob-j-0509c reclaimed-master=0 reclaimed-worker=1\n"},
+    {"a group that restarts needs that again, and queues for it", 0, 2, "OnFailure",
+     "restartScope: Job",
+     "queue q; settle; admit; settle; run *; settle; exit worker-1 0; settle; fail worker-0; pass; pass",
+     "status Created=T Suspended=T Waiting=T(WorkloadReplaced: Workload pytorchjob-j-0509c does not fit the job any more, and another one follows it) Worker=0/1/1 start=1000 failures=1 attempt=1 worker-0:u5:1+0\n"
+     "event Normal PyTorchJobQueued: PyTorchJob j waits in its queue.\n"
+     "event Normal WorkloadReplaced: Workload pytorchjob-j-0509c does not fit the job any more, and another one follows it\n"
+     "delete service j-worker-0 u3\n"
+     "delete service j-worker-1 u4\n"},
     {"after an eviction all is needed again", 0, 2, "OnFailure", "",
      "queue q; settle; admit; settle; run *; settle; exit worker-1 0; settle; preempt Preempted; pass; gone *; pass",
      "status Created=T Running=F Suspended=T Waiting=T(QueueEvicted: Workload pytorchjob-j-0509c is evicted from queue q (Preempted): make way) Worker=0/1/0 start=1000 done:worker-1\n"
