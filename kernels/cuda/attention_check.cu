@@ -97,8 +97,11 @@ static enum attention_verdict judge(const struct attention_result *r, const floa
                            all_mean * (double)r->width * least_size * least_size);
         double distance = squares[2 * row];
         double relative = distance == 0 ? 0 : size > 0 ? sqrt(distance / size) : INFINITY;
-        if (!(relative <= worst)) /* NaN, too */
-            worst = relative;
+        if (!isfinite(relative)) { /* ours is: judge_all() has looked */
+            snprintf(ret_what, ATTENTION_CHECK_TEXT, "a row of %s is not finite", r->name);
+            return ATTENTION_FAR;
+        }
+        worst = fmax(worst, relative);
     }
     if (worst <= tolerance)
         return ATTENTION_NEAR;

@@ -73,7 +73,8 @@ void run_job(std::shared_ptr<job> it)
         misused("a plan was destroyed before it ran");
     for (auto &[name, number] : it->numbers)
         places[name] = &number;
-    operations->run(places, it->workspace, (size_t)it->workspace_bytes, is("wrong") ? 1.5f : 1);
+    operations->run(places, it->workspace, (size_t)it->workspace_bytes,
+                    {is("wrong") ? 1.5f : 1, is("nan")});
 }
 
 /* The job of a plan with the places of a pack. */

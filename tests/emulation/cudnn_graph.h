@@ -46,6 +46,12 @@ struct operation {
 /* Ends the test if the operation is none that the library takes. */
 void check_operation(const operation &it);
 
+/* What a run does to its results. */
+struct harm {
+    float factor;          /* what comes into memory is that many times what it should be */
+    bool first_row_is_nan; /* of each result; all else is right */
+};
+
 struct graph {
     std::vector<operation> operations;
     std::map<int64_t, tensor> tensors; /* by name */
@@ -64,9 +70,12 @@ struct graph {
     bool adds_in_any_order() const;
     /* Computes; places: of the tensors in memory. Device memory is allowed. The workspace is used
      * up by every operation. What is added in any order is added in another one by each run, drawn
-     * by the seed. `factor`: what comes into memory is that many times what it should be. */
+     * by the seed. */
     void run(const std::map<int64_t, void *> &places, void *workspace, size_t bytes,
-             float factor) const;
+             const harm &done) const;
+
+  private:
+    bool is_result(const tensor &x) const; /* in memory, and nobody reads it */
 };
 
 } // namespace emulation

@@ -403,30 +403,42 @@ static void test_failures(void **state)
     }
 }
 
+static void assert_told_once(const char *text, const char *line)
+{
+    const char *first = strstr(text, line);
+    if (!first || strstr(first + 1, line))
+        fail_msg("not told once: %s\nbut: %s", line, text);
+}
+
 /* Results that are not those of our kernels: ours are taken, also of shapes that come later, and a
  * line for each direction says so. */
 static void test_wrong(void **state)
 {
     (void)state;
-    char text[2048];
-    struct world *world = open_world("cudnn", "cudnn=wrong");
-    int64_t before = runs();
-    support_stderr_begin();
-    check_attention(world, &more_rows[1]); /* within the tolerance */
-    check_attention(world, &more_rows[0]);
-    support_stderr_end(text, sizeof text);
-    assert_int_equal(runs() - before, 2); /* a forward and a backward, once */
-    const char *lines[] = {
-        "attention: forward is done by our own kernels, not by cuDNN: its result is far from theirs: "
-        "y is off by 50 % of its size",
-        "attention: backward is done by our own kernels, not by cuDNN: its result is far from "
-        "theirs: dq is off by"};
-    for (size_t i = 0; i < array_length(lines); i++) {
-        const char *first = strstr(text, lines[i]);
-        if (!first || strstr(first + 1, lines[i]))
-            fail_msg("not told once: %s\nbut: %s", lines[i], text);
+    static const struct {
+        const char *emulation, *reasons[2];
+    } rows[] = {
+        {"cudnn=wrong", {"y is off by 50 % of its size", "dq is off by"}},
+        {"cudnn=nan", {"a row of y is not finite", "a row of dq is not finite"}},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char text[2048], line[256];
+        struct world *world = open_world("cudnn", rows[i].emulation);
+        int64_t before = runs();
+        support_stderr_begin();
+        check_attention(world, &more_rows[1]); /* within the tolerance */
+        check_attention(world, &more_rows[0]);
+        support_stderr_end(text, sizeof text);
+        assert_int_equal(runs() - before, 2); /* a forward and a backward, once */
+        for (int backward = 0; backward < 2; backward++) {
+            snprintf(line, sizeof line,
+                     "attention: %s is done by our own kernels, not by cuDNN: its result is far "
+                     "from theirs: %s",
+                     backward ? "backward" : "forward", rows[i].reasons[backward]);
+            assert_told_once(text, line);
+        }
+        close_world(world);
     }
-    close_world(world);
 }
 
 /* Of a run that has diverged nothing can be said: the next result is compared instead. */
