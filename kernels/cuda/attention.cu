@@ -116,7 +116,7 @@ static void end_check(struct attention_check *check, bool backward,
     if (verdict == ATTENTION_NEAR)
         cudnn_attention_compared(check->stream, backward, shape);
     else if (verdict == ATTENTION_FAR)
-        cudnn_attention_refuse(check->stream, backward, what);
+        cudnn_attention_refuse(check->stream, backward, shape, what);
 }
 
 void cuda_attention_forward(struct stream *s, enum dtype t, void *y, float *lse, const void *q,

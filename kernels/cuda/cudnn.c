@@ -14,7 +14,10 @@ enum {
     PLANS = 16,                /* a model has two or four; the one used longest ago makes room */
     WORKSPACE_MAX = 256 << 20, /* bytes: what NVIDIA's own front end grants such a backward */
     WORKSPACE_ALIGNMENT = 256,
+    DIRECTIONS = ATTENTION_BACKWARD_NONDETERMINISTIC + 1,
 };
+static const char *const direction_names[DIRECTIONS] = {"forward", "backward",
+                                                        "nondeterministic backward"};
 
 /* What a plan is for. */
 struct shape_key {
@@ -34,10 +37,10 @@ struct cudnn {
     int index;
     struct attention_choice choice;
     bool was_opened, is_usable;
-    struct error failure; /* why it is not */
-    bool logged[2];       /* forward, backward: that it is not cuDNN */
-    bool is_refused[2];   /* its results are wrong */
-    bool told_published;  /* that it is cuDNN, by what others have published */
+    struct error failure;        /* why it is not */
+    bool logged[DIRECTIONS];     /* that it is not cuDNN */
+    bool is_refused[DIRECTIONS]; /* its results are wrong */
+    bool told_published;         /* that it is cuDNN, by what others have published */
     struct cudnn_api api;
     cudnn_handle handle;
     struct cudnn_graph properties; /* holds `device` */
@@ -73,13 +76,21 @@ void cudnn_close(struct cudnn *c)
     free(c);
 }
 
-static void log_fallback(struct cudnn *c, bool backward, const char *what, const char *why)
+static enum attention_direction direction_of(const struct attention_shape *z, bool backward)
 {
-    if (c->logged[backward])
+    return !backward             ? ATTENTION_FORWARD
+           : z->nondeterministic ? ATTENTION_BACKWARD_NONDETERMINISTIC
+                                 : ATTENTION_BACKWARD;
+}
+
+static void log_fallback(struct cudnn *c, enum attention_direction direction, const char *what,
+                         const char *why)
+{
+    if (c->logged[direction])
         return;
-    c->logged[backward] = true;
+    c->logged[direction] = true;
     log_write(LOG_WARNING, "attention: %s is done by our own kernels, not by cuDNN: %s%s%s",
-              backward ? "backward" : "forward", what, *what && *why ? ": " : "", why);
+              direction_names[direction], what, *what && *why ? ": " : "", why);
 }
 
 static bool start(struct cudnn *c, struct error *err)
@@ -105,7 +116,7 @@ static bool start(struct cudnn *c, struct error *err)
 }
 
 /* Opens the library if this is the first time, outside of captures. */
-static bool is_usable(struct cudnn *c, struct stream *s, bool backward)
+static bool is_usable(struct cudnn *c, struct stream *s, enum attention_direction direction)
 {
     if (!c->was_opened) {
         cuda_uncaptured(s);
@@ -114,7 +125,7 @@ static bool is_usable(struct cudnn *c, struct stream *s, bool backward)
         c->is_usable = start(c, &c->failure);
     }
     if (!c->is_usable)
-        log_fallback(c, backward, "", c->failure.msg);
+        log_fallback(c, direction, "", c->failure.msg);
     return c->is_usable;
 }
 
@@ -307,18 +318,19 @@ static enum cudnn_result attend(struct stream *s, bool backward,
                                 const void *pointers[CUDNN_TENSORS])
 {
     static const float masked = -INFINITY, one = 1;
+    const enum attention_direction direction = direction_of(shape, backward);
     struct cudnn *c = cuda_cudnn(s);
     cuda_use((const struct cuda_device *)s->device);
     if (!are_aligned(pointers)) {
-        log_fallback(c, backward, "a tensor does not begin at a multiple of 16 bytes", "");
+        log_fallback(c, direction, "a tensor does not begin at a multiple of 16 bytes", "");
         return CUDNN_LEFT;
     }
-    if (c->is_refused[backward] || !is_usable(c, s, backward))
+    if (c->is_refused[direction] || !is_usable(c, s, direction))
         return CUDNN_LEFT;
     struct plan *plan = take_plan(s, shape, backward);
     struct cudnn_attention *a = &plan->attention;
     if (!a->plan) {
-        log_fallback(c, backward, a->graph.failed, a->graph.reason);
+        log_fallback(c, direction, a->graph.failed, a->graph.reason);
         return CUDNN_LEFT;
     }
     struct attention_shape part = *shape;
@@ -341,7 +353,7 @@ static enum cudnn_result attend(struct stream *s, bool backward,
         return plan->is_compared ? CUDNN_QUEUED : CUDNN_FIRST;
     a->plan = NULL; /* never again */
     a->graph.failed = "its plan does not run";
-    log_fallback(c, backward, a->graph.failed, c->api.status_text(status));
+    log_fallback(c, direction, a->graph.failed, c->api.status_text(status));
     return CUDNN_LEFT;
 }
 
@@ -394,10 +406,12 @@ void cudnn_attention_compared(struct stream *s, bool backward, const struct atte
         plan->is_compared = true;
 }
 
-void cudnn_attention_refuse(struct stream *s, bool backward, const char *what)
+void cudnn_attention_refuse(struct stream *s, bool backward, const struct attention_shape *shape,
+                            const char *what)
 {
+    const enum attention_direction direction = direction_of(shape, backward);
     struct cudnn *c = cuda_cudnn(s);
-    c->is_refused[backward] = true;
-    c->logged[backward] = false; /* whatever was told of other shapes */
-    log_fallback(c, backward, "its result is far from theirs", what);
+    c->is_refused[direction] = true;
+    c->logged[direction] = false; /* whatever was told of other shapes */
+    log_fallback(c, direction, "its result is far from theirs", what);
 }

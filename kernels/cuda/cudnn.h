@@ -1,7 +1,7 @@
 /* cuDNN on a GPU: loaded at the first call that wants it. Plans are made once per shape and cached;
  * they run on the op's stream with the stream's scratch. If the library or a plan is missing, a
- * call fails or a result is wrong, one line is logged per direction, and our own kernels do the
- * work. */
+ * call fails or a result is wrong, one line is logged per direction (enum attention_direction), and
+ * our own kernels do the work. */
 #ifndef SHOAL_KERNELS_CUDA_CUDNN_H
 #define SHOAL_KERNELS_CUDA_CUDNN_H
 
@@ -41,8 +41,10 @@ enum cudnn_result cudnn_attention_backward(struct stream *s, enum dtype t, void 
 
 /* The shape's plan, in that direction, is compared from now on. */
 void cudnn_attention_compared(struct stream *s, bool backward, const struct attention_shape *shape);
-/* cuDNN gets nothing of that direction any more, which is told. what: is wrong with a result. */
-void cudnn_attention_refuse(struct stream *s, bool backward, const char *what);
+/* cuDNN gets nothing of that direction any more, which is told: forward, backward, or backward of
+ * shapes that may be nondeterministic, by the shape. what: is wrong with a result. */
+void cudnn_attention_refuse(struct stream *s, bool backward, const struct attention_shape *shape,
+                            const char *what);
 
 #ifdef __cplusplus
 }

@@ -424,12 +424,18 @@ static void test_wrong(void **state)
     for (size_t i = 0; i < array_length(rows); i++) {
         char text[2048], line[256];
         struct world *world = open_world("cudnn", rows[i].emulation);
+        struct attention_row in_any_order = more_rows[1];
+        in_any_order.shape.nondeterministic = true;
         int64_t before = runs();
         support_stderr_begin();
         check_attention(world, &more_rows[1]); /* within the tolerance */
         check_attention(world, &more_rows[0]);
-        support_stderr_end(text, sizeof text);
         assert_int_equal(runs() - before, 2); /* a forward and a backward, once */
+        check_attention(world, &in_any_order);
+        check_attention(world, &in_any_order);
+        support_stderr_end(text, sizeof text);
+        assert_int_equal(runs() - before, 3); /* that backward was not refused yet */
+        assert_told_once(text, "attention: nondeterministic backward is done by our own kernels");
         for (int backward = 0; backward < 2; backward++) {
             snprintf(line, sizeof line,
                      "attention: %s is done by our own kernels, not by cuDNN: its result is far "
