@@ -327,6 +327,11 @@ static enum cudnn_result attend(struct stream *s, bool backward,
     }
     if (c->is_refused[direction] || !is_usable(c, s, direction))
         return CUDNN_LEFT;
+    if (backward && shape->T_k % CUDNN_KEYS_BLOCK != 0 &&
+        c->api.version() < CUDNN_BACKWARD_OF_ANY_LENGTH) {
+        log_fallback(c, direction, "before 9.16 it needs a multiple of 128 keys", "");
+        return CUDNN_LEFT;
+    }
     struct plan *plan = take_plan(s, shape, backward);
     struct cudnn_attention *a = &plan->attention;
     if (!a->plan) {

@@ -19,6 +19,10 @@ extern "C" {
 /* 9.10.0, as cudnnGetVersion() gives it: the first whose masks may be -infinity. It also knows
  * device properties (9.8), so that a plan can be made without a handle. */
 enum { CUDNN_OLDEST = 91000 };
+/* 9.16.0: the first whose backward is right where T_k is no multiple of CUDNN_KEYS_BLOCK. For those
+ * before it, cudnn-frontend makes a padding mask of its own (scaled_dot_product_flash_attention.h),
+ * which our graphs have not. */
+enum { CUDNN_BACKWARD_OF_ANY_LENGTH = 91600, CUDNN_KEYS_BLOCK = 128 };
 
 enum cudnn_type { /* of an attribute's elements */
                   CUDNN_TYPE_DATA_TYPE = 1,

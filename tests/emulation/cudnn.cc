@@ -126,7 +126,9 @@ size_t cudnnGetVersion(void)
 {
     if (is("half"))
         misused("cuDNN was called without its parts: it ends the process then");
-    return is("old") ? CUDNN_OLDEST - 100 : CUDNN_OLDEST;
+    return is("old")    ? CUDNN_OLDEST - 100
+           : is("9.15") ? CUDNN_BACKWARD_OF_ANY_LENGTH - 100
+                        : CUDNN_BACKWARD_OF_ANY_LENGTH;
 }
 
 size_t cudnnGetCudartVersion(void)

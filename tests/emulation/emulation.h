@@ -42,7 +42,8 @@ namespace emulation
  *                cudaError_t
  *   cudnn        absent, old, half (installed), no start, no engine, no plan, hungry (for
  *                workspace), no run: how it fails; greedy: takes 130 MiB a sequence; wrong: its
- *                results are half as much again; nan: the first row of each is NaN
+ *                results are half as much again; nan: the first row of each is NaN; 9.15: that
+ *                version, else it is 9.16
  *   skip         file:line of a __syncthreads or __syncwarp that does nothing
  *   missing      libraries that are not there, as libcublasLt+libnvrtc ()
  *   cupti        none: there is no such library; denied: it may not be used; old driver: it does

@@ -476,6 +476,30 @@ static void test_not_finite(void **state)
     assert_non_null(strstr(text, "its result is far from theirs: y is off by 50 %"));
 }
 
+/* A version whose backward is wrong where the keys are no multiple of 128: ours do that. */
+static void test_before_9_16(void **state)
+{
+    (void)state;
+    char text[2048];
+    struct world *world = open_world("cudnn", "cudnn=9.15");
+    struct attention_row row = more_rows[1];
+    row.shape.T_q = row.shape.T_k = 128;
+    check_row(world, &row, true);
+    support_stderr_begin();
+    int64_t before = runs();
+    for (int differ = 0; differ < 2; differ++) {
+        row.shape.T_q = row.shape.T_k = 127;
+        row.shape.nondeterministic = differ;
+        check_attention(world, &row);
+    }
+    support_stderr_end(text, sizeof text);
+    assert_int_equal(runs() - before, 4); /* each forward */
+    assert_told_once(text, "attention: backward is done by our own kernels, not by cuDNN: before "
+                           "9.16 it needs a multiple of 128 keys");
+    assert_told_once(text, "attention: nondeterministic backward is done by our own kernels");
+    close_world(world);
+}
+
 /* A backward whose workspace for the whole batch is too large is done in parts. */
 static void test_parts(void **state)
 {
@@ -663,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_order),        cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_wrong),        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_unaligned),    cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_before_9_16),
     };
     if (support_is_emulated())
         return cmocka_run_group_tests(emulated_gpu, NULL, NULL);
