@@ -102,8 +102,9 @@ static bool begin_check(struct attention_check *check, struct stream *s, bool ba
 {
     if (attention_check_open(check, s, results, count))
         return true;
-    log_info("attention: there is no memory to compare cuDNN's %s with our own kernels' once",
-             backward ? "backward" : "forward");
+    log_warning("attention: %zu bytes of GPU memory are not there to compare cuDNN's %s with our "
+                "own kernels' once: it is taken as it is",
+                check->room, backward ? "backward" : "forward");
     cudnn_attention_compared(s, backward, shape);
     return false;
 }

@@ -74,8 +74,8 @@ bool attention_check_open(struct attention_check *check, struct stream *s,
         check->rows += r->rows;
     }
     check->graph = cuda_stream_pause_graph(s);
-    size_t room = bytes + (size_t)check->rows * 2 * sizeof(float);
-    if (cudaMalloc((void **)&check->kept, room) != cudaSuccess) {
+    check->room = bytes + (size_t)check->rows * 2 * sizeof(float);
+    if (cudaMalloc((void **)&check->kept, check->room) != cudaSuccess) {
         cudaGetLastError(); /* the caller does without */
         cuda_stream_set_graph(s, check->graph);
         return false;

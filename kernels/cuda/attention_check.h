@@ -30,9 +30,11 @@ struct attention_check {
     size_t at[ATTENTION_CHECK_RESULTS];
     float *distances; /* of each row: the square of the distance, and of ours */
     int64_t rows;     /* of all results */
+    size_t room;      /* bytes that all this takes */
 };
 
-/* Keeps the results that are there. False: there is no memory for it, and nothing is changed. */
+/* Keeps the results that are there. False: there is no memory for it (check->room), and nothing is
+ * changed. */
 bool attention_check_open(struct attention_check *check, struct stream *s,
                           const struct attention_result *results, int count);
 
