@@ -37,7 +37,7 @@ void *timing_copy(struct timing *t, const void *from, size_t bytes);
 bf16 *timing_random(struct timing *t, int64_t count);
 
 /* Milliseconds of what run(ctx) queues: the best of several rounds, each of enough runs to take
- * longer than the clock's grain. */
+ * longer than the clock's grain. One round goes before them, which does not count. */
 double timing_ms(struct timing *t, void (*run)(void *ctx), void *ctx);
 
 /* A line of a table, after its name and ms: the rate, the floor's share of ms, and what is
