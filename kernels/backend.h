@@ -24,6 +24,7 @@ struct device {
     char model[DEVICE_MODEL_BYTES]; /* see device_model(); likewise */
     int cuda_version;               /* see device_cuda_version(); likewise */
     int compute_capability;         /* see device_compute_capability(); likewise */
+    int64_t library_attentions;     /* see device_library_attentions(); the backend counts */
     int threads;                    /* CPU threads an op may use */
     struct memory *memory;          /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */

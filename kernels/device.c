@@ -144,6 +144,11 @@ int device_compute_capability(const struct device *device)
     return device->compute_capability;
 }
 
+int64_t device_library_attentions(const struct device *device)
+{
+    return device->library_attentions;
+}
+
 bool device_pci(const char *name, char *out)
 {
     const struct backend *backend;

@@ -69,6 +69,9 @@ const char *device_model(const struct device *device);
 int device_cuda_version(const struct device *device);
 /* Its compute capability as 10 major + minor: 90 is 9.0; 0 on the CPU. */
 int device_compute_capability(const struct device *device);
+/* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
+ * CPU. For tests and benches. */
+int64_t device_library_attentions(const struct device *device);
 /* The PCI id, as Linux writes it ("0000:1b:00.0"), of the GPU that device_open(name) would open.
  * False if the name is no GPU's, or there is none. out: DEVICE_PCI_BYTES. */
 enum { DEVICE_PCI_BYTES = 16 };

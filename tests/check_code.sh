@@ -18,6 +18,7 @@ system popen:posix_spawn with a list of arguments
 # What only tests call and yet is the module's own: no test can see or set it from outside.
 for_tests='
 device_memory_reset_peak device_memory_set_limit:benches and tests that fill a device
+device_library_attentions:a test or bench asks who did an op
 executor_running http_in_flight:what a test waits for
 optim_defaults:the defaults of a row
 plan_print:plans are compared as texts

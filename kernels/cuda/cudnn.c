@@ -374,6 +374,8 @@ static enum cudnn_result try_call(struct stream *s, bool backward, enum dtype t,
     if (doer == ATTENTION_BY_US)
         return CUDNN_LEFT;
     enum cudnn_result result = attend(s, backward, shape, pointers);
+    if (result == CUDNN_QUEUED)
+        s->device->library_attentions++;
     if (doer == ATTENTION_CUDNN_PUBLISHED && result != CUDNN_LEFT && !c->told_published) {
         c->told_published = true;
         log_info("attention: cuDNN does it on compute capability %d.%d, by published figures, not "
@@ -407,6 +409,7 @@ void cudnn_attention_compared(struct stream *s, bool backward, const struct atte
 {
     const struct shape_key key = key_of(shape, backward);
     struct plan *plan = find_plan(cuda_cudnn(s), &key);
+    s->device->library_attentions++;
     if (plan)
         plan->is_compared = true;
 }

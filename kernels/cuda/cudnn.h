@@ -39,7 +39,7 @@ enum cudnn_result cudnn_attention_backward(struct stream *s, enum dtype t, void 
                                            const float *lse, const void *q, const void *k,
                                            const void *v, const struct attention_shape *shape);
 
-/* The shape's plan, in that direction, is compared from now on. */
+/* The shape's plan, in that direction, is compared from now on, and its first result is kept. */
 void cudnn_attention_compared(struct stream *s, bool backward, const struct attention_shape *shape);
 /* cuDNN gets nothing of that direction any more, which is told: forward, backward, or backward of
  * shapes that may be nondeterministic, by the shape. what: is wrong with a result. */

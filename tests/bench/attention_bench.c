@@ -2,8 +2,9 @@
  * `make bench-gpu` shows them, `make attention-table` puts them there.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]      DEVICE none: what is predicted, alone
  * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
- * says so, and its column is ours. With PREDICT_FOR (predicted.h) a row has what is predicted for
- * both, too. */
+ * says so, and what stands there is no row of the table: it ends with "cuDNN: none". With
+ * PREDICT_FOR (predicted.h) a row has what is predicted for both, too. The last line is
+ * "attention: complete". */
 #include "base/contract.h"
 #include "base/mem.h"
 #include "tests/bench/timing.h"
@@ -32,12 +33,14 @@ static const struct row {
     {16, 512, 16, 16, 128, false},
     {4, 2048, 16, 16, 128, false},
 };
-static const char *const modes[] = {"ours", "cudnn"};
+enum { OURS, CUDNN };
+static const char *const modes[] = {[OURS] = "ours", [CUDNN] = "cudnn"};
 static const char *const directions[] = {"FORWARD", "BACKWARD", "BACKWARD_NONDETERMINISTIC"};
 enum { MODES = array_length(modes), DIRECTIONS = array_length(directions) };
 
 struct bench {
     struct timing timing;
+    bool is_cudnn; /* what is measured; else ours */
     struct attention_shape shape;
     bf16 *qkv, *y, *dqkv; /* q, k and v: columns */
     float *lse;
@@ -76,6 +79,15 @@ static struct attention_shape shape_of(const struct row *row)
                                     .scale = 0.125f};
 }
 
+/* Milliseconds; 0 where it is to be cuDNN's and is not. */
+static double time_of(struct bench *b, void (*run)(void *ctx))
+{
+    const struct device *device = b->timing.device;
+    int64_t before = device_library_attentions(device);
+    double ms = timing_ms(&b->timing, run, b);
+    return b->is_cudnn && device_library_attentions(device) == before ? 0 : ms;
+}
+
 /* Milliseconds by direction; nothing without a device. */
 static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECTIONS])
 {
@@ -87,10 +99,10 @@ static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECT
     b->dqkv = timing_random(&b->timing, tokens * width);
     b->y = timing_random(&b->timing, tokens * row->heads * row->hd);
     b->lse = timing_room(&b->timing, (size_t)(tokens * row->heads) * sizeof *b->lse);
-    ret_ms[0] = timing_ms(&b->timing, forward, b);
-    ret_ms[1] = timing_ms(&b->timing, backward, b);
+    ret_ms[0] = time_of(b, forward);
+    ret_ms[1] = time_of(b, backward);
     b->shape.nondeterministic = true;
-    ret_ms[2] = timing_ms(&b->timing, backward, b);
+    ret_ms[2] = time_of(b, backward);
     void *all[] = {b->qkv, b->dqkv, b->y, b->lse};
     for (size_t i = 0; i < array_length(all); i++)
         device_free(b->timing.device, all[i]);
@@ -116,25 +128,30 @@ static void print_predicted(const struct time_device *d, const struct row *row, 
         printf(" ms, of cuDNN nothing");
 }
 
-/* A row of the table; tests/gpu/attention_table.sh finds it by its form. Without a device it is one
- * for people. */
+/* A row of the table; tests/gpu/attention_table.sh finds it by its form. Without a device, or
+ * without cuDNN, it is one for people. */
 static void print_row(const struct timing *t, int direction, const struct row *row,
                       const double ms[MODES])
 {
     const char *name = directions[direction], *mask = row->causal ? "CAUSAL" : "FULL";
-    if (!timing_measures(t)) {
+    if (!timing_measures(t) || ms[CUDNN] == 0) {
         printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ", name, (long long)row->hd, mask,
                (long long)row->T, (long long)row->B, (long long)row->heads,
                (long long)row->kv_heads);
-        print_predicted(t->predicted, row, direction);
+        if (t->predicted)
+            print_predicted(t->predicted, row, direction);
+        if (timing_measures(t))
+            printf("%sours %.4f ms, %.0f TFLOP/s; cuDNN: none", t->predicted ? "; " : "", ms[OURS],
+                   tflops(row, direction, ms[OURS]));
         printf("\n");
         return;
     }
     printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
            "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x",
            device_compute_capability(t->device), name, (long long)row->hd, mask, (long long)row->T,
-           ms[0], ms[1], (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
-           tflops(row, direction, ms[0]), tflops(row, direction, ms[1]), ms[0] / ms[1]);
+           ms[OURS], ms[CUDNN], (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
+           tflops(row, direction, ms[OURS]), tflops(row, direction, ms[CUDNN]),
+           ms[OURS] / ms[CUDNN]);
     if (t->predicted) {
         printf("; ");
         print_predicted(t->predicted, row, direction);
@@ -154,6 +171,7 @@ int main(int argc, char **argv)
     struct bench benches[MODES] = {0}; /* a device each: it reads the variable when it is opened */
     for (int mode = 0; mode < MODES; mode++) {
         setenv(ENV_ATTENTION, modes[mode], 1);
+        benches[mode].is_cudnn = mode == CUDNN;
         timing_open_or_predict(&benches[mode].timing, "attention_bench", argc, argv);
     }
     printf("attention, bf16: hd, mask, T, and ms of ours and of cuDNN's\n");
@@ -164,10 +182,11 @@ int main(int argc, char **argv)
             measure(&benches[mode], &row, ms[mode]);
         for (int direction = 0; direction < DIRECTIONS; direction++)
             print_row(&benches[0].timing, direction, &row,
-                      (const double[]){ms[0][direction], ms[1][direction]});
+                      (const double[]){ms[OURS][direction], ms[CUDNN][direction]});
         fflush(stdout); /* what ends the program later does not take it along */
     }
     for (int mode = 0; mode < MODES; mode++)
         timing_close(&benches[mode].timing);
+    printf("attention: complete\n"); /* the time limit did not cut it */
     return 0;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Writes what our attention and cuDNN's take into the table that the choice between them is made by, in place of the rows
-# of the same compute capability. To be committed, the message naming the GPU, the driver, cuDNN's version and the date.
+# of the same compute capability. Rows without a number of cuDNN's are none. To be committed, the message naming the GPU, the driver, cuDNN's version and the date.
 #   tests/gpu/attention_table.sh BUILD        checks cuDNN's path on this machine's GPU (test_cudnn), then measures
 #   tests/gpu/attention_table.sh --from LOG   takes what tests/bench/attention_bench said elsewhere (build/bench/kernels-attention.log)
 # TABLE: the file (kernels/attention_table.c)
@@ -28,6 +28,7 @@ if [ "${1:-}" != --from ]; then
     measure "$1" "$log"
 fi
 cat "$log"
+grep -qx 'attention: complete' "$log" || stop "$log has no line \"attention: complete\": the bench was cut off, and a part of a table is none"
 ! reason=$(grep -m 1 'attention: forward is done by our own kernels' "$log") || stop "cuDNN was not measured (${reason#*cuDNN: })"
 rows=$(grep -E "$row" "$log") || stop "no row in $log"
 capability=$(sed -E "s@$row@\1@" <<<"$rows" | sort -u)

@@ -276,8 +276,9 @@ static const struct attention_row more_rows[] = {
 /* bf16 is run twice, forward and backward; fp32 is never cuDNN's. */
 static void check_row(struct world *world, const struct attention_row *row, bool with_cudnn)
 {
-    int64_t before = runs();
+    int64_t before = runs(), counted = device_library_attentions(world->device);
     check_attention(world, row);
+    assert_int_equal(device_library_attentions(world->device) - counted, with_cudnn ? 4 : 0);
     if (before >= 0)
         assert_int_equal(runs() - before, with_cudnn ? 4 : 0);
 }
@@ -435,6 +436,7 @@ static void test_wrong(void **state)
         check_attention(world, &in_any_order);
         support_stderr_end(text, sizeof text);
         assert_int_equal(runs() - before, 3); /* that backward was not refused yet */
+        assert_int_equal(device_library_attentions(world->device), 0);
         assert_told_once(text, "attention: nondeterministic backward is done by our own kernels");
         for (int backward = 0; backward < 2; backward++) {
             snprintf(line, sizeof line,
