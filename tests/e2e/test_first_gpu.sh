@@ -92,8 +92,22 @@ cp "$table" "$work/before"
 program shoal-agent 'echo "rank 0: no such luck | it said" >&2; exit 1'
 check "a step that fails fails its stage" fails 1 "first-gpu: failed: gpt2" first STAGES="gpt2 attention"
 check "... with its last words" grep -E '^\| gpt2 \| - \| [1-9][0-9]+ \| - \| - \| failed: rank 0: no such luck +it said \|$' "$table"
+check "... and no number of an earlier call stays" lacks "$work/out/gpu.txt" "shoal gpt2 "
 kept() { head -c "$(stat -c %s "$work/before")" "$table" | cmp - "$work/before"; }
 check "... and the table of before is kept" kept
+# shellcheck disable=SC2016 # the program's own
+program bin/python 'case "$*" in *torch_step.py*) exit 1 ;; esac'
+check "a PyTorch that fails fails its stage" fails 1 "first-gpu: failed: torch" first STAGES=torch
+check "... and no number of an earlier call stands there" grep -Fx '| gpt2 | - | - | - | - | - |' "$table"
+check "numbers of this commit and GPU are kept" [ -s "$work/out/gpu.txt" ]
+echo "another, NVIDIA H100 80GB HBM3" >"$work/out/gpu.of"
+check "a call of another commit" first STAGES=attention
+check "... begins without them" [ ! -s "$work/out/gpu.txt" ]
+program bin/perl 'echo the half; exit 1'
+check "without perl a line says so, at the start" fails 1 "first-gpu: perl is not here: it makes the data of whole steps" \
+    first OUT="$work/cut" STAGES=gpt2
+check "... and no half of a file stays" [ ! -e "$work/cut/ids.bin" ]
+rm "$fakes/bin/perl"
 check "a stage that may not fit in the call is left" fails 0 'left for the next call, which has 200 s: STAGES="variants gpt2"' \
     first FIRST_UNTIL_S=200 STAGES="attention variants gpt2"
 check "without PyTorch its stage says so" first PYTHON=false STAGES=torch
@@ -120,6 +134,7 @@ table=$work/emulated/TABLE.md
 check "benches, a step and its trace on an emulated GPU" first OUT="$work/emulated" BENCH_TINY=1 STAGES="attention head step" \
     SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
 check "... attention, rows that the table of the choice takes" [ "$(grep -cE '^    \{90, ATTENTION_(FORWARD|BACKWARD|BACKWARD_NONDETERMINISTIC), ' "$table")" = 42 ]
+check "... to the end" contains "$table" "attention: complete"
 check "... heads at the stride of training" contains "$table" "V 97 at a stride of 128"
 check "... and at V" contains "$table" "V 97 at a stride of 97"
 check "... the step's tokens/s beside what is predicted" grep -E '^\| llama \| [1-9][0-9]* \| [1-9][0-9]+ \| [0-9.]+ \| [0-9.]+ \| ' "$table"

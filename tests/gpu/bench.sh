@@ -91,6 +91,7 @@ if [ -z "$dry" ]; then
     find_torch
 fi
 export PREDICT_FOR=$gpu
+find_perl
 make_ids
 make_images
 make_rows

@@ -202,10 +202,15 @@ stage_torch() {
 # ---- a call
 mkdir -p "$out"
 [ "$dry" ] || find_gpu
+find_perl || true # stages without data are of use
 export PREDICT_FOR=$gpu
-[ "$dry" ] || touch "$out/gpu.txt"
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || driver=
 commit=$(cat tests/gpu/commit 2>/dev/null || git describe --always --dirty 2>/dev/null || echo unknown)
+# what was measured of another commit, or on another GPU, is not put beside this one's
+[ "$dry" ] || {
+    if ! [ -e "$out/gpu.txt" ] || [ "$(cat "$out/gpu.of" 2>/dev/null)" != "$commit, $device" ]; then : >"$out/gpu.txt"; fi
+    echo "$commit, $device" >"$out/gpu.of"
+}
 bad='' begun=0 stage_failed=0
 for stage in $stages; do
     limit=$(seconds_of "$stage") left=$((call_s - SECONDS))

@@ -70,9 +70,16 @@ find_torch() {
 }
 
 # ---- data: what the ids and pixels are does not matter for the speed
+find_perl() {
+    [ "$dry" ] || perl -e 1 2>/dev/null && return 0
+    echo "$name: perl is not here: it makes the data of whole steps, which fail without" >&2
+    return 1
+}
 make_ids() {
-    [ -e "$out/ids.bin" ] || [ "$dry" ] ||
-        perl -e 'print pack("l<256", 20240520, 1, 600000), map { pack("S<", rand 50257) } 1 .. 600000' >"$out/ids.bin"
+    [ -e "$out/ids.bin" ] || [ "$dry" ] || {
+        perl -e 'print pack("l<256", 20240520, 1, 600000), map { pack("S<", rand 50257) } 1 .. 600000' >"$out/ids.part" &&
+            mv "$out/ids.part" "$out/ids.bin"
+    }
 }
 make_images() {
     local part
@@ -108,9 +115,17 @@ rate_of() { # LOG TOKENS
         END { print count ? sum / count / tokens : last }' "$1"
 }
 
+# Takes a line of an earlier call out of the results, before what it tells is measured anew.
+forget() { # shoal|predicted|torch MODEL shoal|predicted|eager|fsdp2_compile
+    [ -z "$dry" ] && [ -e "$out/gpu.txt" ] || return 0
+    awk -v by="$1" -v model="$2" -v variant="$3" '$1 != by || $2 != model || $3 != variant' "$out/gpu.txt" >"$out/gpu.part"
+    mv "$out/gpu.part" "$out/gpu.txt"
+}
+
 # Adds what is predicted, in samples/s, to the results.
 predict() { # MODEL TOKENS FLAGS...
     local samples
+    forget predicted "$1" predicted
     [ "$gpu" ] || return 0
     samples=$("$build/shoal" plan --device "$gpu" --json "${@:3}" 2>"$out/predicted-$1.log" |
         sed -n 's/.*"samples_per_second":\([0-9.e+]*\).*/\1/p') || samples=
@@ -133,6 +148,7 @@ ours() { # MODEL BATCH TOKENS STEPS FLAGS...
     set -- --device cuda --nproc_per_node 1 --batch_size "$batch" --max_steps $((steps + 10)) --eval_strategy no \
         --sharding_strategy NO_SHARD --logging.prometheus_port 0 "$@"
     predict "$model" "$tokens" "$@"
+    forget shoal "$model" shoal
     if run "shoal-$model.log" 60 "$build/shoal-agent" "$@"; then
         [ "$dry" ] || echo "shoal $model shoal $(rate_of "$out/shoal-$model.log" "$tokens")" >>"$out/gpu.txt"
     else
@@ -146,6 +162,7 @@ theirs() { # MODEL BATCH TOKENS STEPS FLAGS...; of MODEL-64 the model is MODEL
     [ "$torch" ] || return 0
     case $model in t5 | bert) [ "$transformers" ] || return 0 ;; esac
     for variant in eager fsdp2_compile; do
+        forget torch "$1" "$variant"
         run "torch-$1-$variant.log" 75 "${python[@]}" -W ignore tests/gpu/torch_step.py --model "$model" \
             --variant "$variant" --batch "$2" --tokens "$3" --steps "$4" "${@:5}" || continue
         [ "$dry" ] || sed -n "s/^torch $model /torch $1 /p" "$out/torch-$1-$variant.log" >>"$out/gpu.txt"
