@@ -196,7 +196,7 @@ static void add_faster(struct settings *list, const struct variant *v, const str
             ACCUMULATE_NO_SYNC;
     if (is_language && !now->cudnn)
         add_setting(list, v, "SHOAL_ATTENTION=cudnn")->variant.cudnn = true;
-    if (is_language && c->runtime.deterministic && c->parallel.reduction_slots == 0)
+    if (is_language && c->runtime.deterministic && c->parallel.reduction_slots <= 0)
         add_setting(list, v, "--deterministic=false")->config.runtime.deterministic = false;
 }
 

@@ -184,6 +184,9 @@ check "what is faster: no recomputation where memory allows it" timed "--activat
 check "... a larger batch" timed "twice --train_batch_size "
 check "... less cutting" timed "--sharding_strategy=SHARD_GRAD_OP " --device a100 --gpus 16 --gpus-per-node 1
 check "... bf16" timed "--mixed_precision=bf16 " --mixed_precision=no
+check "... sums of cuDNN's in any order" timed "--deterministic=false "
+check "... not with slots, which refuse it" bash -c \
+    "! shoal plan ${llama_1b[*]} --device h100 --parallel.reduction_slots=2 | grep -q 'deterministic=false '"
 check "... nothing that does not fit" bash -c \
     "! shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep -q 'strategy=NO_SHARD '"
 bert() { shoal plan --preset=bert-base --head "$1" --batch_size 32 --max_seq_length 128 --device h100 | awk '/s per GPU/ { print $1 }'; }
