@@ -40,16 +40,14 @@ static struct answer find_slots(const struct trainer *t)
 
 static void tell(struct trainer *t, const struct answer *answer)
 {
-    const char *text =
-        answer->is_saved
-            ? arena_printf(
-                  t->arena, "parallel.reduction_slots=%lld, as of the checkpoint%s",
-                  (long long)answer->count,
-                  trainer_may_differ(t) ? ", whose bits runtime.deterministic=false gives up" : "")
-            : arena_printf(t->arena,
-                           "parallel.reduction_slots=%lld: this elastic run computes as on so many "
-                           "ranks, however many there are; 0 lets a step's samples follow them",
-                           (long long)answer->count);
+    const char *how = answer->is_saved
+                          ? "as of the checkpoint"
+                          : "this elastic run computes as on so many ranks (0 lets a step's "
+                            "samples follow them), however many there are";
+    const char *text = arena_printf(
+        t->arena, "parallel.reduction_slots=%lld%s%s%s", (long long)answer->count,
+        answer->is_saved ? ", " : ": ", how,
+        trainer_may_differ(t) ? ", whose bits runtime.deterministic=false gives up" : "");
     t->listener->notice(t->listener->ctx, text);
 }
 

@@ -256,6 +256,8 @@ static void on_notice(void *ctx, const char *what)
     snprintf(seen->notice, sizeof seen->notice, "%s", what);
     if (strstr(what, "in a row"))
         snprintf(seen->fatal, sizeof seen->fatal, "%s", what);
+    if (!strncmp(what, "parallel.reduction_slots=", strlen("parallel.reduction_slots=")))
+        snprintf(seen->slots, sizeof seen->slots, "%s", what);
 }
 
 static bool stop_requested(void *ctx)

@@ -40,6 +40,7 @@ struct seen {
     char skipped[1024]; /* what was passed over, if that may be */
     char differs[256], save_failed[512];
     char notice[1024], info[1024]; /* the last ones */
+    char slots[256];               /* the notice of reduction slots that nobody asked for */
     char fatal[256]; /* the one of a step in which the run has ended again and again */
     int saves, began_anew;
     bool from_memory; /* where it resumed from */
