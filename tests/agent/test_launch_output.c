@@ -50,11 +50,22 @@ static int follow_peer(const char *how, const char *file, int rank)
     return EXIT_TERMINATED;
 }
 
+/* Not by stdio, which loses what a signal interrupts. */
+static void say(const char *text)
+{
+    for (ssize_t n; *text; text += n > 0 ? n : 0)
+        n = write(STDERR_FILENO, text, strlen(text));
+}
+
 static void shout(void)
 {
-    for (int i = 0; i < SHOUTED_LINES; i++)
-        fprintf(stderr, "line %d: of many words that nobody reads but those who seek\n", i);
-    fprintf(stderr, "and no end");
+    char line[128];
+    for (int i = 0; i < SHOUTED_LINES; i++) {
+        snprintf(line, sizeof line, "line %d: of many words that nobody reads but those who seek\n",
+                 i);
+        say(line);
+    }
+    say("and no end");
 }
 
 static const char *answer_file;

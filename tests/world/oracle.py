@@ -7,15 +7,16 @@ UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ADDRESS = re.compile(r"\b0x[0-9a-f]+")  # of the API server's memory, in its messages
 VOLATILE = {"resourceVersion", "managedFields"}
+TIMES = {"seconds", "goodput", "goodputPercent"}  # of status.training: how long what took
 
 
 def masked(value, names):
     """An object without what differs from run to run: UIDs, times, versions, and {name of this run: what stands for it}."""
     words = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
 
-    def walk(value):
+    def walk(value, left_out=VOLATILE):
         if isinstance(value, dict):
-            return {walk(key): walk(child) for key, child in value.items() if key not in VOLATILE}
+            return {walk(key): walk(child, TIMES if key == "training" else VOLATILE) for key, child in value.items() if key not in left_out}
         if isinstance(value, list):
             return [walk(child) for child in value]
         if isinstance(value, str):
