@@ -25,16 +25,23 @@ static int create(const char *name)
     return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
-int rank_memory_open(int local_rank, int *ret_fd, struct error *err)
+int rank_memory_open_as(const char *name, int *ret_fd, struct error *err)
 {
-    char name[32]; /* for people who look into /proc/PID/maps */
-    snprintf(name, sizeof name, "shoal-rank-%d", local_rank);
     *ret_fd = create(name);
     if (*ret_fd == 0) { /* standard input is closed: 0 means none */
         *ret_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
         close(0);
     }
-    return *ret_fd < 0 ? error_errno(err, errno, "memory for local rank %d", local_rank) : 0;
+    return *ret_fd < 0 ? error_errno(err, errno, "%s", name) : 0;
+}
+
+int rank_memory_open(int local_rank, int *ret_fd, struct error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "shoal-rank-%d", local_rank);
+    return rank_memory_open_as(name, ret_fd, err)
+               ? error_wrap(err, "memory for local rank %d", local_rank)
+               : 0;
 }
 
 void rank_memory_set_inheritable(int fd)

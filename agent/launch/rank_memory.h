@@ -13,6 +13,8 @@
 
 /* An empty one, above 0; the caller closes it. Errors: ERR_IO. */
 int rank_memory_open(int local_rank, int *ret_fd, struct error *err);
+/* The same under a name of the caller's, as people find it in /proc/PID/fd. */
+int rank_memory_open_as(const char *name, int *ret_fd, struct error *err);
 /* Hands it to the program that this process executes next: called in the child, between fork and
  * exec. 0: it gets none. */
 void rank_memory_set_inheritable(int fd);

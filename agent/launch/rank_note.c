@@ -4,6 +4,7 @@
 #include "agent/launch/rank_memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +14,10 @@
 int rank_note_open(int local_rank)
 {
     struct error ignored;
+    char name[32];
     int fd;
-    return rank_memory_open(local_rank, &fd, &ignored) ? 0 : fd;
+    snprintf(name, sizeof name, "shoal-note-%d", local_rank);
+    return rank_memory_open_as(name, &fd, &ignored) ? 0 : fd;
 }
 
 void rank_note_set_inheritable(int fd)

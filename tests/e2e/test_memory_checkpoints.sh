@@ -116,7 +116,7 @@ lost_node() { # NAME
     rm -f "$work/$1".[0-3] # of fewer epochs
     pods "$1" "${keeps[@]}"
     wait_for 300 has_done "${launchers[0]}" 12
-    if ! kill -KILL "${launchers[2]}" "${launchers[3]}"; then
+    if ! kill -0 "${launchers[0]}" || ! kill -KILL "${launchers[2]}" "${launchers[3]}"; then
         all_done "$1" && return 3
         return 1
     fi
