@@ -36,14 +36,15 @@ void goodput_table(const struct goodput *g, struct str *out)
     int64_t sum_ms = goodput_sum_ms(g);
     double ratio = goodput_ratio(g);
     char text[TRAINING_TEXT_BYTES];
-    if (!g->known || sum_ms <= 0 || sum_ms - g->ms[GOODPUT_UNTOLD] < TOLD_MIN_MS)
+    bool is_agent = !isnan(ratio);
+    if (!g->known || sum_ms <= 0 || (!is_agent && sum_ms - g->ms[GOODPUT_UNTOLD] < TOLD_MIN_MS))
         return;
     for (int kind = 0; kind < GOODPUT_KINDS; kind++)
         spent[kind] = (struct spent){kind, g->ms[kind]};
     qsort(spent, GOODPUT_KINDS, sizeof *spent, compare_spent);
     time_text(sum_ms, text);
     str_printf(out, "Where %s went:", text);
-    if (!isnan(ratio))
+    if (is_agent)
         str_printf(out, " goodput %.1f%%", ratio * 100);
     str_add(out, "\n");
     for (int i = 0; i < GOODPUT_KINDS && spent[i].ms > 0; i++) {
