@@ -115,7 +115,7 @@ typed() {
         (.replicaStatuses | to_entries[] | .key as $type | .value | to_entries[] |
             select(if .key == "selector" then .value | type != "string" else (.value | type != "number") or
                 (.key | IN("active", "succeeded", "failed") | not) end) | "\($type) \(.)"),
-        (keys[] | select(IN("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime", "history", "training") | not))] | join(" ")'
+        (keys[] | select(IN("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime", "history", "training", "restarts") | not))] | join(" ")'
 }
 for name in $jobs; do check "back: it can read the status of $name" is "" typed "$name"; done
 selector=training.kubeflow.org/job-name=mnist,training.kubeflow.org/operator-name=pytorchjob-controller,training.kubeflow.org/replica-type=worker
