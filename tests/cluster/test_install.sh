@@ -54,7 +54,7 @@ set_status() {
 {"status": {
   "conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}],
   "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 2, "selector": "a=b"}},
-  "history": {"failures": 5, "restarts": 4, "attempt": 1, "completed": {"Worker": "0-1"},
+  "restarts": 4, "history": {"failures": 5, "restarts": 4, "attempt": 1, "completed": {"Worker": "0-1"},
     "replicas": [{"type": "Worker", "index": 2, "uid": "u", "counted": 1, "earlier": 3}]}}}
 END
     local result=$?
