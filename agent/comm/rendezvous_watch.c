@@ -91,6 +91,7 @@ static bool handle(struct rendezvous *r, const struct wire_message *in)
         return true;
     case WIRE_WELCOME:
         rendezvous_set_state(r, RUNNING, "");
+        send_beat(r); /* one that stands still before its first beat is known, too */
         return true;
     case WIRE_REPLY:
         deliver_reply(r, in);

@@ -88,9 +88,8 @@ static int ask_and_answer(struct store *s, struct error *err)
     return wait_for_key(s, "never", err); /* until the rank that hangs is lost */
 }
 
-static int rank_body(struct process *p, struct error *err)
+static struct rendezvous_options options_of(struct process *p)
 {
-    struct rendezvous *r;
     struct rendezvous_options options = rendezvous_rank_options(p);
     self = p->rank;
     options.health.ctx = &self;
@@ -101,6 +100,13 @@ static int rank_body(struct process *p, struct error *err)
         options.health.leave = leave;
         options.health.tick = tick;
     }
+    return options;
+}
+
+static int rank_body(struct process *p, struct error *err)
+{
+    struct rendezvous *r;
+    struct rendezvous_options options = options_of(p);
     if (rendezvous_open(&options, &r, err))
         return -1;
     int result = ask_and_answer(rendezvous_store(r), err);
@@ -120,8 +126,36 @@ static void test_words_and_questions_arrive(void **state)
                      "rank 1 hangs (no progress for a while)");
 }
 
+/* A rank that stands still from its first moment on is known all the same. */
+static int patient_body(struct process *p, struct error *err)
+{
+    struct rendezvous *r;
+    struct rendezvous_options options = options_of(p);
+    options.beat_ms = 10 * SUPPORT_PATIENCE_MS;
+    options.silence_ms = 10 * options.beat_ms;
+    if (rendezvous_open(&options, &r, err))
+        return -1;
+    struct store *s = rendezvous_store(r);
+    if (self == 0)
+        support_wait_until(atomic_load(&heard) == (1 << RANKS) - 1);
+    int result =
+        self == 0 ? s->fn->set(s, "all are heard", "", err) : wait_for_key(s, "all are heard", err);
+    rendezvous_close(r);
+    return result;
+}
+
+static void test_who_is_welcome_is_heard_at_once(void **state)
+{
+    (void)state;
+    struct process all[RANKS] = {0};
+    processes_run(all, RANKS, patient_body, 0);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(all[i].result, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_and_questions_arrive)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_and_questions_arrive),
+                                       cmocka_unit_test(test_who_is_welcome_is_heard_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
