@@ -55,8 +55,18 @@ check "more steps than an epoch has" accelerate launch --num_processes 2 my-trai
 check "... go on into the next" grep -q '^7,' "$work/steps.csv"
 check "a run whose arguments say little" trains accelerate launch --cpu --num_processes 1 my-trainer-script.py --lr_scheduler_type linear \
     --warmup_steps 1 --jsonl "$work/rates.jsonl"
-check "... says first whose place is taken" bash -c "sed -n 3p '$work/out' | grep -qE 'info my-trainer-script.py .there is no such file here. is not run: preset trainer stands in for it .the defaults of Transformers. Trainer: batches of 8'"
-check "... then where it saves" bash -c "sed -n 4p '$work/out' | grep -q 'warning checkpoints go to trainer_output, as no checkpoint.dir says otherwise'"
+# in_order FILE REGEX...: a line has each, one after the other, whatever stdout says between: a launcher hands on two streams.
+in_order() {
+    local file=$1 line
+    shift
+    while IFS= read -r line; do
+        [ $# -gt 0 ] && grep -qE -- "$1" <<<"$line" && shift
+    done <"$file"
+    [ $# -eq 0 ] || { echo "no line, or an earlier one, has: $1"; cat "$file"; return 1; }
+}
+check "... says first whose place is taken, then where it saves" in_order "$work/out" \
+    "info my-trainer-script.py \(there is no such file here\) is not run: preset trainer stands in for it \(the defaults of Transformers' Trainer: batches of 8" \
+    "warning checkpoints go to trainer_output, as no checkpoint.dir says otherwise"
 check "... which it does" test -e "$work/cwd/trainer_output/checkpoint-4/COMPLETE" -a -e "$work/cwd/trainer_output/model/model.safetensors"
 check "... evaluates nothing" lacks "$work/rates.jsonl" eval
 check "... and trains at Trainer's rates" fails 0 "[0, 0.001, 0.000667, 0.000333]" python3 -c "
