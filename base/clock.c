@@ -92,17 +92,27 @@ static bool parse_offset(const char *text, int64_t *ret_s)
     return hours < 24 && minutes < 60;
 }
 
-bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)
+bool clock_parse_micro(const char *text, int64_t *ret_wall_ms)
 {
     struct tm parts = {0};
-    int64_t offset_s;
+    int64_t offset_s, ms = 0;
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
     if (!rest)
         return false;
-    if (*rest == '.' && strspn(rest + 1, "0123456789") > 0)
-        rest += 1 + strspn(rest + 1, "0123456789");
-    if (!parse_offset(rest, &offset_s))
+    size_t digits = *rest == '.' ? strspn(rest + 1, "0123456789") : 0;
+    for (size_t i = 0; i < 3; i++)
+        ms = 10 * ms + (i < digits ? rest[1 + i] - '0' : 0);
+    if (!parse_offset(rest + (digits > 0 ? 1 + digits : 0), &offset_s))
         return false;
-    *ret_wall_ms = ((int64_t)timegm(&parts) - offset_s) * 1000;
+    *ret_wall_ms = ((int64_t)timegm(&parts) - offset_s) * 1000 + ms;
+    return true;
+}
+
+bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms)
+{
+    int64_t wall_ms;
+    if (!clock_parse_micro(text, &wall_ms))
+        return false;
+    *ret_wall_ms = wall_ms - ((wall_ms % 1000) + 1000) % 1000;
     return true;
 }

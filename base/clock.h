@@ -41,4 +41,7 @@ void clock_format_micro(int64_t wall_ms, char *out, size_t out_bytes);
 /* Reads RFC 3339, with Z or an offset from UTC ("+02:00"); a fraction of a second
  * (metav1.MicroTime) is dropped. False and nothing written if text is anything else. */
 bool clock_parse_rfc3339(const char *text, int64_t *ret_wall_ms);
+
+/* The same, but keeps the milliseconds of a fraction. */
+bool clock_parse_micro(const char *text, int64_t *ret_wall_ms);
 #endif

@@ -155,7 +155,9 @@ static void add_steps(const struct run_state *s, struct str *out)
 /* To the millisecond: what is rounded is not lost from the sum. */
 static void add_account(const struct run_state *s, struct str *out)
 {
-    add_time(TRAINING_PROCESS_START, s->process_wall_us, out);
+    char started[40];
+    clock_format_micro(s->process_wall_us / 1000, started, sizeof started);
+    add_text(TRAINING_PROCESS_START, started, out);
     add_whole(TRAINING_RESUMED_STEP, s->account->resumed_step, out);
     begin(TRAINING_SECONDS, out);
     for (int k = 0; k < TIME_KINDS; k++)

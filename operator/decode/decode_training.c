@@ -22,7 +22,7 @@ static void read_field(const struct json *value, const struct training_field *fi
             training_set_real(training, field, json_as_number(value));
         break;
     case TRAINING_TIME:
-        if (json_is_string(value) && clock_parse_rfc3339(json_as_text(value), &wall_ms))
+        if (json_is_string(value) && clock_parse_micro(json_as_text(value), &wall_ms))
             training_set_time(training, field, wall_ms);
         break;
     }

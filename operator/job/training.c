@@ -36,7 +36,7 @@ const struct training_field training_fields[] = {
     {FIELD(TRAINING_LAST_HANG_STEP, hang_step, TRAINING_COUNT)},
     {FIELD(TRAINING_LAST_HANG_COLLECTIVE, hang_collective, TRAINING_COUNT)},
     {FIELD(TRAINING_LAST_HANG_TIME, hang_ms, TRAINING_TIME)},
-    {FIELD(TRAINING_PROCESS_START, process_ms, TRAINING_TIME)},
+    {FIELD(TRAINING_PROCESS_START, process_ms, TRAINING_TIME), .digits = 6},
     {FIELD(TRAINING_RESUMED_STEP, resumed_step, TRAINING_COUNT)},
     {.name = NULL},
 };
@@ -110,7 +110,7 @@ bool training_set_time(struct training *t, const struct training_field *field, i
 {
     if (wall_ms < TIME_MIN_MS || wall_ms > TIME_MAX_MS)
         return false;
-    *AT(t, field, int64_t) = wall_ms / 1000 * 1000;
+    *AT(t, field, int64_t) = field->digits ? wall_ms : wall_ms / 1000 * 1000;
     return true;
 }
 

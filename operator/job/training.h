@@ -55,16 +55,18 @@ struct training {
 enum training_kind {
     TRAINING_COUNT, /* int64_t, not negative */
     TRAINING_REAL,  /* double */
-    TRAINING_TIME,  /* int64_t, wall clock in ms, whole seconds */
+    TRAINING_TIME,  /* int64_t, wall clock in ms, whole seconds unless it has digits */
 };
 
 struct training_field {
     const char *name; /* in the status and in what the agent tells */
     enum training_kind kind;
     size_t offset; /* in struct training */
-    int digits;    /* of a real number: so many are significant, and no more are kept */
-    bool passes;   /* it says how the training goes now: not known while nothing trains */
-    bool of_step;  /* it is of the last step: not known of one that is told without it */
+    /* Of a real number: so many are significant, and no more are kept. Of a time: it has a fraction
+     * of a second, of which the milliseconds are kept. */
+    int digits;
+    bool passes;  /* it says how the training goes now: not known while nothing trains */
+    bool of_step; /* it is of the last step: not known of one that is told without it */
 };
 
 /* They end with a row without a name. */

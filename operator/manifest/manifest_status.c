@@ -24,6 +24,13 @@ static void set_count(struct json *object, const char *key, int32_t count)
         json_set(object, key, json_new_integer(count));
 }
 
+static void set_micro_time(struct json *object, const char *key, int64_t wall_ms)
+{
+    char text[40];
+    clock_format_micro(wall_ms, text, sizeof text);
+    json_set(object, key, json_new_text(text));
+}
+
 static void set_time(struct json *object, const char *key, int64_t wall_ms)
 {
     char text[32];
@@ -244,6 +251,8 @@ static void set_training(struct json *object, const struct training *training)
             continue;
         if (field->kind == TRAINING_COUNT)
             json_set_integer(object, field->name, training_whole(training, field));
+        else if (field->kind == TRAINING_TIME && field->digits)
+            set_micro_time(object, field->name, training_whole(training, field));
         else if (field->kind == TRAINING_TIME)
             set_time(object, field->name, training_whole(training, field));
         else

@@ -181,6 +181,15 @@ static bool stays_quiet(const struct reconcile_context *ctx, const struct pod *p
            pod->started_ms <= ctx->job->created_ms + goodput_sum_ms(goodput);
 }
 
+/* A container of rank 0 has run since the job was created, or resumed, whether or not it told. What
+ * begin() says of a job that another operator began is not asked. */
+static bool did_run(const struct reconcile_context *ctx)
+{
+    const struct goodput *was = &ctx->snapshot->status->goodput;
+    return was->known && (was->now == GOODPUT_INSIDE || was->now == GOODPUT_UNTOLD ||
+                          was->now == GOODPUT_RECOVERY);
+}
+
 /* What goes on now. */
 static int kind_now(const struct reconcile_context *ctx, const struct pod *pod)
 {
@@ -194,21 +203,21 @@ static int kind_now(const struct reconcile_context *ctx, const struct pod *pod)
         return GOODPUT_RECOVERY;
     if (is_running(pod))
         return GOODPUT_UNTOLD;
+    if (did_run(ctx))
+        return GOODPUT_RECOVERY;
     return pod && pod->scheduled_ms ? GOODPUT_CONTAINER_START : GOODPUT_PENDING;
 }
 
 /* When it has begun. */
 static int64_t since_of(const struct reconcile_context *ctx, const struct pod *pod, int kind)
 {
-    bool did_run =
-        ctx->status.goodput.now == GOODPUT_INSIDE || ctx->status.goodput.now == GOODPUT_UNTOLD;
     if (kind == GOODPUT_SUSPENDED)
         return condition_find(&ctx->status, CONDITION_SUSPENDED)->transition_ms;
     if (kind == GOODPUT_INSIDE)
         return pod->started_ms;
-    if (did_run && pod && pod->exited)
+    if (kind == GOODPUT_RECOVERY && pod && pod->exited)
         return pod->exited_ms;
-    if (!did_run && kind == GOODPUT_CONTAINER_START)
+    if (kind == GOODPUT_CONTAINER_START)
         return pod->scheduled_ms;
     return ctx->snapshot->now_ms;
 }
@@ -248,8 +257,8 @@ static void follow_kind(struct reconcile_context *ctx)
     if (goodput->now == GOODPUT_PENDING && pod && pod->scheduled_ms)
         turn(ctx, GOODPUT_CONTAINER_START, pod->scheduled_ms);
     int kind = kind_now(ctx, pod);
-    bool stays_open =
-        kind == GOODPUT_RECOVERY || kind == GOODPUT_UNTOLD || kind == TRAINING_SPENT_OTHER;
+    bool stays_open = (kind == GOODPUT_RECOVERY && has_told(ctx)) || kind == GOODPUT_UNTOLD ||
+                      kind == TRAINING_SPENT_OTHER;
     if (goodput->now == GOODPUT_INSIDE && stays_open)
         turn_open(ctx, kind);
     else

@@ -35,6 +35,8 @@ static void times_are_written_and_read(void **state)
         assert_string_equal(text, rows[i].micro);
         assert_true(clock_parse_rfc3339(text, &read_ms));
         assert_int_equal(read_ms, rows[i].wall_ms / 1000 * 1000);
+        assert_true(clock_parse_micro(text, &read_ms));
+        assert_int_equal(read_ms, rows[i].wall_ms);
         clock_format_rfc3339(rows[i].wall_ms, text, sizeof text);
         assert_string_equal(text, rows[i].seconds);
         assert_true(clock_parse_rfc3339(text, &read_ms));
