@@ -21,6 +21,7 @@ die() {
     exit 1
 }
 memory_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$operator/status"; }
+own_kib() { awk '/^RssAnon/ { print $2 }' "/proc/$operator/status"; } # without pages of programs and libraries
 cpu_ms() { awk '{ print ($14 + $15) * 10 }' "/proc/$operator/stat"; }
 requests() { metric shoal_operator_api_requests_total; }
 asks() { metric shoal_operator_progress_requests_total; }
@@ -83,7 +84,7 @@ scrape() { # leaves seconds of some ("MEDIAN; WORST") in $scrape_s, bytes of the
     page=$(curl -sS --fail "http://127.0.0.1:$metrics/metrics") || die "no /metrics"
     series=$(grep -vc '^#' <<<"$page")
 }
-measure() { # FLAGS...: leaves what was measured in $kib, $api, $asked and $cpu, and what scrape leaves
+measure() { # FLAGS...: leaves what was measured in $kib, $own, $api, $asked and $cpu, and what scrape leaves
     operator_start "$@"
     operator_ready
     wait_for 60 running
@@ -92,19 +93,20 @@ measure() { # FLAGS...: leaves what was measured in $kib, $api, $asked and $cpu,
     local api_before asks_before cpu_before
     api_before=$(requests) asks_before=$(asks) cpu_before=$(cpu_ms)
     sleep "$seconds"
-    api=$(($(requests) - api_before)) asked=$(($(asks) - asks_before)) cpu=$(($(cpu_ms) - cpu_before)) kib=$(memory_kib)
+    api=$(($(requests) - api_before)) asked=$(($(asks) - asks_before)) cpu=$(($(cpu_ms) - cpu_before)) kib=$(memory_kib) own=$(own_kib)
     scrape
     operator_stop
 }
 per_second() { awk "BEGIN { printf \"%.1f\", $1 / $seconds }"; }
 mib() { awk "BEGIN { printf \"%.1f MiB\", $1 / 1024 }"; }
 measure --progress-seconds=0
-before=$kib
+before=$kib own_before=$own
 row "$jobs running jobs, none asked, with the page served: memory" "$(mib "$before")"
 row "... API requests/s" "$(per_second "$api")"
 measure
 row "$jobs running jobs, asked every 15 s, with the page served: memory" "$(mib "$kib")"
 row "... more than before" "$(mib "$((kib - before))")"
+row "... without the program's own pages, which one that does nothing has let go" "$(mib "$((own - own_before))")"
 row "... the asker's requests to pods/s" "$(per_second "$asked")"
 row "... API requests/s" "$(per_second "$api")"
 row "... CPU time, ms a second" "$(per_second "$cpu")"
