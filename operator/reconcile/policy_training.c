@@ -173,12 +173,13 @@ static bool is_complete(const struct reconcile_context *ctx)
 }
 
 /* Nobody tells, as was seen before: by another operator, say. It stays so until somebody does, or
- * until another container runs. */
+ * until another container runs. In a recovery where nobody ever told no container runs. */
 static bool stays_quiet(const struct reconcile_context *ctx, const struct pod *pod)
 {
     const struct goodput *goodput = &ctx->status.goodput;
-    return (goodput->now == GOODPUT_RECOVERY || goodput->now == GOODPUT_UNTOLD) &&
-           pod->started_ms <= ctx->job->created_ms + goodput_sum_ms(goodput);
+    bool quiet =
+        goodput->now == GOODPUT_UNTOLD || (goodput->now == GOODPUT_RECOVERY && has_told(ctx));
+    return quiet && pod->started_ms <= ctx->job->created_ms + goodput_sum_ms(goodput);
 }
 
 /* A container of rank 0 has run since the job was created, or resumed, whether or not it told. What
