@@ -21,7 +21,8 @@
 enum {
     BACKOFF_FIRST_MS = 200,
     BACKOFF_MAX_MS = 60 * 1000,
-    PARALLEL_MAX = 32,        /* requests of one plan */
+    PARALLEL_MAX = 32, /* requests of one plan */
+    LIST_LOOK_MS = 100,
     PASSES_PER_RUN_MAX = 100, /* of each lane; then what is heard meanwhile has its turn */
 };
 
@@ -180,6 +181,8 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
+    if (outcome->is_of_the_past)
+        informers_list_anew(c->informers);
     if (outcome->expects_changes)
         add_in(c, key, status, EXPECT_MAX_MS);
     if (outcome->failure) {
@@ -207,6 +210,14 @@ static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t 
     return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
 }
 
+/* It is too early for this job. Takes the job. */
+static void put_off(struct controller *c, const char *key, struct cached_job *job, int64_t ms)
+{
+    add_in(c, key, job->status, ms);
+    queue_done(c->queue, key);
+    cache_release_job(job);
+}
+
 static void reconcile_job(struct controller *c, const char *key, enum queue_lane lane)
 {
     struct cached_job *job = cache_acquire_job(c->cache, key);
@@ -217,6 +228,10 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
         metrics_forget_job(c->metrics, key);
         queue_forget(c->queue, key);
         queue_done(c->queue, key);
+        return;
+    }
+    if (informers_list_still(c->informers)) {
+        put_off(c, key, job, LIST_LOOK_MS);
         return;
     }
     auto_arena struct arena *arena = arena_open();
@@ -230,9 +245,7 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     options.quiet = asker_is_quiet(c->asker, key);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
     if (!pass.plan) {
-        add_in(c, key, job->status, pass.early_ms);
-        queue_done(c->queue, key);
-        cache_release_job(job);
+        put_off(c, key, job, pass.early_ms);
         return;
     }
     c->passes++;
@@ -243,9 +256,7 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
         on_written(c, key, &pass.before_confirmed, status);
     count(c, key, &pass.snapshot);
     if (pass.hold_ms) {
-        add_in(c, key, job->status, pass.hold_ms);
-        queue_done(c->queue, key);
-        cache_release_job(job);
+        put_off(c, key, job, pass.hold_ms);
         return;
     }
     if (pass.idle) {

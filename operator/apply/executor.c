@@ -58,6 +58,7 @@ static void finish(struct run *run)
         .written = run->written,
         .job_deleted = run->job_deleted,
         .expects_changes = !expectations_is_empty(run->record->expect),
+        .is_of_the_past = run->is_of_the_past,
         .requeue_ms = requeue_ms,
     };
     end_run(run);
@@ -138,7 +139,8 @@ static void record_result(struct run *run, const struct action *action, const st
             expectations_newer(expect, before);
     }
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
-    bool is_changed = err->code == ERR_CONFLICT && action->kind == ACTION_FORCE_DELETE_POD;
+    bool is_changed = err->code == ERR_CONFLICT && action->version;
+    run->taken |= is_changed; /* the watch shows how; if it does not, look again */
     if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
         expectations_done(expect, action, text_at(answer, "uid"));
 }
@@ -150,6 +152,7 @@ static void record_unconfirmed(struct run *run, const struct action *action, enu
 {
     if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
         job_record_add_unconfirmed(run->record, run->status, action->status);
+    run->is_of_the_past |= code == ERR_CONFLICT && !run->record->proven;
     bool is_first_as_stored =
         code == ERR_INPUT && action->as_stored && !run->record->stored_invalid;
     run->record->stored_invalid |= is_first_as_stored;

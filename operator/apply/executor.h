@@ -31,7 +31,9 @@ struct executor_outcome {
     bool job_deleted;
     bool expects_changes; /* the cache does not show all changes yet: reconcile after EXPECT_MAX_MS
                              at the latest */
-    int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken: it may be free then */
+    bool is_of_the_past;  /* the first status write met another version of the job: what was listed
+                             may be old, and other kinds with it */
+    int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken, or a pod had changed */
 };
 
 /* While the bodies of all requests take this much memory, a plan has one request in

@@ -74,8 +74,8 @@ static struct request remove_object(const struct resource *resource,
                                     const struct action *action)
 {
     /* The UID is a precondition (metav1.Preconditions): a pod that was made meanwhile under the
-     * same name survives. A forced delete names the resourceVersion as well, as it trusts what it
-     * saw of the pod. */
+     * same name survives. Some name the resourceVersion as well, as they trust what was seen of
+     * the pod: that it is lost, or that it has not ended. */
     const struct manifest_delete options = {
         .uid = action->uid,
         .version = action->version,

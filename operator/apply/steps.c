@@ -301,7 +301,8 @@ static bool may_be_old_attempt(const struct action *action)
 }
 
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
- * object under that name, or, if it is by force, one that has changed: the next pass looks at it.
+ * object under that name, or, if it names a version, one that has changed: the next pass looks at
+ * it.
  * No pod is made for somebody else's group. Of a Workload that is gone there is nothing to tell. */
 static bool is_as_good(const struct action *action, enum error_code code)
 {

@@ -41,6 +41,7 @@ struct informers {
     size_t kueue;       /* index into kueue_versions */
     int64_t kueue_ms;   /* when the other version was last tried; 0: not yet */
     bool kueue_said;    /* that it is not there */
+    int64_t anew_ms;    /* when all was listed again, as it was of the past; 0: never */
 };
 
 /* The one without a version stands for "none". */
@@ -347,6 +348,29 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
         log_warning("the watch of %s is silent though they change: listing them again",
                     informer->what);
     return watch_is_listing(watcher_machine(informer->watcher));
+}
+
+void informers_list_anew(struct informers *informers)
+{
+    int64_t now_ms = informers->options.clocks->steady_ms();
+    if (informers->anew_ms && now_ms - informers->anew_ms < ANEW_EVERY_MS)
+        return;
+    log_info("what was listed is of the past: listing it again");
+    informers->anew_ms = now_ms;
+    for (size_t i = 0; i < CACHE_KINDS; i++)
+        if (informers->of[i].watcher)
+            watcher_relist(informers->of[i].watcher);
+}
+
+bool informers_list_still(const struct informers *informers)
+{
+    int64_t now_ms = informers->options.clocks->steady_ms();
+    if (!informers->anew_ms || now_ms - informers->anew_ms >= ANEW_MAX_MS)
+        return false;
+    for (size_t i = 0; i < CACHE_KINDS; i++)
+        if (informers->of[i].watcher && watch_is_listing(watcher_machine(informers->of[i].watcher)))
+            return true;
+    return false;
 }
 
 /* Not there, refused, or failing for a while (Kueue's conversion webhook is down): jobs without a

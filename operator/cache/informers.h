@@ -38,6 +38,14 @@ int64_t informers_tick(struct informers *informers);
 bool informers_relist_if_silent(struct informers *informers, enum cache_kind kind,
                                 int64_t since_ms);
 
+/* What was listed was of the past, as the API server's answer to a write shows: each kind is listed
+ * again, but no sooner than ANEW_EVERY_MS after the last time. */
+#define ANEW_EVERY_MS (10 * 60 * 1000)
+void informers_list_anew(struct informers *informers);
+/* Whether these lists are under way. False after ANEW_MAX_MS: who is refused a list goes on. */
+#define ANEW_MAX_MS (10 * 1000)
+bool informers_list_still(const struct informers *informers);
+
 /* Whether each informer has completed its first list, but for those that jobs go on without. */
 bool informers_have_synced(const struct informers *informers);
 

@@ -87,13 +87,24 @@ int64_t watcher_tick(struct watcher *w)
     return clock_until_ms(watch_due(w->machine), steady_ms);
 }
 
+static void end_stream(struct watcher *w)
+{
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+}
+
 bool watcher_relist_if_silent(struct watcher *w, int64_t since_ms)
 {
     if (!watch_relist_if_silent(w->machine, since_ms, w->clocks->steady_ms()))
         return false;
-    kube_cancel(w->kube, w->request);
-    w->request = NULL;
+    end_stream(w);
     return true;
+}
+
+void watcher_relist(struct watcher *w)
+{
+    if (watch_relist(w->machine, w->clocks->steady_ms()))
+        end_stream(w);
 }
 
 const struct watch *watcher_machine(const struct watcher *w)

@@ -48,6 +48,14 @@ void children_delete(struct plan *plan, enum action_kind kind, const struct chil
                                        .version = child->lost ? child->pod->version : NULL});
 }
 
+void children_delete_as_seen(struct plan *plan, const struct child *pod)
+{
+    size_t before = plan->count;
+    children_delete(plan, ACTION_DELETE_POD, pod);
+    if (plan->count > before)
+        plan->actions[plan->count - 1].version = pod->pod->version;
+}
+
 void children_delete_all(struct plan *plan, const struct view *view)
 {
     for (size_t i = 0; i < view->pods.count; i++)

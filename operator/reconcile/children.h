@@ -17,6 +17,8 @@ bool children_is_old_attempt(const struct job *job, const struct history *histor
 /* Plans the deletion of a child, unless it is being deleted; a lost pod is always deleted by force.
  * `kind` is ACTION_DELETE_POD or ACTION_DELETE_SERVICE. */
 void children_delete(struct plan *plan, enum action_kind kind, const struct child *child);
+/* The same of a pod, as it was seen: one that has changed meanwhile stays until the next pass. */
+void children_delete_as_seen(struct plan *plan, const struct child *pod);
 void children_delete_all(struct plan *plan, const struct view *view);
 
 /* Plans the deletes and creates. It deletes children that the job does not want, pods that have

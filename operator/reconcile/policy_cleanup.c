@@ -3,7 +3,8 @@
 #include "operator/job/history.h"
 #include "operator/reconcile/children.h"
 
-/* The status may know of an end that a watch of pods, late after a start, does not show yet. */
+/* The status may know of an end that a watch of pods, late after a start, does not show yet. Where
+ * neither does, the delete finds out: the pod has another version then. */
 static bool has_ended(const struct child *pod, const struct history *history)
 {
     return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED ||
@@ -26,8 +27,12 @@ void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct h
     bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *pod = &view->pods.items[i];
-        if (!stays(policy, succeeded, pod, history))
+        if (stays(policy, succeeded, pod, history))
+            continue;
+        if (policy == CLEAN_ALL)
             children_delete(plan, ACTION_DELETE_POD, pod);
+        else
+            children_delete_as_seen(plan, pod);
     }
     for (size_t i = 0; i < view->services.count; i++) {
         const struct child *service = &view->services.items[i];

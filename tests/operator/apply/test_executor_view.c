@@ -170,6 +170,7 @@ static void a_refused_deletion_by_force_is_not_awaited(void **state)
     late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_CONFLICT);
     assert_int_equal(f->failure.code, ERR_NONE);
     assert_int_equal(executor_fixture_early_ms(f), 0);
+    assert_true(f->requeue_ms > 0); /* should the watch not show how it has changed */
     executor_fixture_close(f);
 }
 
@@ -180,6 +181,13 @@ static void a_job_is_proven_by_a_status_that_was_written(void **state)
     executor_fixture_start(f, "ns/j");
     late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
     assert_false(executor_is_proven(f->executor, "ns/j", f->cluster->job->uid));
+    assert_true(f->is_of_the_past);
+    executor_fixture_start(f, "ns/j");
+    late_api_answer_all(&f->kube);
+    assert_false(f->is_of_the_past);
+    executor_fixture_start(f, "ns/j"); /* proven: somebody else wrote meanwhile */
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
+    assert_false(f->is_of_the_past);
     executor_fixture_close(f);
 
     f = executor_fixture_open(0);

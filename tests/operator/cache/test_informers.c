@@ -351,9 +351,36 @@ static void a_silent_watch_is_listed_again(void **state)
     close_fixture(&f);
 }
 
+/* The lists are under way once, however many writes show that the first ones were of the past. */
+static void lists_of_the_past_are_made_again(void **state)
+{
+    (void)state;
+    const struct fake_answer answers[] = {
+        EMPTY, EMPTY, EMPTY, EMPTY, {.bytes = FAKE_CHUNKED, .then = FAKE_HOLD}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    informers_tick(f.informers);
+    api_wait_requests(&f.api, (size_t)2 * KINDS);
+    assert_false(informers_list_still(f.informers));
+    informers_list_anew(f.informers);
+    assert_true(informers_list_still(f.informers));
+    informers_list_anew(f.informers);
+    informers_tick(f.informers);
+    api_wait_requests(&f.api, (size_t)3 * KINDS);
+    assert_int_equal(count_asked(&f, "/services?limit="), 2);
+    assert_int_equal(count_asked(&f, "/pods?limit="), 2);
+    test_now_ms += ANEW_MAX_MS; /* nobody answers */
+    assert_false(informers_list_still(f.informers));
+    informers_list_anew(f.informers);
+    assert_false(informers_list_still(f.informers));
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_of_the_past_are_made_again),
         cmocka_unit_test(what_was_read_once_is_not_given_up),
         cmocka_unit_test(older_autoscalers_are_tried_and_then_none),
         cmocka_unit_test(a_right_that_is_given_late_counts),

@@ -6,6 +6,8 @@
 #include "operator/reconcile/policy_deadline.h"
 #include "tests/operator/cluster.h"
 
+#include <string.h>
+
 static const struct story deadlines[] = {
     {"C10 a deadline asks for a pass at its time", 1, 0, "OnFailure", "activeDeadlineSeconds: 2",
      "pass",
@@ -241,6 +243,34 @@ static void finished_jobs_are_cleaned(void **state)
     cluster_tell(cleaning, array_length(cleaning));
 }
 
+/* A pod may have ended where no watch has shown it yet: then it has another version, and stays. */
+static void what_is_cleaned_up_is_as_it_was_seen(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy, *events, *version;
+    } rows[] = {
+        {"cleanPodPolicy: Running", "settle; run *; exit master-0 0; pass", "seen"},
+        {"", "settle; run master-0; exit master-0 0; pass", "seen"}, /* pending ones go */
+        {"cleanPodPolicy: All", "settle; run *; exit master-0 0; pass", NULL},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct cluster *cluster = cluster_open(1, 1, "OnFailure", rows[i].policy, "");
+        cluster_do(cluster, rows[i].events);
+        size_t deleted = 0;
+        for (size_t k = 0; k < cluster->plan->count; k++) {
+            const struct action *action = &cluster->plan->actions[k];
+            if (action->kind != ACTION_DELETE_POD)
+                continue;
+            deleted++;
+            assert_true(rows[i].version ? strcmp(action->version, rows[i].version) == 0
+                                        : !action->version);
+        }
+        assert_true(deleted > 0);
+        cluster_close(cluster);
+    }
+}
+
 static void managers_are_respected(void **state)
 {
     (void)state;
@@ -287,6 +317,7 @@ int main(void)
         cmocka_unit_test(clocks_end_jobs),
         cmocka_unit_test(times_before_1970_are_times),
         cmocka_unit_test(finished_jobs_are_cleaned),
+        cmocka_unit_test(what_is_cleaned_up_is_as_it_was_seen),
         cmocka_unit_test(managers_are_respected),
         cmocka_unit_test(only_our_own_jobs_are_touched),
         cmocka_unit_test(an_end_without_a_time_is_dated_by_its_condition),
