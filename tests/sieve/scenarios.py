@@ -37,6 +37,7 @@ SCENARIOS = [
         ("create", job(1)),
         ("pods", PAIR), ("play", PAIR, "running"), ("condition", "Running"),
         ("expect_new", PAIR), ("edit", {"runPolicy": {"suspend": True}}), ("condition", "Suspended"), ("pods", ""),
+        ("gone", "services/j-master-0"), ("gone", "services/j-worker-0"),
         ("edit", {"runPolicy": {"suspend": False}}), ("pods", PAIR), ("play", PAIR, "running"), ("condition", "Running")]),
     Scenario("scaled up and down", (), 1, [
         ("create", job(1)),

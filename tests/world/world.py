@@ -42,16 +42,26 @@ class World:
         self.heard = {}  # {namespace: function of a change: plural, type of event, object}
 
     async def follow(self, plural):
-        """For ever: all objects of a kind."""
-        version = ""
+        """For ever: all objects of a kind. A watch that begins without a list is refused by a
+        new server on an etcd as old as 3.4; one that begins with the list of a kind that is just defined may be."""
+        path = f"{PREFIXES[plural]}/{plural.split('.')[0]}"
+        version = is_begun = None
         while True:
-            _, _, reader, writer = await self.api.watch(f"{PREFIXES[plural]}/{plural.split('.')[0]}?watch=1&allowWatchBookmarks=true{version}")
+            if not is_begun:
+                _, found = await self.api.ask("GET", path)
+                version = found["metadata"]["resourceVersion"]
+                for item in found["items"]:
+                    self.take(plural, "ADDED", item)
+                    is_begun = True
+            _, _, reader, writer = await self.api.watch(f"{path}?watch=1&allowWatchBookmarks=true&resourceVersion={version}")
             lines = Lines(reader)
             while (line := await lines.next()) is not None:
                 event = json.loads(line)
+                if event["type"] == "ERROR" and not is_begun:
+                    break
                 if event["type"] == "ERROR":
                     raise RuntimeError(f"the test's own watch of {plural}: {event['object']}")
-                version = f"&resourceVersion={event['object']['metadata']['resourceVersion']}"
+                is_begun, version = True, event["object"]["metadata"]["resourceVersion"]
                 if event["type"] != "BOOKMARK":
                     self.take(plural, event["type"], event["object"])
             writer.close()
@@ -120,7 +130,7 @@ def ended(code):
 def pod_status(state, *more):
     """running; exit CODE; ready; lost: its node is, as the node controller says it."""
     if state == "running":
-        return {"phase": "Running", "containerStatuses": [container(True, {"running": {}})]}
+        return {"phase": "Running", "containerStatuses": [container(True, {"running": {"startedAt": now()}})]}
     if state == "exit":
         return {"phase": "Failed" if more[0] else "Succeeded", "containerStatuses": [container(False, ended(more[0]))]}
     ready = {"type": "Ready", "status": str(state == "ready"), "lastTransitionTime": now()}
