@@ -1,4 +1,4 @@
-#include "operator/manifest/manifest.h"
+#include "operator/manifest/manifest_internal.h"
 
 #include "base/clock.h"
 #include "base/contract.h"

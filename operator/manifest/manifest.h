@@ -82,10 +82,4 @@ struct manifest_delete {
 
 /* The body of a DELETE. */
 struct json *manifest_delete(const struct manifest_delete *options);
-
-/* For the other manifest_*.c. `version` is the apiVersion; the owner is the job. `labels` and
- * `annotations` may be empty. */
-struct json *manifest_object(const char *version, const char *kind, const char *name,
-                             const struct job *job, const struct pairs *labels,
-                             const struct pairs *annotations);
 #endif

@@ -1,5 +1,5 @@
 /* What stands beside the pods: the objects of gang schedulers and autoscalers. */
-#include "operator/manifest/manifest.h"
+#include "operator/manifest/manifest_internal.h"
 
 #include "base/contract.h"
 #include "base/json.h"

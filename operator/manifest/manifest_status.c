@@ -1,4 +1,4 @@
-#include "operator/manifest/manifest.h"
+#include "operator/manifest/manifest_internal.h"
 
 #include "base/clock.h"
 #include "base/contract.h"
@@ -11,8 +11,6 @@
 #include "operator/job/names.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MESSAGE_MAX_BYTES (32 << 10)  /* metav1.Condition.message */
@@ -24,14 +22,7 @@ static void set_count(struct json *object, const char *key, int32_t count)
         json_set(object, key, json_new_integer(count));
 }
 
-static void set_micro_time(struct json *object, const char *key, int64_t wall_ms)
-{
-    char text[40];
-    clock_format_micro(wall_ms, text, sizeof text);
-    json_set(object, key, json_new_text(text));
-}
-
-static void set_time(struct json *object, const char *key, int64_t wall_ms)
+void manifest_set_time(struct json *object, const char *key, int64_t wall_ms)
 {
     char text[32];
     if (!wall_ms)
@@ -57,8 +48,8 @@ static struct json *conditions(const struct job_status *status)
         json_set(item, "status", json_new_text(condition->status ? "True" : "False"));
         set_words(item, "reason", condition->reason);
         set_words(item, "message", condition->message);
-        set_time(item, "lastUpdateTime", condition->update_ms);
-        set_time(item, "lastTransitionTime", condition->transition_ms);
+        manifest_set_time(item, "lastUpdateTime", condition->update_ms);
+        manifest_set_time(item, "lastTransitionTime", condition->transition_ms);
         json_append(list, item);
     }
     return list;
@@ -140,7 +131,7 @@ static struct json *nodes(const struct history *history)
 {
     struct json *object = json_new_object();
     for (size_t i = 0; i < history->avoided_count; i++)
-        set_time(object, history->avoided[i].name, history->avoided[i].since_ms);
+        manifest_set_time(object, history->avoided[i].name, history->avoided[i].since_ms);
     return object;
 }
 
@@ -168,7 +159,7 @@ static void set_field(struct json *object, const struct history_field *field, co
             json_set(object, field->name, json_new_integer(*(const int32_t *)value));
         break;
     case HISTORY_TIME:
-        set_time(object, field->name, *(const int64_t *)value);
+        manifest_set_time(object, field->name, *(const int64_t *)value);
         break;
     case HISTORY_TEXT:
         json_set(object, field->name, json_new_text(*(const char *const *)value));
@@ -201,86 +192,13 @@ static struct json *history_object(const struct history_field *fields, const voi
     return object;
 }
 
-static void set_text(struct json *object, const char *key, const char *text)
-{
-    if (*text)
-        json_set(object, key, json_new_text(text));
-}
-
-/* Of what is not 0. */
-static struct json *seconds_of(const int64_t ms[], int kinds, const char *(*name_of)(int kind))
-{
-    struct json *object = json_new_object();
-    for (int k = 0; k < kinds; k++)
-        if (ms[k])
-            json_set(object, name_of(k), json_new_real((double)ms[k] / 1000, 15));
-    return object;
-}
-
-static void set_goodput(struct json *object, const struct job_status *status)
-{
-    const struct goodput *goodput = &status->goodput;
-    if (!goodput->known)
-        return;
-    double ratio = goodput_ratio(goodput);
-    if (!isnan(ratio)) {
-        char percent[16];
-        snprintf(percent, sizeof percent, "%.1f%%", ratio * 100);
-        json_set(object, TRAINING_GOODPUT, json_new_real(ratio, 3));
-        set_text(object, GOODPUT_PERCENT, percent);
-    }
-    json_set(object, TRAINING_SECONDS, seconds_of(goodput->ms, GOODPUT_KINDS, goodput_kind_name));
-    if (goodput->now != GOODPUT_INSIDE)
-        json_set(object, GOODPUT_NOW, json_new_text(goodput_kind_name(goodput->now)));
-    if (!status->training.known)
-        return;
-    json_set(object, GOODPUT_OF_PROCESS,
-             seconds_of(status->training.spent_ms, TRAINING_SPENT_KINDS, training_spent_name));
-    json_set_integer(object, GOODPUT_FURTHEST_STEP, goodput->furthest_step);
-}
-
-/* By the rows of training.h, and beside them what a column of kubectl shows as it is. */
-static void set_training(struct json *object, const struct training *training)
-{
-    char progress[TRAINING_TEXT_BYTES], left[TRAINING_TEXT_BYTES];
-    training_progress_text(training, progress);
-    training_left_text(training, left);
-    set_text(object, "progress", progress);
-    for (const struct training_field *field = training_fields; field->name; field++) {
-        if (!training_has(training, field))
-            continue;
-        if (field->kind == TRAINING_COUNT)
-            json_set_integer(object, field->name, training_whole(training, field));
-        else if (field->kind == TRAINING_TIME && field->digits)
-            set_micro_time(object, field->name, training_whole(training, field));
-        else if (field->kind == TRAINING_TIME)
-            set_time(object, field->name, training_whole(training, field));
-        else
-            json_set(object, field->name,
-                     json_new_real(training_real(training, field), field->digits));
-    }
-    set_text(object, "timeLeft", left);
-    set_time(object, "estimatedCompletionTime", training_end_ms(training));
-}
-
-struct json *manifest_training(const struct job_status *status)
-{
-    if (!status->training.known && !status->goodput.known)
-        return NULL;
-    struct json *object = json_new_object();
-    if (status->training.known)
-        set_training(object, &status->training);
-    set_goodput(object, status);
-    return object;
-}
-
 struct json *manifest_status(const struct job *job, const struct job_status *status)
 {
     struct json *object = json_new_object();
     json_set(object, "conditions", conditions(status));
     json_set(object, "replicaStatuses", replica_statuses(job, status));
-    set_time(object, "startTime", status->start_ms);
-    set_time(object, "completionTime", status->completion_ms);
+    manifest_set_time(object, "startTime", status->start_ms);
+    manifest_set_time(object, "completionTime", status->completion_ms);
     if (status->history.known) {
         /* for a column of `kubectl get pytorchjobs -o wide`, which reads one field */
         json_set_integer(object, "restarts", history_all_restarts(&status->history));
@@ -292,8 +210,7 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
 
 /* ---- what of it was dropped ---- */
 
-/* A map of which an entry is missing is not whole. */
-static bool is_whole(const struct json *written, const struct json *answer)
+bool manifest_is_whole(const struct json *written, const struct json *answer)
 {
     return answer && json_object_count(answer) >= json_object_count(written) &&
            json_array_count(answer) >= json_array_count(written);
@@ -304,7 +221,7 @@ static const struct history_field *lost_field(const struct history_field *fields
 {
     for (const struct history_field *field = fields; field->member; field++)
         if (field->name && json_get(written, field->name) &&
-            !is_whole(json_get(written, field->name), json_get(answer, field->name)))
+            !manifest_is_whole(json_get(written, field->name), json_get(answer, field->name)))
             return field;
     return NULL;
 }
@@ -332,28 +249,6 @@ const char *manifest_lost_history(const struct history *history, const struct js
     }
     json_free(written);
     return answer ? path : "history";
-}
-
-const char *manifest_lost_training(const struct job_status *status, const struct json *answer,
-                                   struct arena *arena)
-{
-    struct json *written = manifest_training(status);
-    const char *lost = NULL;
-    const struct json *member;
-    json_each_member(member, written) {
-        if (!lost && !json_is_null(member) && !is_whole(member, json_get(answer, json_key(member))))
-            lost = arena_strdup(arena, json_key(member));
-    }
-    json_free(written);
-    return answer ? lost : "training";
-}
-
-bool manifest_has_training(const struct job_status *status, const char *name)
-{
-    struct json *written = manifest_training(status);
-    bool has = strcmp(name, "training") == 0 || json_get(written, name);
-    json_free(written);
-    return has;
 }
 
 static bool is_ours(const struct json *condition)

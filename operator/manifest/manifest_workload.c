@@ -1,5 +1,5 @@
 /* The job's Workload for Kueue (kueue.x-k8s.io, API reference), and what we write of its status. */
-#include "operator/manifest/manifest.h"
+#include "operator/manifest/manifest_internal.h"
 
 #include "base/clock.h"
 #include "base/contract.h"
