@@ -268,6 +268,7 @@ def contrasts(scene):
 
 
 import rows_reading  # noqa: E402, F401: its rows come here
+import rows_time  # noqa: E402, F401: likewise
 
 
 # ---- what goes wrong

@@ -70,9 +70,9 @@ def job(name, workers=1, port=None, gpus=0, namespace="default", annotations=Non
     return thing
 
 
-def ended(kind, message, created, seconds, **training):
+def ended(kind, message, created, lasted, **training):
     """The status of a job that has Succeeded or Failed."""
-    times = [kubernetes.time_text(created + part * seconds) for part in (0, 0.1, 1)]
+    times = [kubernetes.time_text(created + part * lasted) for part in (0, 0.1, 1)]
     conditions = [{"type": what, "status": state, "reason": reason, "message": text, "lastUpdateTime": when, "lastTransitionTime": when}
                   for what, state, reason, text, when in [("Created", "True", "PyTorchJobCreated", "PyTorchJob is created.", times[0]),
                                                           ("Running", "False", "PyTorchJobRunning", "PyTorchJob is running.", times[1]),
@@ -81,6 +81,13 @@ def ended(kind, message, created, seconds, **training):
     if kind == "Succeeded":
         status["completionTime"] = times[2]
     return {**status, "training": training} if training else status
+
+
+def spent(seconds, step):
+    """Where so many seconds of a job went, as an operator writes it; step: the share of steps."""
+    kinds = {"pending": 4, "containerStart": 11, "initialization": 23.5, "checkpointSave": 0.01 * seconds, "step": round(step * seconds, 3)}
+    kinds["recovery"] = round(seconds - sum(kinds.values()), 3)
+    return {"seconds": kinds, "goodput": round(kinds["step"] / seconds, 3), "goodputPercent": f"{100 * kinds['step'] / seconds:.1f}%"}
 
 
 def finished_jobs(count):
@@ -92,7 +99,7 @@ def finished_jobs(count):
         steps = 1000 + i
         yield job(f"done-{i:04}", namespace="team-a" if i % 2 else "team-b", gpus=8, created=created,
                   status=ended(kind, text, created, 3600 + i, step=steps if kind == "Succeeded" else steps // 2, steps=steps,
-                               progress=f"{steps if kind == 'Succeeded' else steps // 2}/{steps}", loss=2 + 1 / (1 + i), worldSize=16, restarts=0, goodput=0.9))
+                               progress=f"{steps if kind == 'Succeeded' else steps // 2}/{steps}", loss=2 + 1 / (1 + i), worldSize=16, restarts=0, **spent(3600 + i, 0.93 - i % 13 / 200)))
 
 
 class Agent:

@@ -54,6 +54,7 @@ static void a_job_has_its_row_and_more(void **state)
     board_expect(all, "jobs.0.gpus", "32");
     board_expect(all, "jobs.0.restarts", "2");
     board_expect(all, "jobs.0.training.progress", "\"50/100\"");
+    board_expect(all, "jobs.0.training.goodput", "1.0");
     board_expect(all, "jobs.0.losses", "[0.5,0.25,0.16667,0.125,0.1]");
     assert_null(board_at(all, "jobs.0.waiting"));
     assert_null(board_at(all, "jobs.0.pods"));
@@ -73,6 +74,31 @@ static void a_job_has_its_row_and_more(void **state)
     assert_null(board_read(b, PAGE_JOBS_PATH "/"));
     json_free(all);
     json_free(one);
+    board_close(b);
+}
+
+/* What its account says in the end, also when the series are gone. */
+static void a_job_that_has_ended_keeps_its_goodput(void **state)
+{
+    (void)state;
+    board_now_ms = BOARD_NOW_MS + 100 * 1000;
+    struct board *b = board_open(&board_clocks);
+    struct board_world w;
+    board_make_job(&w, "llm");
+    board_train(&w, 60, 0.5);
+    w.status.goodput.ms[GOODPUT_RECOVERY] = 40 * 1000;
+    w.status.completion_ms = BOARD_NOW_MS + 100 * 1000;
+    w.status.conditions[0].type = CONDITION_SUCCEEDED;
+    board_tell(b, &w);
+    board_now_ms += 24LL * 3600 * 1000;
+    board_tell(b, &w);
+    struct json *all = board_read(b, PAGE_JOBS_PATH);
+    board_expect(all, "jobs.0.state", "\"Succeeded\"");
+    board_expect(all, "jobs.0.training.goodput", "0.6");
+    board_expect(all, "jobs.0.training.goodputPercent", "\"60.0%\"");
+    board_expect(all, "jobs.0.training.seconds", "{\"step\":60.0,\"recovery\":40.0}");
+    assert_null(board_at(all, "jobs.0.training.secondsKind"));
+    json_free(all);
     board_close(b);
 }
 
@@ -303,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_has_its_row_and_more),
+        cmocka_unit_test(a_job_that_has_ended_keeps_its_goodput),
         cmocka_unit_test(hostile_texts_stay_texts),
         cmocka_unit_test(events_are_told_once_and_the_newest_first),
         cmocka_unit_test(changes_are_told_to_who_listens),
