@@ -32,6 +32,8 @@ saved() { compgen -G "$work/$1/*/*steps/COMPLETE"; }
 resumed() { logs "$1" 'Resumed at step'; }
 same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; } # JOB OTHER
 count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; } # JOB PODS
+uid() { kubectl get pod "$1" -o jsonpath='{.metadata.uid}'; }                                            # POD
+is_killed() { kubectl get events --field-selector "reason=Killing,involvedObject.uid=$1" -o name | grep .; } # UID: the kubelet asks it to end
 victim() { # UID WHO: the process; a launcher is the oldest
     local pid
     for pid in $(processes_of shoal-agent "$1"); do

@@ -23,7 +23,6 @@ reader=$!
 # pass STEPS: beyond that checkpoint, and those that a pod makes which is asked to end before the next
 pass() { local n; for ((n = 0; n < each; n++)); do touch "$work/storm/go/mnist_cnn-$(($1 + n))steps"; done; }
 at() { compgen -G "$work/storm/*/mnist_cnn-$1steps/COMPLETE"; } # STEPS
-uid() { kubectl get pod "storm-$1" -o jsonpath='{.metadata.uid}'; }
 # the process of the operator that leads
 operator() {
     local holder
@@ -36,9 +35,8 @@ strike() { echo "$(cut -d ' ' -f 1 /proc/uptime) $2 $1" >>"$work/blows" && "${@:
 # another pod: those that stand still next may be needed to make it.
 replace() { # POD STEPS
     local old
-    old=$(uid "$1") && kubectl delete pod "storm-$1" --wait=false && wait_for 200 is_killed "$old" && pass "$2" && wait_for 400 is_new "$1" "$old"
+    old=$(uid "storm-$1") && kubectl delete pod "storm-$1" --wait=false && wait_for 200 is_killed "$old" && pass "$2" && wait_for 400 is_new "$1" "$old"
 }
-is_killed() { kubectl get events --field-selector "reason=Killing,involvedObject.uid=$1" -o name | grep .; } # UID
 is_new() { # POD UID
     local now
     now=$(kubectl get pod "storm-$1" -o jsonpath='{.metadata.uid} {.status.phase}') && [ "$now" != "$2 Running" ] && [[ $now == *" Running" ]]
@@ -50,8 +48,8 @@ blow() { # KIND POD STEPS: and lets the run go on
     local pid server
     server=$(<"$cluster/run/kube-apiserver.pid")
     case $1 in
-    *rank) pid=$(victim "$(uid "$2")" rank) || return ;;
-    launcher) pid=$(victim "$(uid "$2")" launcher) || return ;;
+    *rank) pid=$(victim "$(uid "storm-$2")" rank) || return ;;
+    launcher) pid=$(victim "$(uid "storm-$2")" launcher) || return ;;
     *operator) pid=$(operator) && [ -n "$pid" ] || return ;;
     esac
     case $1 in
@@ -87,4 +85,8 @@ check "behind each blow is a step" ledger
 sed 's/^/# /' "$work/ledger"
 check "no step was lost" contains "$work/ledger" "steps lost: 0, at most 0 at once"
 row storm "the weights are those of the undisturbed run" same storm calm
+spent() { kubectl get pytorchjob storm -o json | python3 tests/storm/goodput.py >"$work/goodput"; }
+row storm "each second has a kind, and they add up to the job's life within 1 %" spent
+sed 's/^/# /' "$work/goodput"
+for kind in step recovery; do row storm "... $kind among them" contains "$work/goodput" "$kind "; done
 tap_done

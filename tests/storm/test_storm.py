@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import io
+import json
 import os
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 
 import cut_off
+import goodput
 import ledger
 import schedule
 import steps
@@ -98,6 +100,20 @@ def pods_ledger():
         return [*(line.split() for line in lines[1:-1]), lines[-1]]
 
 
+def job_that_ended(told_s=None, **training):
+    """100 s of it; told_s: seconds by kind that its status has instead."""
+    told_s = told_s or {"pending": 1, "step": 60, "recovery": 38.5, "suspended": 0.5}
+    return {"metadata": {"creationTimestamp": "2026-01-02T03:04:05Z"},
+            "status": {"completionTime": "2026-01-02T03:05:45Z", "training": {"seconds": told_s, "goodput": 0.603, "goodputPercent": "60.3%", **training}}}
+
+
+def goodput_printed(job):
+    """What is printed of it, what it complains of, and whether it fails."""
+    command = [sys.executable, os.path.join(os.path.dirname(__file__), "goodput.py")]
+    done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True)
+    return [line.split() for line in done.stdout.splitlines()], done.stderr, done.returncode
+
+
 def cut_self():
     """How many of a process that has one, what its other side reads, and whether it still listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -154,6 +170,15 @@ rows = [
     ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
     ("a storm over pods has a ledger, too", pods_ledger() == [["rank", "2", "1.00", "3.00", "3.00"], ["server", "1", "2.00", "2.00", "2.00"],
                                                              ["all", "3", "2.00", "3.00", "3.00"], "steps lost: 1, at most 1 at once"]),
+    ("where a job's time went is told, the most first", goodput_printed(job_that_ended()) == (
+        [["step", "60.00", "60.0", "%"], ["recovery", "38.50", "38.5", "%"], ["pending", "1.00", "1.0", "%"], ["suspended", "0.50", "0.5", "%"],
+         "sum 100.00 of 100 s; goodput 60.3%".split()], "", 0)),
+    ("... and that it is more than all, or less", [goodput.faults(job_that_ended({"step": step, "recovery": 39.5, "suspended": 0.5}, goodput=step / (step + 39.5)))
+                                                 for step in (58.9, 59.1, 60.9, 61.1)] ==
+     [["98.90 s are told of 100 s: more than 1 % off"], [], [], ["101.10 s are told of 100 s: more than 1 % off"]]),
+    ("... that it goes on", goodput_printed(job_that_ended(secondsKind="recovery"))[1:] == ("the job has ended, and recovery goes on\n", 1)),
+    ("... that the goodput is another", goodput.faults(job_that_ended(goodput=0.6)) == ["goodput is 0.6, not the share of steps"]),
+    ("... that a kind is not time", goodput.faults(job_that_ended({"step": 101, "recovery": -1}, goodput=1.01)) == ["a kind has less than no time"]),
     ("connections are ended, both sides find them closed", cut_self() == (1, b"", 0)),
     ("a shell is told the same", printed(7) == [f"{b.kind} {b.victim}" for b in schedule.schedule(7, 6, 1, 2, KINDS)]),
     ("... of another seed another order", len(printed(8)) == 6 and printed(8) != printed(7)),
