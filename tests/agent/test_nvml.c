@@ -135,6 +135,9 @@ static void values_are_in_base_units(void **state)
         {GPU_ENERGY, 9007199254.741},
         {GPU_SM_CLOCK, 1.98e9},
         {GPU_BUSY, 0.97},
+        {GPU_ENCODER_BUSY, 0.03},
+        {GPU_DECODER_BUSY, 0.08},
+        {GPU_PCIE_REPLAYS, 6},
         {GPU_MEMORY_USED, 49.0 * (1 << 30)},
         {GPU_MEMORY_RESERVED, 1 << 30},
         {GPU_PROCESS_MEMORY, 42.0 * (1 << 30)},
@@ -150,13 +153,13 @@ static void values_are_in_base_units(void **state)
             fail_msg("value %d is %.17g, not %.17g", rows[i].value, s.value[rows[i].value],
                      rows[i].is);
     assert_true(isnan(s.value[GPU_FP64_ACTIVE])); /* not supported: nothing else is lost */
-    assert_true(isnan(s.value[GPU_ENCODER_BUSY]));
     nvml_close(nvml);
     nvml = open_fake("ampere");
     nvml_read(nvml, 1, &s);
     nvml_read(nvml, 1, &s);
     assert_true(isnan(s.value[GPU_TENSOR_ACTIVE]) && isnan(s.value[GPU_MEMORY_TEMPERATURE]));
     assert_true(isnan(s.value[GPU_PROCESS_MEMORY]) && isnan(s.value[GPU_POWER]));
+    assert_true(isnan(s.value[GPU_ENCODER_BUSY]) && s.value[GPU_DECODER_BUSY] == 0.09);
     assert_true(s.value[GPU_MEMORY_USED] == 50.0 * (1 << 30));
     nvml_close(nvml);
 }
@@ -234,6 +237,10 @@ static void dashboards_find_the_names_they_ask_for(void **state)
         "DCGM_FI_DEV_POWER_USAGE" DCGM("0", "a", "A0", "4") "512.345000\n",
         "DCGM_FI_DEV_SM_CLOCK" DCGM("0", "a", "A0", "4") "1980\n",
         "DCGM_FI_DEV_GPU_UTIL" DCGM("0", "a", "A0", "4") "97\n",
+        "DCGM_FI_DEV_ENC_UTIL" DCGM("0", "a", "A0", "4") "3\n",
+        "DCGM_FI_DEV_DEC_UTIL" DCGM("1", "b", "A1", "5") "9\n",
+        "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" DCGM("1", "b", "A1", "5") "7\n",
+        "# TYPE DCGM_FI_DEV_PCIE_REPLAY_COUNTER counter\n",
         "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" DCGM("1", "b", "A1", "5") "0.050000\n",
         "DCGM_FI_DEV_FB_USED" DCGM("0", "a", "A0", "4") "50176\n",
         "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" DCGM("0", "a", "A0", "4") "9007199254741\n",
@@ -243,7 +250,6 @@ static void dashboards_find_the_names_they_ask_for(void **state)
     for (size_t i = 0; i < array_length(lines); i++)
         if (!strstr(str_text(&page), lines[i]))
             fail_msg("missing: %s", lines[i]);
-    assert_null(strstr(str_text(&page), "PCIE_REPLAY")); /* no GPU tells: no line */
     assert_null(strstr(str_text(&page), "fsdp_"));
     assert_null(strstr(str_text(&page), "FP64"));
 }
@@ -276,7 +282,8 @@ static void our_own_names_are_the_default(void **state)
     print("ampere", GPU_NAMES_BOTH, &page);
     assert_non_null(strstr(str_text(&page), "DCGM_FI_DEV_GPU_TEMP"));
     assert_non_null(strstr(str_text(&page), "fsdp_gpu_temperature_celsius"));
-    assert_null(strstr(str_text(&page), "TENSOR"));
+    assert_null(strstr(str_text(&page), "TENSOR")); /* no GPU tells: no line */
+    assert_null(strstr(str_text(&page), "ENC_UTIL"));
 }
 
 /* ---- beside the training ---- */

@@ -175,6 +175,27 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilization *u
     return NVML_SUCCESS;
 }
 
+/* An A100 has decoders and no encoder. */
+int nvmlDeviceGetEncoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us)
+{
+    *percent = 3u + (unsigned)device->index;
+    *period_us = 167000;
+    return is_ampere ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+int nvmlDeviceGetDecoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us)
+{
+    *percent = 8u + (unsigned)device->index;
+    *period_us = 167000;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPcieReplayCounter(nvml_device device, unsigned *count)
+{
+    *count = 6u + (unsigned)device->index;
+    return NVML_SUCCESS;
+}
+
 int nvmlDeviceGetMemoryInfo(nvml_device device, struct nvml_memory *memory)
 {
     (void)device;
