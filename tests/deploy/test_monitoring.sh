@@ -23,7 +23,7 @@ dashboard_rules() { # FILE
 # the same relabelling for those with and those without the Prometheus Operator: what each monitor names is in the jobs
 monitors_agree() {
     local word
-    grep -ohE '__meta_kubernetes_[a-z_]+|"[^"]*9401"|pytorchjob-[a-z]+' "$folder"/*_monitor.yaml | sort -u | while read -r word; do
+    grep -ohE '__meta_kubernetes_[a-z_]+|"[^"]*9401"|pytorchjob-[a-z]+|"DCGM_[^"]*"|exported_[a-z]+' "$folder"/*_monitor.yaml | sort -u | while read -r word; do
         grep -qF -- "$word" "$folder"/prometheus.yaml || { echo "prometheus.yaml has no $word"; exit 1; }
     done
 }

@@ -173,14 +173,15 @@ check "docs/dashboards.md lists them (make dashboards-table)" diff <(listed docs
 waits() { [ "$(series 'increase(shoal_operator_job_seconds_total{job_name="sick", kind=~"pending|recovery|containerStart"}[10s]) > 5')" -ge 1 ]; }
 check "a job that waits for a node counts while it waits" wait_for 60 waits
 
-# ---- what dashboard 25617 asks for: each family that a DCGM exporter has unless it is told otherwise, with the labels that it
-# goes by. Licences of virtual GPUs are not an agent's to know; the fake's GPUs tell of no coders and no PCIe replays.
-families=(SM_CLOCK MEM_CLOCK MEMORY_TEMP GPU_TEMP POWER_USAGE TOTAL_ENERGY_CONSUMPTION GPU_UTIL MEM_COPY_UTIL XID_ERRORS FB_FREE FB_USED FB_RESERVED
-    NVLINK_BANDWIDTH_TOTAL UNCORRECTABLE_REMAPPED_ROWS CORRECTABLE_REMAPPED_ROWS ROW_REMAP_FAILURE)
+# ---- what dashboard 25617 says it needs: each family that a DCGM exporter has unless it is told otherwise, with the labels of a
+# GPU and of whose it is. Licences of virtual GPUs are not an agent's to know.
+families=(SM_CLOCK MEM_CLOCK MEMORY_TEMP GPU_TEMP POWER_USAGE TOTAL_ENERGY_CONSUMPTION PCIE_REPLAY_COUNTER GPU_UTIL MEM_COPY_UTIL ENC_UTIL DEC_UTIL
+    XID_ERRORS FB_FREE FB_USED FB_RESERVED NVLINK_BANDWIDTH_TOTAL UNCORRECTABLE_REMAPPED_ROWS CORRECTABLE_REMAPPED_ROWS ROW_REMAP_FAILURE)
 has_families() {
-    local family
+    local family labels
+    labels=$(printf '%s!="", ' gpu UUID Hostname hostname modelName exported_namespace exported_pod exported_container)
     for family in "${families[@]/#/DCGM_FI_DEV_}" DCGM_FI_PROF_{GR_ENGINE,PIPE_TENSOR,DRAM}_ACTIVE DCGM_FI_PROF_PCIE_{T,R}X_BYTES; do
-        [ "$(series "$family{gpu!=\"\", UUID!=\"\", Hostname!=\"\", hostname!=\"\", modelName!=\"\", pod!=\"\"}")" -gt 0 ] || { echo "no $family"; return 1; }
+        [ "$(series "$family{$labels exported_pod=\"dcgm-master-0\", exported_namespace=\"default\"}")" -gt 0 ] || { echo "no $family"; return 1; }
     done
 }
 check "every family of a DCGM exporter is there under its name" has_families
