@@ -21,10 +21,22 @@ static bool stays(enum clean_pod_policy policy, bool succeeded, const struct chi
     return !succeeded || pod->pod->phase != POD_PENDING || has_ended(pod, history);
 }
 
+/* A service goes behind its pod, which may have ended unseen. Where pods are kept, one that had not
+ * begun when the job succeeded has gone. */
+static bool service_stays(enum clean_pod_policy policy, bool succeeded, const struct child *service,
+                          const struct child *pod, const struct history *history)
+{
+    if (policy == CLEAN_ALL)
+        return false;
+    if (pod)
+        return !pod->deleting || stays(policy, succeeded, pod, history);
+    bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
+    return keeps && (!succeeded || history_is_complete(history, service->type, service->index));
+}
+
 void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct history *history,
                     const struct view *view, struct plan *plan)
 {
-    bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *pod = &view->pods.items[i];
         if (stays(policy, succeeded, pod, history))
@@ -37,7 +49,7 @@ void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct h
     for (size_t i = 0; i < view->services.count; i++) {
         const struct child *service = &view->services.items[i];
         const struct child *pod = view_find(&view->pods, service->type, service->index);
-        if (pod ? !stays(policy, succeeded, pod, history) : !keeps)
+        if (!service_stays(policy, succeeded, service, pod, history))
             children_delete(plan, ACTION_DELETE_SERVICE, service);
     }
 }

@@ -72,8 +72,7 @@ static const struct story cleaning[] = {
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
-     "delete pod j-worker-1 u6\n"
-     "delete service j-worker-1 u3\n"},
+     "delete pod j-worker-1 u6\n"},
     {"... and then all is as it shall be", 1, 2, "OnFailure", "",
      "settle; run master-0; run worker-0; exit master-0 0; settle; pass", ""},
     {"of a failed job it stays, to show why", 1, 1, "Never", "",
@@ -84,12 +83,14 @@ static const struct story cleaning[] = {
      "event Normal ExitedWithCode: Pod: ns.j-master-0 exited with code 0\n"
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
      "delete pod j-worker-0 u5\n"
-     "delete pod j-worker-1 u6\n"
-     "delete service j-worker-0 u2\n"
-     "delete service j-worker-1 u3\n"},
+     "delete pod j-worker-1 u6\n"},
     {"what has ended stays, whatever a late watch shows: Running", 1, 1, "OnFailure",
      "cleanPodPolicy: Running", "settle; run *; exit master-0 0; settle; run master-0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=1/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
+    {"... their services go behind them", 1, 2, "OnFailure", "cleanPodPolicy: Running",
+     "settle; run *; exit master-0 0; pass; pass",
+     "delete service j-worker-0 u2\n"
+     "delete service j-worker-1 u3\n"},
     {"C02 All keeps nothing", 1, 1, "OnFailure", "cleanPodPolicy: All",
      "settle; run *; exit master-0 0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=1/0/0 start=1000 completion=1000 done:master-0\n"
@@ -108,9 +109,7 @@ static const struct story cleaning[] = {
      "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 restarts=0 worker-0:u4:1+0\n"
      "event Normal PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)\n"
      "delete pod j-master-0 u3\n"
-     "delete pod j-worker-0 u4\n"
-     "delete service j-master-0 u1\n"
-     "delete service j-worker-0 u2\n"},
+     "delete pod j-worker-0 u4\n"},
     {"services without pods go as well", 1, 1, "OnFailure", "cleanPodPolicy: All",
      "settle; run *; gone worker-0; exit master-0 0; pass",
      "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=0/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"
