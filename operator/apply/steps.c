@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "operator/job/job_status.h"
+#include "operator/job/event_names.h"
 
 #include <assert.h>
 #include <string.h>
@@ -41,14 +42,11 @@ static const struct action_traits {
     [ACTION_DELETE_JOB] = {8, DELETES, "DeletePod", "Deleted job"},
 };
 
-/* Above so many of a kind a plan tells of them in one event, with so many names. */
-enum { TOLD_ONE_BY_ONE = 4, NAMES_TOLD = 8 };
-
-/* Of the actions of one kind. */
+/* Of the actions of one kind. Above EVENTS_ONE_BY_ONE a plan tells of them in one event. */
 struct gathered {
-    size_t planned, over, went_well;
+    size_t planned, over;
     bool told;
-    const char *names; /* of the first that went well */
+    struct event_names names; /* of those that went well */
 };
 
 struct steps {
@@ -243,12 +241,9 @@ static bool is_reported(const struct action *action, const struct error *failure
 static bool gather(struct steps *steps, const struct action *action)
 {
     struct gathered *gathered = &steps->gathered[action->kind];
-    if (gathered->planned <= TOLD_ONE_BY_ONE)
+    if (gathered->planned <= EVENTS_ONE_BY_ONE)
         return false;
-    if (gathered->went_well++ < NAMES_TOLD)
-        gathered->names = gathered->names
-                              ? arena_printf(steps->arena, "%s, %s", gathered->names, action->name)
-                              : action->name;
+    event_names_add(&gathered->names, action->name, steps->arena);
     return true;
 }
 
@@ -258,18 +253,18 @@ static void tell_gathered(struct steps *steps, enum action_kind kind)
     struct gathered *gathered = &steps->gathered[kind];
     bool is_over =
         gathered->over == gathered->planned || (steps->failure.code && !steps->in_flight);
-    if (!gathered->went_well || gathered->told || !is_over)
+    if (!gathered->names.count || gathered->told || !is_over)
         return;
     gathered->told = true;
     const char *done = action_traits_of[kind].done, *what = strchr(done, ' ') + 1;
-    size_t count = gathered->went_well, more = count > NAMES_TOLD ? count - NAMES_TOLD : 0;
-    const char *and_more = more ? arena_printf(steps->arena, " and %zu more", more) : "";
+    size_t count = gathered->names.count;
     steps->reported[steps->reported_count++] = (struct action){
         .kind = ACTION_EVENT,
         .event_type = EVENT_NORMAL,
         .reason = arena_printf(steps->arena, "Successful%s", action_traits_of[kind].reason),
-        .message = arena_printf(steps->arena, "%.*s%zu %s%s: %s%s", (int)(what - done), done, count,
-                                what, count > 1 ? "s" : "", gathered->names, and_more),
+        .message =
+            arena_printf(steps->arena, "%.*s%zu %s%s: %s", (int)(what - done), done, count, what,
+                         count > 1 ? "s" : "", event_names_text(&gathered->names, steps->arena)),
     };
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "operator/job/snapshot.h"
+#include "operator/reconcile/exits.h"
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/view.h"
 
@@ -14,6 +15,7 @@ struct reconcile_context {
     struct plan *plan;
     struct view view;
     struct job_status status;    /* the new status */
+    struct exits exits;          /* that this pass has seen and not told yet */
     const struct training *told; /* the snapshot's, until it is taken over */
     const char *avoided;         /* history_avoided_names, from policy_avoid_nodes on */
     int64_t requeue_ms;          /* the earliest requested requeue; POLICY_NEVER: none */

@@ -8,7 +8,6 @@
 #include "operator/reconcile/policy_avoid_node.h"
 #include "operator/reconcile/restart.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static bool is_current(const struct reconcile_context *ctx, const struct child *child)
@@ -75,23 +74,6 @@ void observe_inactive(struct reconcile_context *ctx)
     }
 }
 
-static const char *exit_message(struct reconcile_context *ctx, const struct pod *pod,
-                                const struct pod_end *end)
-{
-    bool main = strcmp(end->container, API_CONTAINER_NAME) == 0;
-    return context_text(ctx, "Pod: %s.%s%s%s exited with code %" PRId32 "%s%s",
-                        ctx->job->namespace_, pod->name, main ? "" : ", container ",
-                        main ? "" : end->container, end->code, end->reason ? ": " : "",
-                        end->reason ? end->reason : "");
-}
-
-static void add_exit_event(struct reconcile_context *ctx, const struct pod *pod,
-                           const struct pod_end *end)
-{
-    if (end->container)
-        context_event(ctx, EVENT_NORMAL, "ExitedWithCode", exit_message(ctx, pod, end));
-}
-
 /* Whether it never met its peers and is made again: it only waited, for its master or a node. */
 static bool is_unmet(const struct reconcile_context *ctx, const struct pod *pod)
 {
@@ -130,9 +112,9 @@ static bool is_done(struct reconcile_context *ctx, const struct pod *pod)
     if (!restart_succeeded(pod))
         return false;
     history_complete(&ctx->status.history, pod->type, pod->index, ctx->arena);
+    const struct pod_end end = {.container = API_CONTAINER_NAME, .code = pod->exit_code};
     if (pod->exited)
-        add_exit_event(ctx, pod,
-                       &(struct pod_end){.container = API_CONTAINER_NAME, .code = pod->exit_code});
+        exits_add(&ctx->exits, pod, &end, ctx->arena);
     return true;
 }
 
@@ -144,6 +126,7 @@ void observe_completions(struct reconcile_context *ctx)
             !history_is_complete(&ctx->status.history, child->type, child->index))
             is_done(ctx, child->pod);
     }
+    exits_tell(&ctx->exits, ctx->job, ctx->plan);
 }
 
 /* The first look at a job that another operator began: what its pods went through before is not
@@ -227,7 +210,8 @@ static bool count_ends(struct reconcile_context *ctx, const struct pod *pod,
                                  ctx->snapshot->now_ms) > 0)
         changes->last_failure = pod;
     history_put(history, replica, ctx->arena);
-    add_exit_event(ctx, pod, &pod->end);
+    if (pod->end.container)
+        exits_add(&ctx->exits, pod, &pod->end, ctx->arena);
     if (failed && changes->failures == 0)
         changes->failed_type = pod->type;
     changes->failures += failed ? fresh : 0;
@@ -276,6 +260,7 @@ struct pod_changes observe(struct reconcile_context *ctx)
                 observe_pod(ctx, child, &changes);
         }
     }
+    exits_tell(&ctx->exits, ctx->job, ctx->plan);
     changes.restart_all = group && (has_vanished(ctx) || changes.restart_all);
     /* All pods of a group restart together: however many of them failed, that was one attempt. */
     if (group && history->failures > before)

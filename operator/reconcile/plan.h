@@ -48,6 +48,8 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 /* The reason of an event that each new pod of a replica may cause again. */
 #define REASON_POD_DISRUPTED "PodDisrupted"
+/* That of a container that ended (exits.h). */
+#define REASON_EXITED_WITH_CODE "ExitedWithCode"
 /* Those of how the training goes. */
 #define REASON_TRAINING_STARTED   "TrainingStarted"
 #define REASON_CHECKPOINT_SAVED   "CheckpointSaved"
