@@ -250,7 +250,6 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
     }
     c->passes++;
     asker_follow(c->asker, key, &pass.snapshot);
-    board_told(c->options.board, key, &pass.snapshot, pass.plan);
     const struct job_status *status = pass.snapshot.status;
     if (pass.confirmed)
         on_written(c, key, &pass.before_confirmed, status);
@@ -259,6 +258,8 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
         put_off(c, key, job, pass.hold_ms);
         return;
     }
+    /* not of what waits: its events would come again */
+    board_told(c->options.board, key, &pass.snapshot, pass.plan);
     if (pass.idle) {
         if (pass.again)
             add_in(c, key, job->status, 0);

@@ -131,6 +131,7 @@ static void record_result(struct run *run, const struct action *action, const st
         run->written = action->status;
         run->record->proven = true;
         job_record_drop_unconfirmed(run->record);
+        job_record_drop_completed(run->record);
         if (!action->as_stored || run->record->stored_invalid) {
             check_history_kept(run, action->status, answer);
             executor_check_training_kept(run, action->status, answer);

@@ -124,10 +124,16 @@ bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
 /* Whether the caller may hold this plan back: how many milliseconds, 0: not at all, or no more.
- * That is a plan which writes a status that may wait (job_status_may_wait), and does nothing else.
+ * That is a plan which writes a status that may wait (job_status_may_wait), and does nothing else
+ * but tell of containers that ended.
  * Call it with each plan: one that may not wait ends the hold. */
 int64_t executor_hold_ms(struct executor *executor, const char *key, const char *uid,
                          const struct job_status *before, const struct plan *plan);
+/* The history of the last such status over `seen`, if it completes replicas and was not written
+ * yet; NULL: there is none. Its pods may be gone by the next pass. Lives until executor_hold_ms, or
+ * until a status of the job is written. */
+const struct history *executor_unwritten(struct executor *executor, const char *key,
+                                         const char *uid, const struct job_status *seen);
 /* The job was deleted and has no plan in progress. */
 void executor_forget(struct executor *executor, const char *key);
 #endif

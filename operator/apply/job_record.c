@@ -10,6 +10,7 @@ static void free_memory(struct job_record *record)
 {
     expectations_close(record->expect);
     job_record_drop_unconfirmed(record);
+    job_record_drop_completed(record);
     arena_close(record->kept_arena);
     arena_close(record->restored_arena);
     free(record->key);
@@ -145,6 +146,7 @@ static void doubt(void *context, struct table_entry *entry)
 {
     struct job_record *record = (struct job_record *)entry;
     prune_history(context, entry);
+    job_record_drop_completed(record);
     record->proven = false;
 }
 
@@ -195,6 +197,32 @@ int64_t job_record_hold_ms(struct job_record *record, bool may_wait, int64_t ste
     record->held_news_ms = steady_ms;
     int64_t wait_ms = last_ms - steady_ms;
     return wait_ms < HELD_QUIET_MS ? wait_ms : HELD_QUIET_MS;
+}
+
+void job_record_keep_completed(struct job_record *record, const struct job_status *before,
+                               const struct job_status *after)
+{
+    job_record_drop_completed(record);
+    struct arena *arena = arena_open();
+    struct unwritten *unwritten = arena_new(arena, struct unwritten);
+    unwritten->arena = arena;
+    unwritten->before = job_status_copy(before, arena);
+    unwritten->after = job_status_copy(after, arena);
+    record->unwritten = unwritten;
+}
+
+void job_record_drop_completed(struct job_record *record)
+{
+    if (record->unwritten)
+        arena_close(record->unwritten->arena);
+    record->unwritten = NULL;
+}
+
+const struct history *job_record_completed(struct job_record *record, const struct job_status *seen)
+{
+    if (record->unwritten && !job_status_equal(&record->unwritten->before, seen))
+        job_record_drop_completed(record);
+    return record->unwritten ? &record->unwritten->after.history : NULL;
 }
 
 bool job_record_set_failure(struct job_record *record, const char *failure)

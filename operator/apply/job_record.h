@@ -21,6 +21,12 @@ struct unconfirmed {
     int count;
 };
 
+/* A status that waits, or could not be written since, and completes replicas. */
+struct unwritten {
+    struct arena *arena; /* owns all of this */
+    struct job_status before, after;
+};
+
 struct job_record {
     struct table_entry entry;
     char *key;
@@ -36,6 +42,7 @@ struct job_record {
      * clock. */
     bool held;
     int64_t held_since_ms, held_news_ms;
+    struct unwritten *unwritten;     /* NULL: none completes a replica */
     uint64_t failure;                /* hash of the last plan's error message; 0: it did not fail */
     struct unconfirmed *unconfirmed; /* NULL: none */
     /* The history, if the API server prunes it: its CustomResourceDefinition is of
@@ -80,6 +87,15 @@ const struct job_status *job_record_restore_history(struct job_record *record,
  * waits still, 0: no more. The wait ends HELD_QUIET_MS after the last news, and HELD_MAX_MS after
  * the first: a status is never older. may_wait false: nothing waits any more. */
 int64_t job_record_hold_ms(struct job_record *record, bool may_wait, int64_t steady_ms);
+
+/* The status `after` waits to be written over `before`, and completes replicas. Copies. */
+void job_record_keep_completed(struct job_record *record, const struct job_status *before,
+                               const struct job_status *after);
+void job_record_drop_completed(struct job_record *record);
+/* The history kept over this very status; NULL: none. Lives until one of these three functions is
+ * called for the job. Forgets one that was kept over another status. */
+const struct history *job_record_completed(struct job_record *record,
+                                           const struct job_status *seen);
 
 /* failure: the last plan's error message; NULL: it succeeded. Returns whether the plan failed in
  * another way than the one before it. */

@@ -1,8 +1,8 @@
 #include "operator/apply/steps.h"
 
 #include "base/mem.h"
-#include "operator/job/job_status.h"
 #include "operator/job/event_names.h"
+#include "operator/job/job_status.h"
 
 #include <assert.h>
 #include <string.h>

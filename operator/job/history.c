@@ -89,6 +89,19 @@ void history_complete(struct history *history, enum replica_type type, int32_t i
     history->completed[type][index] = true;
 }
 
+bool history_only_completes(const struct history *before, const struct history *after)
+{
+    struct history rest = *after;
+    for (int type = 0; type < REPLICA_TYPES; type++) {
+        for (int32_t i = 0; i < before->completed_count[type]; i++)
+            if (before->completed[type][i] && !history_is_complete(after, type, i))
+                return false;
+        rest.completed[type] = before->completed[type];
+        rest.completed_count[type] = before->completed_count[type];
+    }
+    return history_equal(before, &rest);
+}
+
 void history_trim(struct history *history, enum replica_type type, int32_t replicas)
 {
     if (history->completed_count[type] > replicas)

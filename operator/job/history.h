@@ -30,6 +30,9 @@ bool history_is_complete(const struct history *history, enum replica_type type, 
 void history_complete(struct history *history, enum replica_type type, int32_t index,
                       struct arena *arena);
 
+/* Whether `after` is `before` with more completed replicas, or with none more. */
+bool history_only_completes(const struct history *before, const struct history *after);
+
 /* Drops completions and `formed` of replicas whose index is `replicas` or above. Their failures are
  * kept: their pods may still exist when the job grows again. */
 void history_trim(struct history *history, enum replica_type type, int32_t replicas);

@@ -13,8 +13,9 @@ struct job_status job_status_copy(const struct job_status *status, struct arena 
 bool job_status_equal(const struct job_status *a, const struct job_status *b);
 
 /* Whether the write of what a pass found may wait for more of the kind, so that a job whose pods
- * start one after the other is written once and not once a pod. Only what the next pass sees again
- * may: how many pods are active, that the job runs, how its training goes. What is counted may not,
- * nor what ends, suspends or hinders the job: its pod may be gone before the next pass. */
+ * start or succeed one after the other is written once and not once a pod. Only what the next pass
+ * sees again may: how many pods are active, that the job runs, how its training goes; and which
+ * replicas have succeeded, which the caller must remember (executor_unwritten), as their pods may
+ * be gone by then. A counted failure may not, nor what ends, suspends or hinders the job. */
 bool job_status_may_wait(const struct job_status *before, const struct job_status *after);
 #endif

@@ -46,6 +46,9 @@ struct snapshot {
     /* The API server's message for the last refused create of this job, or another action without
      * permission; NULL: none. Its cause may be invisible: a quota, an object without our labels. */
     const char *refused;
+    /* The history of the status that waits to be written over this one, if it completes replicas:
+     * their pods may be gone. NULL: none waits. */
+    const struct history *unwritten;
     /* Why pods or services cannot be listed; NULL: they can. */
     const char *list_forbidden;
     /* What the job's training told last, by its pod or by what that left behind; NULL: nothing

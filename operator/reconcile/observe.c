@@ -118,8 +118,24 @@ static bool is_done(struct reconcile_context *ctx, const struct pod *pod)
     return true;
 }
 
+/* What has succeeded stays so, though its pod goes before that is written. Where the pod is still
+ * seen as it was, it is completed and told as any other. */
+static void complete_unwritten(struct reconcile_context *ctx)
+{
+    const struct history *unwritten = ctx->snapshot->unwritten;
+    for (int type = 0; unwritten && type < REPLICA_TYPES; type++) {
+        for (int32_t i = 0; i < ctx->job->replicas[type].replicas.value; i++) {
+            const struct child *child = view_find(&ctx->view.pods, type, i);
+            bool is_seen = child && is_current(ctx, child) && restart_succeeded(child->pod);
+            if (history_is_complete(unwritten, type, i) && !is_seen)
+                history_complete(&ctx->status.history, type, i, ctx->arena);
+        }
+    }
+}
+
 void observe_completions(struct reconcile_context *ctx)
 {
+    complete_unwritten(ctx);
     for (size_t i = 0; i < ctx->view.pods.count; i++) {
         const struct child *child = &ctx->view.pods.items[i];
         if (is_current(ctx, child) &&
@@ -249,6 +265,7 @@ struct pod_changes observe(struct reconcile_context *ctx)
     struct history *history = &ctx->status.history;
     bool group = ctx->job->run_policy.restart_scope == SCOPE_JOB;
     begin_history(ctx);
+    complete_unwritten(ctx);
     int32_t before = history->failures;
     policy_avoid_nodes(ctx);
     observe_leaving_pods(ctx);

@@ -377,12 +377,14 @@ static void reconcile_invalid(struct reconcile_context *ctx)
  * the invalid field. */
 static const struct job *job_as_seen(const struct reconcile_context *ctx)
 {
-    const struct history *history = &ctx->status.history;
+    const struct history *history = &ctx->status.history, *unwritten = ctx->snapshot->unwritten;
     struct job *job = arena_new(ctx->arena, struct job);
     *job = *ctx->job;
     for (int type = 0; type < REPLICA_TYPES; type++) {
         struct replica_spec *replica = &job->replicas[type];
         int64_t seen = history->completed_count[type];
+        if (unwritten && unwritten->completed_count[type] > seen)
+            seen = unwritten->completed_count[type];
         for (size_t i = 0; i < ctx->view.pods.count; i++) {
             const struct child *child = &ctx->view.pods.items[i];
             if (child->type == (enum replica_type)type && child->index >= seen)

@@ -69,6 +69,7 @@ void cluster_plan(struct cluster *cluster)
         .refused = cluster->refused,
         .unproven = cluster->unproven,
         .quiet = cluster->quiet,
+        .unwritten = cluster->unwritten,
         .unaccounted = cluster->unaccounted,
         .training = cluster->told.known ? &cluster->told : NULL,
         .now_ms = cluster->now_ms,
@@ -198,6 +199,7 @@ void cluster_carry_out(struct cluster *cluster, const struct action *action)
     switch (action->kind) {
     case ACTION_SET_STATUS:
         cluster->status = job_status_copy(action->status, cluster->arena);
+        cluster->unwritten = NULL;
         break;
     case ACTION_CREATE_POD:
         create_pod(cluster, action);

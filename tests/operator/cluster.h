@@ -30,6 +30,7 @@ struct cluster {
     size_t job_bytes;                                 /* likewise */
     bool unaccounted;                                 /* of the snapshot */
     bool quiet;                                       /* likewise */
+    const struct history *unwritten;                  /* likewise */
     struct training told;                             /* likewise; not known: nothing was told */
     int64_t now_ms;                                   /* 1000 at first */
     int uids;
@@ -60,6 +61,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
 
 /* Commands, separated by ';':
  *   pass                   plan and carry out
+ *   hold                   plan; its status, which is first, is to be written later
  *   settle                 passes, removing what is being deleted, until a plan only waits
  *   run POD                phase Running (POD: master-0, worker-1, or * for all)
  *   exit POD END           ends so; phase Succeeded or Failed accordingly

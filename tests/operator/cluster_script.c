@@ -287,6 +287,10 @@ static void do_one(struct cluster *cluster, const char *command)
     if (strcmp(verb, "pass") == 0) {
         cluster_plan(cluster);
         cluster_apply(cluster, cluster->plan->count);
+    } else if (strcmp(verb, "hold") == 0) {
+        cluster_plan(cluster);
+        assert_int_equal(cluster->plan->actions[0].kind, ACTION_SET_STATUS);
+        cluster->unwritten = &cluster->plan->actions[0].status->history;
     } else if (strcmp(verb, "settle") == 0) {
         settle(cluster);
     } else if (strcmp(verb, "state") == 0) {

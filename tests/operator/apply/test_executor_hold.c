@@ -2,6 +2,7 @@
 #include "operator/apply/executor.h"
 
 #include "base/mem.h"
+#include "operator/job/history.h"
 #include "tests/operator/apply/executor_fixture.h"
 #include "tests/support.h"
 
@@ -69,6 +70,7 @@ static void what_does_more_does_not_wait(void **state)
     } rows[] = {
         {{.kind = ACTION_REQUEUE, .at_ms = 1}, true},
         {{.kind = ACTION_EVENT, .reason = "R", .message = "m"}, false},
+        {{.kind = ACTION_EVENT, .reason = REASON_EXITED_WITH_CODE, .message = "m"}, true},
         {{.kind = ACTION_DELETE_POD, .name = "p", .uid = "u"}, false},
         {{.kind = ACTION_CREATE_POD, .name = "p"}, false},
     };
@@ -98,12 +100,59 @@ static void a_job_is_proven_without_delay(void **state)
     executor_fixture_close(f);
 }
 
+static const struct history *unwritten(const struct job_status *seen)
+{
+    return executor_unwritten(f->executor, "ns/j", "job", seen);
+}
+
+/* The pod may be gone before the write. */
+static void what_is_complete_is_remembered_until_it_is_written(void **state)
+{
+    (void)state;
+    start();
+    late_api_answer_all(&f->kube);
+    struct job_status seen = f->cluster->status, other = seen;
+    bool done[] = {true};
+    struct job_status complete = seen;
+    complete.history.completed[REPLICA_WORKER] = done;
+    complete.history.completed_count[REPLICA_WORKER] = 1;
+    const struct action write = {.kind = ACTION_SET_STATUS, .status = &complete};
+    struct plan *plan = plan_of(&write, 1);
+    assert_null(unwritten(&seen));
+    assert_int_equal(executor_hold_ms(f->executor, "ns/j", "job", &seen, plan), 150);
+    done[0] = false; /* it is a copy */
+    assert_true(history_is_complete(unwritten(&seen), REPLICA_WORKER, 0));
+    done[0] = true;
+    /* a write that fails changes nothing */
+    executor_fixture_now_ms += 150;
+    assert_int_equal(executor_hold_ms(f->executor, "ns/j", "job", &seen, plan), 0);
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_CONFLICT);
+    assert_non_null(unwritten(&seen));
+    /* one that gets through does */
+    executor_fixture_start_plan(f, "ns/j", plan);
+    late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_NONE);
+    assert_null(unwritten(&seen));
+    /* and so does another status that is seen: it was written with a lost answer, or by others */
+    assert_int_equal(executor_hold_ms(f->executor, "ns/j", "job", &seen, plan), 150);
+    other.history.attempt++;
+    assert_null(unwritten(&other));
+    assert_null(unwritten(&seen));
+    /* and another operator that leads */
+    executor_hold_ms(f->executor, "ns/j", "job", &seen, plan);
+    assert_non_null(unwritten(&seen));
+    executor_prune_histories(f->executor);
+    assert_null(unwritten(&seen));
+    executor_fixture_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_burst_is_written_when_it_is_over),
         cmocka_unit_test(what_does_more_does_not_wait),
         cmocka_unit_test(a_job_is_proven_without_delay),
+        cmocka_unit_test(what_is_complete_is_remembered_until_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,7 @@ struct world {
     size_t shown_count[WORLD_KINDS];
     bool expects;           /* the last plan's changes are not all shown */
     bool held;              /* a status waits to be written */
+    uint64_t unwritten;     /* hash of the replicas that it completes, until one was written */
     uint64_t seen, answers; /* hashes: what the last plan was made of, and the answers since */
     uint64_t unconfirmed;   /* of plans that failed since a status was written */
 };

@@ -17,7 +17,11 @@ static void set(struct job_status *status, enum condition_type type, bool value)
 static struct job_status status_that(enum condition_type type)
 {
     struct job_status status = {.start_ms = 1000, .history.known = true};
-    status.replicas[REPLICA_WORKER] = (struct replica_status){.present = true, .active = 1};
+    static bool first[] = {true};
+    status.replicas[REPLICA_WORKER] =
+        (struct replica_status){.present = true, .active = 1, .succeeded = 1};
+    status.history.completed[REPLICA_WORKER] = first;
+    status.history.completed_count[REPLICA_WORKER] = 1;
     condition_set(&status, CONDITION_CREATED, true, "Created", "message", 1000);
     if (type != CONDITION_CREATED)
         condition_set(&status, type, true, "Reason", "message", 1000);
@@ -63,9 +67,36 @@ static void fail_pod(struct job_status *status)
     status->replicas[REPLICA_WORKER].failed++;
 }
 
+static bool completed[2];
+
+static void complete_pods(struct job_status *status, bool first, bool second)
+{
+    completed[0] = first;
+    completed[1] = second;
+    status->history.completed[REPLICA_WORKER] = completed;
+    status->history.completed_count[REPLICA_WORKER] = 2;
+}
+
 static void succeed_pod(struct job_status *status)
 {
     status->replicas[REPLICA_WORKER].succeeded++;
+    complete_pods(status, true, true);
+}
+
+static void succeed_and_fail(struct job_status *status)
+{
+    succeed_pod(status);
+    status->history.failures++;
+}
+
+static void unsucceed_pod(struct job_status *status)
+{
+    status->replicas[REPLICA_WORKER].succeeded--;
+}
+
+static void forget_pod(struct job_status *status)
+{
+    complete_pods(status, false, true);
 }
 
 static void show_type(struct job_status *status)
@@ -142,7 +173,10 @@ static void only_what_is_seen_again_may_wait(void **state)
         {"a failure is counted", CONDITION_RUNNING, count_failure, false},
         {"... and the job runs", CONDITION_CREATED, count_of_pod, false},
         {"a pod has failed", CONDITION_RUNNING, fail_pod, false},
-        {"a pod has succeeded", CONDITION_RUNNING, succeed_pod, false},
+        {"a pod has succeeded", CONDITION_RUNNING, succeed_pod, true},
+        {"... and a failure is counted", CONDITION_RUNNING, succeed_and_fail, false},
+        {"a success is taken back", CONDITION_RUNNING, unsucceed_pod, false},
+        {"a replica is complete no more", CONDITION_RUNNING, forget_pod, false},
         {"another replica type", CONDITION_RUNNING, show_type, false},
         {"the job starts", CONDITION_CREATED, start, false},
         {"the job is complete", CONDITION_RUNNING, complete, false},

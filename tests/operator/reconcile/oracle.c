@@ -271,6 +271,27 @@ static int32_t look_at_pods(struct simulation *s, const struct job_status *befor
     return fresh;
 }
 
+void simulation_judge_held(struct simulation *s, const struct job_status *before)
+{
+    for (size_t i = 0; i < s->seen.pod_count; i++) {
+        const struct pod *pod = &s->seen.pods[i];
+        if (has_succeeded(pod) && takes_part(s, pod, before))
+            s->oracle.unwritten[pod->type][pod->index] = true;
+    }
+}
+
+void simulation_forget_held(struct simulation *s)
+{
+    memset(s->oracle.unwritten, 0, sizeof s->oracle.unwritten);
+}
+
+static void recall_held(struct simulation *s)
+{
+    for (int type = 0; type < REPLICA_TYPES; type++)
+        for (int i = 0; i < SIMULATION_MAX_REPLICAS; i++)
+            s->oracle.completed[type][i] |= s->oracle.unwritten[type][i];
+}
+
 static void check_completed(struct simulation *s, const struct history *history)
 {
     for (int type = 0; type < REPLICA_TYPES; type++)
@@ -286,6 +307,9 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
                       const struct job_status *after)
 {
     int32_t attempts = after->history.attempt - before->history.attempt;
+    if (is_active(s, before) || is_spoilt(s, before))
+        recall_held(s);
+    simulation_forget_held(s);
     if (!is_active(s, before)) {
         if (is_spoilt(s, before))
             look_for_done(s, before);

@@ -33,6 +33,8 @@ struct oracle {
     size_t count;
     int32_t failures;
     bool completed[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
+    /* what passes saw complete whose status was not written, as it waited for more */
+    bool unwritten[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
     int64_t avoided_ms[SIMULATION_NODES]; /* since when; 0: it is not */
     int32_t hardware_leaves;
     int64_t hardware_ms; /* of the last leave that was counted */
@@ -114,6 +116,10 @@ void simulation_pass(struct simulation *s, bool troubles);
 /* A pass was stored over the status `before`. Judges what it counted, completed and began anew. */
 void simulation_judge(struct simulation *s, const struct job_status *before,
                       const struct job_status *after);
+/* A pass over the status `before` was held back. The operator remembers what it saw complete until
+ * a status is stored, or until it dies: then call simulation_forget_held. */
+void simulation_judge_held(struct simulation *s, const struct job_status *before);
+void simulation_forget_held(struct simulation *s);
 /* The part of nodes in it: those whose hardware is bad now, and those that are good again. */
 void simulation_judge_nodes(struct simulation *s);
 /* Of a pod, by the oracle's tables: it goes because of its node; and its end comes from there. */
