@@ -88,7 +88,7 @@ NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 # nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
 ifeq ($(origin CUDA_ARCHS),undefined)
-CUDA_WANTED := $(if $(filter release,$(V)),80 86 89 90a 100,$(or $(filter-out 5% 6% 7%,$(GPU_ARCHS)),80))
+CUDA_WANTED := $(if $(filter release,$(V)),75 80 86 89 90a 100,$(or $(filter-out 5% 6% 70 72,$(GPU_ARCHS)),80))
 CUDA_KNOWN := $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
 CUDA_ARCHS := $(if $(CUDA_KNOWN),$(or $(strip $(foreach a,$(CUDA_WANTED),$(if $(filter $(CUDA_KNOWN),$(a:a=)),$(a)))),80),$(CUDA_WANTED))
 CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))

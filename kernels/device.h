@@ -69,6 +69,8 @@ const char *device_model(const struct device *device);
 int device_cuda_version(const struct device *device);
 /* Its compute capability as 10 major + minor: 90 is 9.0; 0 on the CPU. */
 int device_compute_capability(const struct device *device);
+/* The oldest that multiplies bf16 in matrix units: Ampere. Older GPUs are for fp32. */
+enum { DEVICE_BF16_CAPABILITY = 80 };
 /* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
  * CPU. For tests and benches. */
 int64_t device_library_attentions(const struct device *device);

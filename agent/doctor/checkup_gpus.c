@@ -150,6 +150,10 @@ static void check_gpu(const struct doctor_facts *f, int i, struct checkup *c)
         row->status = CHECK_WARNING;
         checkup_explain(row, "a process sees one slice, and NCCL joins none of the same GPU",
                         "one rank a pod; for several ranks --collectives host, or whole GPUs");
+    } else if (gpu->compute_capability < DEVICE_BF16_CAPABILITY) {
+        row->status = CHECK_WARNING;
+        checkup_explain(row, "it does not compute in bf16, which most presets do: they are refused",
+                        "precision.mixed_precision=no trains in fp32");
     }
 }
 

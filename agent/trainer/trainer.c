@@ -86,6 +86,20 @@ static int open_evaluation(struct trainer *t, struct batch_source_env env, struc
     return 0;
 }
 
+/* fp32 in bf16's place would be another run than the one that was asked for. */
+static int check_dtype(const struct trainer *t, const char *name, struct error *err)
+{
+    int capability = device_compute_capability(t->device);
+    if (capability == 0 || capability >= DEVICE_BF16_CAPABILITY ||
+        trainer_dtype(t->config) != DTYPE_BF16)
+        return 0;
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s (%s) has compute capability %d.%d, and bf16 needs %d.%d: set "
+                     "precision.mixed_precision=no, and it trains in fp32",
+                     name, device_model(t->device), capability / 10, capability % 10,
+                     DEVICE_BF16_CAPABILITY / 10, DEVICE_BF16_CAPABILITY % 10);
+}
+
 static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err)
 {
     struct device_choice choice;
@@ -96,7 +110,7 @@ static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err
         t->listener->notice(t->listener->ctx, choice.notice);
     *ret_may_share = choice.may_share;
     if (device_open(choice.name, t->env.threads, &t->device, err) == 0)
-        return 0;
+        return check_dtype(t, choice.name, err);
     /* A GPU or library that is too old, missing or damaged; others are the GPU's own failures. */
     bool cannot_use =
         err->code == ERR_UNSUPPORTED || err->code == ERR_NOT_FOUND || err->code == ERR_INPUT;

@@ -20,12 +20,13 @@ static bool aligned(const void *x, int64_t stride)
 }
 
 /* Whether matrix units can do it: copies and stores are of 16 bytes. */
-static bool fits_matrix(enum dtype t, const struct attention_args *a)
+static bool fits_matrix(const struct stream *s, enum dtype t, const struct attention_args *a)
 {
     const struct attention_shape *z = &a->shape;
-    return t == DTYPE_BF16 && (z->hd == 64 || z->hd == 128) && aligned(a->q, z->q_stride) &&
-           aligned(a->k, z->k_stride) && aligned(a->v, z->v_stride) && aligned(a->y, 0) &&
-           aligned(a->dy, 0) && aligned(a->dq, 0) && aligned(a->dk, 0) && aligned(a->dv, 0);
+    return cuda_has_matrix_units(s) && t == DTYPE_BF16 && (z->hd == 64 || z->hd == 128) &&
+           aligned(a->q, z->q_stride) && aligned(a->k, z->k_stride) && aligned(a->v, z->v_stride) &&
+           aligned(a->y, 0) && aligned(a->dy, 0) && aligned(a->dq, 0) && aligned(a->dk, 0) &&
+           aligned(a->dv, 0);
 }
 
 /* y: [heads, distances] = x: [distances, heads] times log2 e. */
@@ -86,7 +87,7 @@ static void forward_ours(struct stream *s, enum dtype t, struct attention_args *
             return;
         transpose_bias(s, t, a, rows);
     }
-    if (fits_matrix(t, a)) {
+    if (fits_matrix(s, t, a)) {
         attention_matrix_forward(s, a);
     } else {
         slow_path_attention(t, shape);
@@ -166,7 +167,7 @@ static struct room room_of(struct attention_args *a, int64_t queries, int64_t ke
 static void backward_ours(struct stream *s, enum dtype t, struct attention_args *a, float *dbias)
 {
     const struct attention_shape *shape = &a->shape;
-    bool matrix = fits_matrix(t, a) && aligned(a->kept_y, 0);
+    bool matrix = fits_matrix(s, t, a) && aligned(a->kept_y, 0);
     int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
     int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;
     struct room room = room_of(a, queries, keys);

@@ -148,6 +148,7 @@ template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct
 
 void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a)
 {
+    assert(cuda_has_matrix_units(s));
     bool extras = a->bias || a->shape.dropout > 0;
     if (a->shape.hd == 64)
         extras ? launch<64, true>(s, a) : launch<64, false>(s, a);

@@ -195,6 +195,7 @@ int attention_matrix_keys(int64_t hd)
 
 void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a)
 {
+    assert(cuda_has_matrix_units(s));
     bool extras = a->bias || a->shape.dropout > 0;
     if (a->shape.hd == 64)
         extras ? launch<64, true>(s, a) : launch<64, false>(s, a);

@@ -34,6 +34,9 @@ int cuda_multiprocessors(const struct stream *s);
 /* Bytes of shared memory that a block can ask for (227 KiB on Hopper). */
 int64_t cuda_shared_bytes(const struct stream *s);
 
+/* Whether the stream's GPU multiplies bf16 in its matrix units (8.0 and newer). */
+bool cuda_has_matrix_units(const struct stream *s);
+
 /* Called before a launch with more than CUDA_SHARED_AT_ONCE bytes of dynamic shared memory: raises
  * the kernel's limit (cudaFuncSetAttribute), once per kernel and device. what: names the kernel in
  * messages. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OLDEST = 80 }; /* Ampere: bf16 in its matrix units */
+enum { OLDEST = 75 }; /* Turing, the oldest that CUDA 13 knows; it is for fp32 alone */
 
 /* CUDA keeps a current device for each thread; this is what we know of it. */
 static cudaError_t make_current(int index)

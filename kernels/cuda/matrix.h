@@ -1,7 +1,9 @@
 /* Tensor core instructions that CUDA C++ has no words for, each with a plain twin for the
  * emulation. They need compute capability 8.0 (NVIDIA, "Parallel Thread Execution ISA",
  * chapter 9.7: mma.sync.aligned.m16n8k16, ldmatrix, cp.async, ex2, cvt). Whole warps call them.
- * Nothing here knows what is multiplied.
+ * Nothing here knows what is multiplied. Code for older GPUs, which have no bf16 in their matrix
+ * units, stops where one of them would be: cuda_has_matrix_units() tells who may start a kernel
+ * with them.
  *
  * Fragment layout ("Matrix Fragments for mma.m16n8k16 with floating point type" there): a matrix of
  * 8 x 8 bf16 is one register per lane, two elements, the lower half first. Lane l holds row l / 4,
@@ -20,6 +22,13 @@
 
 #ifdef __cplusplus
 
+/* The statement, which needs 8.0. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MATRIX_UNITS(...) __trap()
+#else
+#define MATRIX_UNITS(...) __VA_ARGS__
+#endif
+
 /* Copies from device to shared memory that run beside the thread; what they bring may be read after
  * its wait(), by other threads after a __syncthreads() too. */
 struct matrix_copies {
@@ -30,17 +39,17 @@ struct matrix_copies {
     {
         unsigned shared = (unsigned)__cvta_generic_to_shared(to);
         if constexpr (BYTES == 16)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from),
-                         "r"(valid ? 16 : 0)
-                         : "memory");
+            MATRIX_UNITS(asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared),
+                                      "l"(from), "r"(valid ? 16 : 0)
+                                      : "memory"));
         else
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from),
-                         "r"(valid ? 4 : 0)
-                         : "memory");
+            MATRIX_UNITS(asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared),
+                                      "l"(from), "r"(valid ? 4 : 0)
+                                      : "memory"));
     }
     __device__ void wait()
     {
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        MATRIX_UNITS(asm volatile("cp.async.wait_all;" ::: "memory"));
     }
 #else
     /* As late as allowed, so that a missing wait() shows. */
@@ -98,8 +107,8 @@ __device__ inline float matrix_exp2(float x)
 __device__ inline uint32_t matrix_pair(float low, float high)
 {
 #ifndef SHOAL_EMULATION
-    uint32_t pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    uint32_t pair = 0;
+    MATRIX_UNITS(asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)));
     return pair;
 #else
     return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16;
@@ -148,10 +157,11 @@ __device__ inline void matrix_multiply(float (&d)[4], const uint32_t (&a)[4], ui
                                        uint32_t b1)
 {
 #ifndef SHOAL_EMULATION
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+    MATRIX_UNITS(asm(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)));
 #else
     struct operands {
         uint32_t a[4], b[2];

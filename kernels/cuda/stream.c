@@ -79,6 +79,11 @@ int64_t cuda_shared_bytes(const struct stream *s)
     return device_of(s)->shared_bytes;
 }
 
+bool cuda_has_matrix_units(const struct stream *s)
+{
+    return device_of(s)->base.compute_capability >= DEVICE_BF16_CAPABILITY;
+}
+
 void cuda_share(struct stream *stream, const void *kernel, int64_t bytes, const char *what)
 {
     struct cuda_device *d = device_of(stream);

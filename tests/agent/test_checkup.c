@@ -205,7 +205,12 @@ static void other_kind(struct doctor_facts *f)
 }
 static void old_gpu(struct doctor_facts *f)
 {
-    error_set(&f->refused[1], ERR_UNSUPPORTED, "GPU 1 has compute capability 7.5");
+    error_set(&f->refused[1], ERR_UNSUPPORTED, "GPU 1 has compute capability 7.0");
+}
+static void turing(struct doctor_facts *f)
+{
+    strcpy(f->survey.gpu[0].name, "Tesla T4");
+    f->survey.gpu[0].compute_capability = 75;
 }
 static void old_gpu_unasked(struct doctor_facts *f)
 {
@@ -363,7 +368,9 @@ static const struct {
     {"MIG without slices", no_slices, "GPUs", CHECK_MISSING, false, "cut into MIG slices"},
     {"a MIG slice", slice, "GPU 1", CHECK_WARNING, true, "--collectives host"},
     {"two kinds", other_kind, "kinds of GPU", CHECK_WARNING, true, "GPU 1 is NVIDIA L40S"},
-    {"a GPU too old", old_gpu, "GPU 1", CHECK_TOO_OLD, false, "compute capability 7.5"},
+    {"a GPU too old", old_gpu, "GPU 1", CHECK_TOO_OLD, false, "compute capability 7.0"},
+    {"a GPU for fp32", turing, "GPU 0", CHECK_WARNING, true, "does not compute in bf16"},
+    {"a GPU for fp32", turing, "GPU 0", CHECK_WARNING, true, "precision.mixed_precision=no"},
     {"a GPU too old, for none", old_gpu_unasked, "GPU 1", CHECK_TOO_OLD, true, ""},
     {"no such GPU", no_such_gpu, "GPU 7", CHECK_MISSING, false, "sees 2 GPUs, numbered from 0"},
     {"no such GPU", no_such_gpu, "GPU 7", CHECK_MISSING, false, "--device cuda:0 to cuda:1"},

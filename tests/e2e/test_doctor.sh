@@ -76,7 +76,8 @@ check "NCCL too old" env FAKE_NCCL=version=20803 bash -c "$(declare -f row docto
 check "NCCL of before 2.26" env FAKE_NCCL=version=22500 bash -c "$(declare -f row doctor); row gpus=2 warning \"NCCL's rules\" 'before NCCL 2.26.0'"
 check "a driver too old" row driver=12040 "too old" driver "serves CUDA 12.4; this build needs CUDA 13.0" 2
 check "no driver" row driver=0 missing driver "580.65.06 or newer"
-check "a GPU too old" row gpus=2,capability=75 "too old" "GPU 1" "compute capability 7.5: at least 8.0 is needed" 2
+check "a GPU too old" row gpus=2,capability=70 "too old" "GPU 1" "compute capability 7.0: at least 7.5 is needed" 2
+check "a GPU for fp32 alone" row gpus=2,capability=75 warning "GPU 1" "precision.mixed_precision=no trains in fp32"
 check "no code for the GPU" row built_for=80,capability=89 "too old" "GPU 0" "build it with CUDA_ARCHS=89" 2
 check "no peer access" row gpus=3,peers=0 warning "peer access" "0 of 3 pairs of GPUs"
 

@@ -31,6 +31,17 @@ for precision in bf16 bf16-true; do
     check "$precision on a GPU" gpt2 "$precision-gpu" --device cuda --mixed_precision $precision
     check "... near the CPU's losses" losses "$precision-cpu" "$precision-gpu" 2e-2
 done
+# a GPU without bf16 in its matrix units
+turing() { SHOAL_EMULATION="capability=75,name=Tesla T4" llama 1 "$@"; }
+check "a T4 trains in fp32" turing turing --device auto --save_model "$work/model_turing"
+newer() { SHOAL_EMULATION=capability=80 llama 1 newer --device cuda --save_model "$work/model_newer"; }
+check "... as newer GPUs do" newer
+check "... to the same bits" cmp "$work/model_newer/model.safetensors" "$work/model_turing/model.safetensors"
+no_bf16="cuda:0 (Tesla T4) has compute capability 7.5, and bf16 needs 8.0: set precision.mixed_precision=no, and it trains in fp32"
+for precision in auto bf16 bf16-true; do
+    check "... and refuses $precision" fails 2 "$no_bf16" turing "turing-$precision" --device auto --mixed_precision $precision
+done
+
 check "slices on the host, activations too" llama 1 offload --device cuda --cpu_offload true --offload_activations true \
     --activation_checkpointing full
 check "... to the CPU's losses" losses cpu offload

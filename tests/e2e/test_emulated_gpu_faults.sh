@@ -18,9 +18,9 @@ with() { env SHOAL_EMULATION="$1" "${@:2}"; } # SETTING COMMAND...: of the emula
 check "no GPU" fails 2 "runtime.device=cuda: this process sees no GPU" with gpus=0 shoal-agent --device cuda
 check "no driver" fails 2 "runtime.device=cuda: no NVIDIA driver answers" with driver=0 shoal-agent --device cuda
 check "a driver that is too old" fails 2 "the NVIDIA driver is too old: it knows CUDA 12.4" with driver=12040 shoal-agent --device cuda
-check "a GPU that is too old" fails 2 "has compute capability 7.5: at least 8.0 is needed" with capability=75 shoal-agent --device cuda
-too_old() { SHOAL_EMULATION=capability=75 llama 1 too_old --device auto; }
-check "... and how to do without, if it was not asked for" fails 2 "at least 8.0 is needed; --device cpu trains without it" too_old
+check "a GPU that is too old" fails 2 "has compute capability 7.0: at least 7.5 is needed" with capability=70 shoal-agent --device cuda
+too_old() { SHOAL_EMULATION=capability=70 llama 1 too_old --device auto; }
+check "... and how to do without, if it was not asked for" fails 2 "at least 7.5 is needed; --device cpu trains without it" too_old
 no_cublaslt() { SHOAL_EMULATION=missing=libcublasLt llama 1 no_cublaslt --device auto; }
 check "... or if a library is missing" fails 2 "cuBLASLt: libcublasLt.so.13 is not emulated; --device cpu trains without it" no_cublaslt
 check "a GPU this build has no code for" fails 2 "this build has no code for GPU 0" with built_for=80 shoal-agent --device cuda
@@ -69,8 +69,8 @@ one=SHOAL_EMULATION=gpus=1
 srun=1 check "tasks of a node that see a GPU of their own each" pods tasks "0 0" $one $one --device cuda --collectives nccl
 check "ranks with different NCCLs" pods versions "2 2" FAKE_NCCL=version=22703 FAKE_NCCL=version=22809 --device cuda
 check "... are told" contains "$work/versions.0" "rank 0 has NCCL 2.27.3 and rank 1 2.28.9: give all ranks the same"
-check "one with a GPU that is too old" pods arch "2 2" "$any" SHOAL_EMULATION=gpus=2,capability=75 --device cuda
-check "... is told of" says arch "rank 1: GPU 0 (emulated GPU) has compute capability 7.5" "rank 1: GPU 0 (emulated GPU) has"
+check "one with a GPU that is too old" pods arch "2 2" "$any" SHOAL_EMULATION=gpus=2,capability=70 --device cuda
+check "... is told of" says arch "rank 1: GPU 0 (emulated GPU) has compute capability 7.0" "rank 1: GPU 0 (emulated GPU) has"
 check "one that orders no launches" pods unordered "0 0" "$any" NCCL_LAUNCH_ORDER_IMPLICIT=0 --device cuda
 check "one without free memory" pods memory "1 1" "$any" SHOAL_EMULATION=gpus=2,memory_mib=1 --device cuda --train_batch_size 120
 check "... is told of" says memory "rank 1: " "rank 1: "

@@ -169,7 +169,8 @@ static int shared_kib(long capability)
     static const struct {
         long capability;
         int kib;
-    } rows[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}};
+    } rows[] = {{75, 64}, {80, 163}, {86, 99},   {87, 163},
+                {89, 99}, {90, 227}, {100, 227}, {103, 227}};
     for (const auto &row : rows)
         if (row.capability == capability)
             return row.kib;

@@ -50,9 +50,11 @@ static const struct reason reasons[] = {
     {"driver=12040", "cuda", "driver is too old: it knows CUDA 12.4, this build needs 13.0", 0},
     {"gpus=0", "cuda", "this process sees no GPU: no CUDA-capable device is detected", 0},
     {"gpus=2", "cuda:2", "no GPU 2: this process sees 2, counted from 0", 2},
-    {"capability=75", "cuda", "GPU 0 (emulated GPU) has compute capability 7.5: at least 8.0", 1},
+    {"capability=70", "cuda", "GPU 0 (emulated GPU) has compute capability 7.0: at least 7.5", 1},
     {"built_for=80+90,capability=89", "cuda",
      "no code for GPU 0 (emulated GPU, compute capability 8.9): build it with CUDA_ARCHS=89", 1},
+    {"built_for=80+90,capability=75", "cuda",
+     "no code for GPU 0 (emulated GPU, compute capability 7.5): build it with CUDA_ARCHS=75", 1},
 };
 
 static void test_reasons(void **state)
