@@ -44,9 +44,9 @@ check "... trains in two processes" log training-on-eks "2 ranks on 1 node"
 check "... on what was fetched" log training-on-eks "/fsx/datasets/billsum"
 check "... and saves the model" test -e "$work/training-on-eks/fsx/checkpoints/try/model/model.safetensors"
 
-types() { grep -oE '\b[gp][0-9]+[a-z]*\.(metal|[0-9]+xlarge)\b' "$1" | grep -v '^g4dn' | sort -u; }
+types() { grep -oE '\b[gp][0-9]+[a-z]*\.(metal|[0-9]+xlarge)\b' "$1" | sort -u; }
 same_types() { diff <(types tests/data/toe/fsdp.yaml) <(types "kustomize/overlays/fsdp/$1.yaml"); }
-for role in master worker; do check "the $role goes to each type of node that the document has, but T4's" same_types $role; done
+for role in master worker; do check "the $role goes to each type of node that the document has" same_types $role; done
 
 run_page hyperpod-slurm
 slurm=$work/hyperpod-slurm
