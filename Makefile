@@ -95,7 +95,7 @@ CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
 endif
 CUDA := build/cuda/$(subst $(space),-,$(CUDA_ARCHS))
 CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu kernels/attention_*.c) kernels/matmul.c $(patsubst %,base/%.c,clock error log mem utf8)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu kernels/attention_*.c) $(patsubst %,kernels/%.c,data_error matmul) $(patsubst %,base/%.c,clock error log mem utf8)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \

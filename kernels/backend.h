@@ -73,6 +73,7 @@ struct backend {
      * device other than uuid, model, cuda_version and compute_capability. */
     int (*device_open)(int index, int threads, struct device **ret_device, struct error *err);
     void (*device_close)(struct device *device);
+    bool (*data_error)(const struct device *device, struct error *ret); /* NULL: always false */
     /* The device's raw memory, without counts and caches; ctx: the device. */
     struct memory_source memory;
     bool is_host;

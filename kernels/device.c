@@ -149,6 +149,11 @@ int64_t device_library_attentions(const struct device *device)
     return device->library_attentions;
 }
 
+bool device_data_error(const struct device *device, struct error *ret)
+{
+    return device->backend->data_error && device->backend->data_error(device, ret);
+}
+
 bool device_pci(const char *name, char *out)
 {
     const struct backend *backend;

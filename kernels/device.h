@@ -74,6 +74,10 @@ enum { DEVICE_BF16_CAPABILITY = 80 };
 /* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
  * CPU. For tests and benches. */
 int64_t device_library_attentions(const struct device *device);
+/* Whether an op met a number of a batch that it cannot use (kernels/data_error.h); *ret is it then:
+ * for whoever sees other errors first, such as a peer's or a collective's. On the CPU the stream
+ * fails by it, and nothing else does. */
+bool device_data_error(const struct device *device, struct error *ret);
 /* The PCI id, as Linux writes it ("0000:1b:00.0"), of the GPU that device_open(name) would open.
  * False if the name is no GPU's, or there is none. out: DEVICE_PCI_BYTES. */
 enum { DEVICE_PCI_BYTES = 16 };

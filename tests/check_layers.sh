@@ -43,8 +43,8 @@ operator/apply/job_record.[ch]:base/(mem|table).h|operator/job/(job_status|types
 operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
 operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(history|names|shown_time|types)).h
-kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|dtype|exact_sum|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
-kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_choice|attention_shape|backend|dtype|exact_sum|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
+kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|data_error|dtype|exact_sum|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
+kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_choice|attention_shape|backend|data_error|dtype|exact_sum|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h

@@ -213,6 +213,7 @@ int trainer_run(struct trainer *t, struct error *err)
 {
     if (run_epochs(t, err) == 0)
         return 0;
+    device_data_error(t->device, err); /* whichever call met it first */
     trainer_explain_memory(t, err);
     return -1;
 }

@@ -3,6 +3,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/data_error.h"
 
 #include <math.h>
 #include <omp.h>
@@ -95,7 +96,12 @@ static struct row_loss do_row(const struct cross_entropy_args *a, int64_t row, f
                    (size_t)V * dtype_bytes(a->t));
         return (struct row_loss){0};
     }
-    assert(target < V);
+    if (target >= V) {
+        struct error err;
+        data_error(&err, DATA_LABEL, row, target, V);
+        cpu_fail(a->s, &err);
+        return (struct row_loss){0};
+    }
     float largest = largest_of(a->t, a->logits, first, V);
     float chosen = read_element(a->t, a->logits, first + target);
     /* Of equal logits the first counts as the prediction, as with argmax. */

@@ -1,10 +1,12 @@
 /* Rows of a table, and their gradient. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/data_error.h"
 
 #include <string.h>
 
 struct embedding_args {
+    struct stream *s;
     enum dtype t;
     void *y;
     float *dw;
@@ -14,12 +16,24 @@ struct embedding_args {
     bool accumulate;
 };
 
+/* Fails the stream if it is none. */
+static bool is_id(const struct embedding_args *a, int64_t row)
+{
+    struct error err;
+    if (a->ids[row] >= 0 && a->ids[row] < a->V)
+        return true;
+    data_error(&err, DATA_ID, row, a->ids[row], a->V);
+    cpu_fail(a->s, &err);
+    return false;
+}
+
 static void forward_chunk(const void *args, int64_t first, int64_t last)
 {
     const struct embedding_args *a = args;
     size_t row_bytes = (size_t)a->D * dtype_bytes(a->t);
     for (int64_t r = first; r < last; r++) {
-        assert(a->ids[r] >= 0 && a->ids[r] < a->V);
+        if (!is_id(a, r))
+            return;
         memcpy((char *)a->y + (size_t)r * row_bytes,
                (const char *)a->w + (size_t)a->ids[r] * row_bytes, row_bytes);
     }
@@ -29,8 +43,8 @@ void cpu_embedding_forward(struct stream *s, enum dtype t, void *y, const void *
                            const int32_t *ids, int64_t rows, int64_t V, int64_t D)
 {
     assert(D >= 1);
-    cpu_call_chunks(s, forward_chunk, rows, 1 + CPU_GRAIN / D, struct embedding_args, .t = t,
-                    .y = y, .w = w, .ids = ids, .V = V, .D = D);
+    cpu_call_chunks(s, forward_chunk, rows, 1 + CPU_GRAIN / D, struct embedding_args, .s = s,
+                    .t = t, .y = y, .w = w, .ids = ids, .V = V, .D = D);
 }
 
 /* Columns of all rows: rows with the same id add up in order, whoever has the other columns. */
@@ -38,7 +52,8 @@ CPU_HOT static void add_columns(const struct embedding_args *a, int64_t first, i
 {
     float buffer[STRIP];
     for (int64_t r = 0; r < a->rows; r++) {
-        assert(a->ids[r] >= 0 && a->ids[r] < a->V);
+        if (!is_id(a, r))
+            return;
         const float *dy = strip_read(a->t, a->dy, r * a->D + first, count, buffer);
         float *dw = a->dw + a->ids[r] * a->D + first;
         for (int64_t c = 0; c < count; c++)
@@ -65,6 +80,6 @@ static void backward_run(void *args)
 void cpu_embedding_backward(struct stream *s, enum dtype t, float *dw, const void *dy,
                             const int32_t *ids, int64_t rows, int64_t V, int64_t D, bool accumulate)
 {
-    cpu_call(s, backward_run, struct embedding_args, .t = t, .dw = dw, .dy = dy, .ids = ids,
+    cpu_call(s, backward_run, struct embedding_args, .s = s, .t = t, .dw = dw, .dy = dy, .ids = ids,
              .rows = rows, .V = V, .D = D, .accumulate = accumulate);
 }

@@ -1,6 +1,7 @@
 /* Log-softmax and the negative log-likelihood over its rows. Log-probabilities are fp32 whatever
  * they are made of. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/data_error.h"
 
 #include <math.h>
 
@@ -50,6 +51,7 @@ void cpu_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, in
 }
 
 struct nll_args {
+    struct stream *s;
     double *sums;
     const float *y;
     const int32_t *target;
@@ -67,7 +69,12 @@ static void nll_run(void *args)
         for (int64_t c = 1; c < a->cols; c++)
             /* The first of equal ones wins, as torch.argmax has it. */
             best = y[c] > y[best] ? c : best;
-        assert(a->target[r] >= 0 && a->target[r] < a->cols);
+        if (a->target[r] < 0 || a->target[r] >= a->cols) {
+            struct error err;
+            data_error(&err, DATA_LABEL, r, a->target[r], a->cols);
+            cpu_fail(a->s, &err);
+            return;
+        }
         loss -= y[a->target[r]];
         hits += best == a->target[r];
     }
@@ -79,7 +86,7 @@ static void nll_run(void *args)
 void cpu_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
                   int64_t rows, int64_t cols)
 {
-    cpu_call(s, nll_run, struct nll_args, sums, y, target, rows, cols);
+    cpu_call(s, nll_run, struct nll_args, s, sums, y, target, rows, cols);
 }
 
 struct backward_args {

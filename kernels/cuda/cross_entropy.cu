@@ -4,6 +4,7 @@
  * for the caches of all rows at work: its beginning stays in shared memory, and the rest is read
  * backwards the second time, what was read last first, while the L2 cache has it. Of a vocabulary
  * that is no whole number of items the last item reaches beyond it, into the space between rows. */
+#include "kernels/cuda/data_fault.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/wide.h"
 
@@ -140,7 +141,7 @@ struct row_sums {
 template <class T, int N>
 static __global__ void __launch_bounds__(MOST_THREADS)
     cross_entropy(T *dlogits, struct row_sums *rows, const T *logits, const int32_t *targets,
-                  float scale, int V, int64_t stride, int kept)
+                  float scale, int V, int64_t stride, int kept, struct data_fault *fault)
 {
     CUDA_SHARED(T, shared);
     int target = targets[blockIdx.x], items = (V + N - 1) / N;
@@ -154,7 +155,8 @@ static __global__ void __launch_bounds__(MOST_THREADS)
             rows[blockIdx.x] = {0, 0, 0};
         return;
     }
-    assert(target < V);
+    if (target >= V)
+        data_fault_stop(fault, DATA_LABEL, blockIdx.x, target, V);
     float chosen = number_load(x + target); /* another thread overwrites it, behind the barrier */
     struct softmax row = read_row<N>(x, V, shared, kept);
     if (threadIdx.x == 0)
@@ -215,7 +217,7 @@ void cuda_cross_entropy(struct stream *s, enum dtype t, void *dlogits, double *s
         int64_t kept = dlogits ? kept_bytes(s, row_bytes) / (int64_t)sizeof(T) : 0;
         CUDA_LAUNCH(s, (cross_entropy<T, N>), (unsigned)rows, threads, (size_t)kept * sizeof(T),
                     (T *)dlogits, partials, (const T *)logits, target, scale, (int)V, stride,
-                    (int)(kept / N));
+                    (int)(kept / N), cuda_data_fault(s));
     });
     CUDA_LAUNCH(s, add_rows, 1, SUM_THREADS, 0, sums, partials, rows);
 }

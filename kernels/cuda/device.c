@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { OLDEST = 75 }; /* Turing, the oldest that CUDA 13 knows; it is for fp32 alone */
 
@@ -28,8 +29,11 @@ void cuda_use(const struct cuda_device *device)
     make_current(device->index);
 }
 
-int cuda_error(struct error *err, cudaError_t status, const char *what)
+int cuda_error(const struct cuda_device *device, struct error *err, cudaError_t status,
+               const char *what)
 {
+    if (data_fault_read(device->fault, err))
+        return -1;
     enum error_code code = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE;
     return error_set(err, code, "GPU: %s: %s", what, cudaGetErrorString(status));
 }
@@ -99,7 +103,7 @@ static int check_architecture(struct cuda_device *d, struct error *err)
     struct cudaDeviceProp properties;
     cudaError_t status = cudaGetDeviceProperties(&properties, d->index);
     if (status != cudaSuccess)
-        return cuda_error(err, status, "read its properties");
+        return cuda_error(d, err, status, "read its properties");
     identify(d, &properties);
     const char *name = properties.name;
     int capability = d->base.compute_capability;
@@ -115,7 +119,7 @@ static int check_architecture(struct cuda_device *d, struct error *err)
                          "it with CUDA_ARCHS=%d",
                          d->index, name, major, minor, capability);
     if (status != cudaSuccess)
-        return cuda_error(err, status, "look for its code");
+        return cuda_error(d, err, status, "look for its code");
     return 0;
 }
 
@@ -134,7 +138,7 @@ static int read_attributes(struct cuda_device *d, struct error *err)
         status = cudaDeviceGetAttribute(&d->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                         d->index);
     d->base.compute_capability = 10 * major + minor;
-    return status == cudaSuccess ? 0 : cuda_error(err, status, "open it");
+    return status == cudaSuccess ? 0 : cuda_error(d, err, status, "open it");
 }
 
 static int start_clock(struct cuda_device *d, struct error *err)
@@ -146,7 +150,23 @@ static int start_clock(struct cuda_device *d, struct error *err)
         status = cudaEventRecord(d->tick, NULL); /* on the default stream */
     if (status == cudaSuccess)
         status = cudaEventSynchronize(d->tick);
-    return status == cudaSuccess ? 0 : cuda_error(err, status, "start its clock");
+    return status == cudaSuccess ? 0 : cuda_error(d, err, status, "start its clock");
+}
+
+static int open_fault(struct cuda_device *d, struct error *err)
+{
+    void *memory = NULL;
+    cudaError_t status = cudaHostAlloc(&memory, sizeof *d->fault, cudaHostAllocMapped);
+    if (status != cudaSuccess)
+        return cuda_error(d, err, status, "lock a page of memory");
+    memset(memory, 0, sizeof *d->fault);
+    d->fault = memory;
+    return 0;
+}
+
+static bool cuda_data_error(const struct device *device, struct error *ret)
+{
+    return data_fault_read(((const struct cuda_device *)device)->fault, ret);
 }
 
 static void cuda_device_close(struct device *device)
@@ -157,6 +177,7 @@ static void cuda_device_close(struct device *device)
     blas_close(d->blas);
     if (d->tick)
         cudaEventDestroy(d->tick);
+    cudaFreeHost(d->fault);
     free(d);
 }
 
@@ -178,7 +199,7 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
     cudaDriverGetVersion(&d->base.cuda_version);
     if (attention_mode_read(getenv(ENV_ATTENTION), &attention, err) < 0 ||
         read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
-        blas_open(&d->blas, err) < 0) {
+        open_fault(d, err) < 0 || blas_open(&d->blas, err) < 0) {
         cuda_device_close(&d->base);
         return -1;
     }
@@ -214,7 +235,7 @@ static int cuda_memory_check(void *ctx, struct error *err)
     size_t free_bytes = 0, total_bytes = 0;
     cuda_use(ctx);
     cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
-    return status == cudaSuccess ? 0 : cuda_error(err, status, "ask for memory");
+    return status == cudaSuccess ? 0 : cuda_error(ctx, err, status, "ask for memory");
 }
 
 static int64_t cuda_memory_free_bytes(const struct device *device, int64_t *ret_total)
@@ -269,6 +290,7 @@ __attribute__((visibility("default"))) const struct backend shoal_cuda_backend =
     .device_pci = cuda_device_pci,
     .device_open = cuda_device_open,
     .device_close = cuda_device_close,
+    .data_error = cuda_data_error,
     .memory = {cuda_memory_alloc, cuda_memory_free, cuda_memory_wait_idle, cuda_memory_check},
     .is_host = false,
     .memory_free_bytes = cuda_memory_free_bytes,

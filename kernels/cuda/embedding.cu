@@ -1,5 +1,6 @@
 /* Rows of a table, and their gradient without atomics: the rows of dy are sorted by id and, of the
  * same id, by row, and then added up in that order by whom the table's row belongs to. */
+#include "kernels/cuda/data_fault.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/wide.h"
 
@@ -13,12 +14,14 @@ enum {
 
 template <class T, int N>
 static __global__ void embedding_forward(T *__restrict__ y, const T *__restrict__ w,
-                                         const int32_t *ids, int64_t rows, int64_t V, int64_t D)
+                                         const int32_t *ids, int64_t rows, int64_t V, int64_t D,
+                                         struct data_fault *fault)
 {
     int64_t column = grid_thread() * N;
     for (int64_t row = blockIdx.y; column < D && row < rows; row += gridDim.y) {
         int64_t id = ids[row];
-        assert(id >= 0 && id < V);
+        if (id < 0 || id >= V)
+            data_fault_stop(fault, DATA_ID, row, id, V);
         float a[N];
         load(a, w + id * D + column);
         store(y + row * D + column, a);
@@ -35,7 +38,7 @@ void cuda_embedding_forward(struct stream *s, enum dtype t, void *y, const void 
         constexpr int N = decltype(count)::value;
         const struct rows_grid grid = rows_grid_of(rows, D / N, THREADS);
         CUDA_LAUNCH(s, (embedding_forward<T, N>), grid.blocks, grid.threads, 0, (T *)y,
-                    (const T *)w, ids, rows, V, D);
+                    (const T *)w, ids, rows, V, D, cuda_data_fault(s));
     });
 }
 
@@ -54,13 +57,14 @@ static __device__ inline int64_t row_of(uint64_t key)
 /* A block sorts `length` keys (a power of two; what is missing is large) by Batcher's bitonic
  * network. */
 static __global__ void sort_chunks(uint64_t *keys, const int32_t *ids, int64_t rows, int64_t V,
-                                   int length)
+                                   int length, struct data_fault *fault)
 {
     CUDA_BLOCK(uint64_t, chunk, [CHUNK]);
     int64_t first = (int64_t)blockIdx.x * length;
     for (int i = (int)threadIdx.x; i < length; i += (int)blockDim.x) {
         int64_t row = first + i;
-        assert(row >= rows || (ids[row] >= 0 && ids[row] < V));
+        if (row < rows && (ids[row] < 0 || ids[row] >= V))
+            data_fault_stop(fault, DATA_ID, row, ids[row], V);
         chunk[i] = row < rows ? (uint64_t)ids[row] << 32 | (uint64_t)row : UINT64_MAX;
     }
     for (int run = 2; run <= length; run *= 2)
@@ -202,7 +206,7 @@ static const uint64_t *sort(struct stream *s, uint64_t *keys[2], const int32_t *
         length *= 2;
     int threads = (int)cuda_blocks(length / 2, 32, SORT_THREADS / 32) * 32;
     CUDA_LAUNCH(s, sort_chunks, cuda_blocks(rows, length, INT32_MAX), threads, 0, keys[0], ids,
-                rows, V, length);
+                rows, V, length, cuda_data_fault(s));
     if (rows <= length)
         return keys[0];
     CUDA_LAUNCH(s, merge_chunks, cuda_blocks(rows, THREADS, INT32_MAX), THREADS, 0, keys[1],

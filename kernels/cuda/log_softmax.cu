@@ -1,4 +1,5 @@
 /* Log-softmax and the negative log-likelihood over its rows. */
+#include "kernels/cuda/data_fault.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
 
@@ -40,7 +41,7 @@ void cuda_log_softmax(struct stream *s, enum dtype t, float *y, const void *x, i
 
 /* One block; a thread every THREADS-th row. */
 static __global__ void nll_kernel(double *sums, const float *y, const int32_t *target, int64_t rows,
-                                  int64_t cols)
+                                  int64_t cols, struct data_fault *fault)
 {
     double loss = 0;
     int hits = 0;
@@ -49,7 +50,8 @@ static __global__ void nll_kernel(double *sums, const float *y, const int32_t *t
         int64_t best = 0;
         for (int64_t c = 1; c < cols; c++)
             best = row[c] > row[best] ? c : best;
-        assert(target[r] >= 0 && target[r] < cols);
+        if (target[r] < 0 || target[r] >= cols)
+            data_fault_stop(fault, DATA_LABEL, r, target[r], cols);
         loss -= row[target[r]];
         hits += best == target[r];
     }
@@ -65,7 +67,7 @@ static __global__ void nll_kernel(double *sums, const float *y, const int32_t *t
 void cuda_nll_loss(struct stream *s, double *sums, const float *y, const int32_t *target,
                    int64_t rows, int64_t cols)
 {
-    CUDA_LAUNCH(s, nll_kernel, 1, THREADS, 0, sums, y, target, rows, cols);
+    CUDA_LAUNCH(s, nll_kernel, 1, THREADS, 0, sums, y, target, rows, cols, cuda_data_fault(s));
 }
 
 template <typename T>

@@ -109,6 +109,11 @@ struct blas *cuda_blas(struct stream *s)
     return device_of(s)->blas;
 }
 
+struct data_fault *cuda_data_fault(const struct stream *s)
+{
+    return device_of(s)->fault;
+}
+
 struct cudnn *cuda_cudnn(struct stream *s)
 {
     return device_of(s)->cudnn;
@@ -120,7 +125,7 @@ void cuda_check(struct stream *stream, cudaError_t status, const char *what)
     struct error err;
     if (status == cudaSuccess)
         return;
-    cuda_error(&err, status, what);
+    cuda_error(device_of(stream), &err, status, what);
     stream_progress_fail(s->progress, stream_progress_step(s->progress), &err);
 }
 
@@ -161,7 +166,7 @@ int cuda_stream_open(struct device *device, const char *name, bool high_priority
                                               high_priority ? greatest : least);
     if (status != cudaSuccess) {
         free(s);
-        cuda_error(err, status, "make a stream");
+        cuda_error((struct cuda_device *)device, err, status, "make a stream");
         return error_wrap(err, "stream %s", name);
     }
     nvtxNameCudaStreamA(s->handle, name);
@@ -194,7 +199,7 @@ int cuda_stream_sync(struct stream *stream, struct error *err)
     bool failed = stream_progress_end(s->progress, err);
     cudaError_t status = timestamps_collect(&s->timestamps, device_of(stream), !failed);
     if (status != cudaSuccess)
-        return cuda_error(err, status, "read its clock");
+        return cuda_error(device_of(stream), err, status, "read its clock");
     return failed ? -1 : 0;
 }
 
@@ -265,7 +270,7 @@ int cuda_event_open(struct device *device, struct event **ret_event, struct erro
     cudaError_t status = cudaEventCreateWithFlags(&e->handle, cudaEventDisableTiming);
     if (status != cudaSuccess) {
         free(e);
-        return cuda_error(err, status, "make an event");
+        return cuda_error((struct cuda_device *)device, err, status, "make an event");
     }
     *ret_event = &e->base;
     return 0;

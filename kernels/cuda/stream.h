@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/cudnn.h"
+#include "kernels/cuda/data_fault.h"
 #include "kernels/cuda/graph.h"
 
 #ifdef __cplusplus
@@ -28,16 +29,19 @@ struct cuda_device {
     int64_t tick_ns;
     struct cuda_sharing sharing[CUDA_SHARING_MAX];
     size_t sharing_count;
-    struct blas *blas;   /* matrix products; its own */
-    struct cudnn *cudnn; /* attention, where it is cuDNN's; its own */
+    struct blas *blas;        /* matrix products; its own */
+    struct cudnn *cudnn;      /* attention, where it is cuDNN's; its own */
+    struct data_fault *fault; /* its own */
 };
 
 /* Makes the device current for this thread's CUDA calls. */
 void cuda_use(const struct cuda_device *device);
 
 /* Sets *err from a failed CUDA call and returns -1. A lost or faulty GPU is ERR_DEVICE: a restart,
- * perhaps on another GPU, may help. what: the call. */
-int cuda_error(struct error *err, cudaError_t status, const char *what);
+ * perhaps on another GPU, may help. If a kernel has stopped for a number that it met, that is what
+ * is told. what: the call. */
+int cuda_error(const struct cuda_device *device, struct error *err, cudaError_t status,
+               const char *what);
 
 /* Whether the build has code for the current GPU. probe.cu */
 cudaError_t cuda_probe(void);

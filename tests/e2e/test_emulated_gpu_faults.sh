@@ -102,6 +102,19 @@ check "... and the checkpoint goes on to the same bits" resumed lost
 check "a GPU that fails in the first step is one that failed, whatever met it" pods early "138 138" "$any" SHOAL_EMULATION=gpus=2,breaks=20:719 --device cuda
 check "a kernel that fails is told to all" broken kernel 719 "unspecified launch failure"
 check "... and the checkpoint goes on to the same bits" resumed kernel
+# a number that was damaged on its way to the GPU: its readers have checked it. Whoever started again would meet it again.
+label() { SHOAL_EMULATION=damages=256:37:70000 fails 2 "loss: label 5 is 70000, not within 0 .. 36: the batch is damaged" llama 1 label --device cuda; }
+check "a label without a class ends the run" label
+id() { SHOAL_EMULATION=damages=256:5:-3 fails 2 "embedding: id 5 is -3, not within 0 .. 36" llama 1 id --device cuda --cuda_graphs; }
+check "an id without a row, too, where ops are graphs" id
+again() { SHOAL_RESTART_COUNT=0 PET_MAX_RESTARTS=3 SHOAL_EMULATION=gpus=2,damages=256:5:70000 fails 2 "exit code 2: embedding: id 5 is 70000" llama 2 again --device cuda; }
+check "... and nobody is started again" again
+check "... in words" lacks "$work/again.log" "start again"
+damaged() { pods "data_$1" "138 2" "$any" SHOAL_EMULATION=gpus=2,damages=256:5:70000 --device cuda --collectives "$1"; }
+for how in nccl host; do
+    check "one rank's alone, over $how" damaged $how
+    check "... is told to the other" contains "$work/data_$how.0" "rank 1 failed (embedding: id 5 is 70000, not within 0 .. 36"
+done
 check "NCCL's error ends both" pods nccl "138 138" "$any" FAKE_NCCL=fail=1:14 --device cuda
 check "... with its words" says nccl "rank 1 failed (between ranks: NCCL: remote process exited" "NCCL: remote process exited"
 xid() { # FLAGS...

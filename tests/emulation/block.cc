@@ -347,6 +347,13 @@ void static_shared(void *memory, size_t bytes, uint64_t *number)
     memset(memory, 0xff, bytes);
 }
 
+void trap(site at)
+{
+    fail("thread %d stops at %s:%d", block.current, at.file, at.line);
+    for (;;)
+        wait(state::waits_for_block, at);
+}
+
 int lane()
 {
     return block.current % WARP;

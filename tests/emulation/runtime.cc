@@ -250,6 +250,16 @@ static bool stages(const void *src, cudaStream_t stream)
     return memory_is_pageable(src) && !stream->works->captured && g->random.below(2) == 0;
 }
 
+/* A copy has arrived. */
+static void damage(void *dst, size_t bytes)
+{
+    static const std::string what = option("damages", "");
+    unsigned long of = 0, at = 0;
+    int value = 0;
+    if (!what.empty() && sscanf(what.c_str(), "%lu:%lu:%d", &of, &at, &value) == 3 && of == bytes)
+        memcpy((char *)dst + at * sizeof value, &value, sizeof value);
+}
+
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
@@ -259,12 +269,14 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
         return put(stream, {.run = [=] {
                        uint64_t begin = cupti_now();
                        memcpy(dst, staged.data(), bytes);
+                       damage(dst, bytes);
                        cupti_copy(bytes, stream, begin);
                    }});
     }
     return put_node(stream, {node::COPY, [=] {
                                  uint64_t begin = cupti_now();
                                  memcpy(dst, src, bytes);
+                                 damage(dst, bytes);
                                  cupti_copy(bytes, stream, begin);
                              }});
 }

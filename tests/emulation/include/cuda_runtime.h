@@ -72,7 +72,7 @@ cudaError_t cudaDeviceReset(void);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-enum { cudaHostAllocPortable = 1 };
+enum { cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 enum { cudaHostRegisterPortable = 1 };

@@ -135,6 +135,9 @@ warp_values<T> warp_gather(const T &mine, const char *file = __builtin_FILE(),
 int block_barrier(int value, site at);
 int lane();
 
+/* The kernel fails, and its GPU with it. Does not return. */
+[[noreturn]] void trap(site at);
+
 } // namespace emulation
 
 struct cudaFuncAttributes {
@@ -166,6 +169,14 @@ template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a
 /* ---- barriers, shuffles, votes ---- */
 
 #define EMULATION_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+static inline void __trap(EMULATION_HERE)
+{
+    emulation::trap({file, line});
+}
+static inline void __threadfence_system()
+{
+}
 
 static inline void __syncthreads(EMULATION_HERE)
 {
