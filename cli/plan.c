@@ -14,6 +14,7 @@
 #include "agent/launch/topology.h"
 #include "agent/plan/run_plan_facts.h"
 #include "agent/plan/time_plan.h"
+#include "agent/plan/trainer_settings.h"
 #include "agent/trainer/build.h"
 #include "base/contract.h"
 #include "base/environment.h"
@@ -46,7 +47,7 @@ static struct table table_of(struct plan_options *o, bool only_advice)
     const struct option_row more[] = {
         {"json", 0, OPTION_FLAG, &o->json, NULL, "the same as one JSON object", 0, 0, NULL},
         {"device", 0, OPTION_TEXT, &o->device, "GPU",
-         "adds time and cost on such GPUs: h100, h200, a100, b200, l40s, or as nvidia-smi names one",
+         "adds time and cost on such GPUs: h100, h200, a100, b200, l40s, t4, or as nvidia-smi names one",
          0, 0, NULL},
         {"network", 0, OPTION_TEXT, &o->network, "BYTES",
          "per second and GPU between nodes, one way: 50e9 (that of the GPU's AWS instances)", 0, 0,
@@ -124,6 +125,18 @@ static int read_amount(const char *name, const char *text, double *ret_value, st
                      text);
 }
 
+/* As training refuses it. */
+static int check_precision(const char *name, const struct time_device *device,
+                           const struct agent_config *c, struct error *err)
+{
+    if (device->bf16 > 0 || trainer_dtype(c) != DTYPE_BF16)
+        return 0;
+    return error_set(err, ERR_UNSUPPORTED,
+                     "--device %s: it has compute capability %d.%d, and bf16 needs 8.0: set "
+                     "precision.mixed_precision=no, and it trains in fp32",
+                     name, device->compute_capability / 10, device->compute_capability % 10);
+}
+
 /* What of time is asked; ret_question->device is NULL where nothing is. */
 static int read_question(const struct plan_options *o, const struct config *config,
                          struct time_question *ret_question, struct error *err)
@@ -145,7 +158,7 @@ static int read_question(const struct plan_options *o, const struct config *conf
                          "--device %s: the configuration has runtime.device cpu, and only a GPU's "
                          "time can be planned: give --runtime.device=cuda, or leave --device out",
                          o->device);
-    return 0;
+    return check_precision(o->device, ret_question->device, &config->value, err);
 }
 
 /* A model that is not on this machine has its published sizes, if it is known. */

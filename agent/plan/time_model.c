@@ -114,6 +114,23 @@ const struct time_device time_devices[] = {
         .ours = {{146e12, 170e12}, {96e12, 90e12}},
         .cudnn = {{0}, {0}}, /* equal to FA2 (huggingface/transformers, issue 48163) */
     },
+    {
+        .name = "t4",
+        .driver_name = "Tesla T4",
+        .memory_bytes = INT64_C(15360) << 20, /* [published] as nvidia-smi prints it */
+        .compute_capability = 75,
+        .SMs = 40,
+        .bf16 = 0,           /* it has none */
+        .fp32 = 5.3e12,      /* [guess] 0.65 of the data sheet's 8.1: 70 W hold the clock down */
+        .memory = 0.26e12,   /* [guess] the H100's 0.82 of the data sheet's 0.32e12 */
+        .links = 11e9,       /* [guess] no NVLink: PCIe 3 x16, half of the A100's host link */
+        .link_step = 5.7e-6, /* [published] NCCL, graph/tuning: ring, Simple, PCI */
+        .network = 1.56e9,   /* [published] G4dn.12xlarge: 50 Gb/s for 4 GPUs; metal: 100 for 8 */
+        .host_link = 11e9,
+        .launch_gap = 1.5e-6, /* as the A100 */
+        .ours = {{0}, {0}},   /* of matrix units: it has none for bf16 */
+        .cudnn = {{0}, {0}},
+    },
     {0},
 };
 

@@ -26,7 +26,7 @@ struct time_device {
     int64_t memory_bytes;
     int compute_capability; /* 90: 9.0 */
     int SMs;
-    double bf16, fp32; /* FLOP/s that large products of matrices sustain */
+    double bf16, fp32; /* FLOP/s that large products of matrices sustain; bf16: 0: it has none */
     double memory;    /* bytes/s that a good streaming kernel sustains, read and written together */
     double links;     /* bytes/s that a ring sends per rank within a node: NVLink, or PCIe */
     double link_step; /* seconds of a step of such a ring */

@@ -55,6 +55,7 @@ static void devices_are_known_by_their_drivers_names(void **state)
         {"NVIDIA GB200", 2.5e15},
         {"NVIDIA L40S", 362e12},
         {"NVIDIA RTX A6000", 154.85e12},
+        {"Tesla T4", 8.1e12},
         {"NVIDIA RTX 6000 Ada Generation", 0},
         {"NVIDIA L4", 0},
         {"NVIDIA A1000", 0},

@@ -213,15 +213,21 @@ check "overlay llama3-1b computes nothing twice" overlay_is_fast llama3-1b 16
 check "... nor does llama3-8b" overlay_is_fast llama3-8b 32
 check "the agent's own --device is the agent's" bash -c "! shoal plan --preset=gpt2 --device cuda | grep -q Predicted"
 check "a GPU that is not in the table is refused with the nearest and the list" fails 2 \
-    "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s" shoal plan --preset=gpt2 --device h1oo0
+    "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s t4" shoal plan --preset=gpt2 --device h1oo0
 check "... with the nearest" fails 2 "--device: 'v100' (the nearest is h100) is not one of: " shoal plan --preset=gpt2 --device=v100
+check "a T4 has no bf16" fails 2 "--device t4: it has compute capability 7.5, and bf16 needs 8.0: set precision.mixed_precision=no" \
+    shoal plan --preset=gpt2 --device t4
+t4() { shoal plan --preset=gpt2 --device "Tesla T4" --mixed_precision no >"$work/t4"; }
+check "... its time in fp32 is planned" t4
+check "... which is told" contains "$work/t4" " tokens/s per GPU"
+check "... and bf16 is not advised" lacks "$work/t4" "mixed_precision=bf16"
 check "a CPU's configuration is refused" fails 2 "--device h100: the configuration has runtime.device cpu" \
     shoal plan --preset=gpt2 --device h100 --runtime.device=cpu
 check "a price without a GPU is refused" fails 2 "--price-per-gpu-hour: needs --device" shoal plan --preset=gpt2 --price-per-gpu-hour 2
 check "so is a network" fails 2 "--network: needs --device" shoal plan --preset=gpt2 --device cpu --network 5e9
 check "a price that is none is refused" fails 2 "--price-per-gpu-hour free: must be a number above 0" \
     shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour free
-check "--help has every GPU" bash -c "shoal plan --help | tr -c 'a-z0-9' '\n' | grep -cxE 'h100|h200|a100|b200|l40s' | grep -qx 5"
+check "--help has every GPU" bash -c "shoal plan --help | tr -c 'a-z0-9' '\n' | grep -cxE 'h100|h200|a100|b200|l40s|t4' | grep -qx 6"
 
 # shellcheck disable=SC2016 # backticks are Markdown's
 check "docs/gpu.md has what the commands of its rows print" diff <(grep -E '^\| `--preset' docs/gpu.md) <(tests/cli/predicted_rows.sh)
