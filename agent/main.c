@@ -151,6 +151,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
         .join_timeout_s = c->runtime.join_timeout_s,
         .reduction_slots = slots,
         .slots_are = slots_are,
+        .slots_are_refused = c->memory.cpu_offload,
         .names_endpoint = is_shim || c->runtime.max_restarts > 0,
         .is_verbose = is_shim || t->max_restarts > 0,
         .output = {.log_dir = c->runtime.log_dir,

@@ -6,9 +6,8 @@
 #include "base/str.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
-
-static const char new_launcher[] = "launch/new";
 
 int rank_meeting_number(const char *variable)
 {
@@ -30,22 +29,38 @@ int rank_meeting_open(const struct rendezvous_options *options, bool tells,
         result = rendezvous_open(&patient, ret_rendezvous, err);
     }
     if (result == 0)
-        last_words_met(false);
+        last_words_met(0);
     return result;
+}
+
+/* Keys are written once: whoever writes the next one counts itself. */
+static const char *new_launcher(int number, char out[STORE_KEY_MAX])
+{
+    snprintf(out, STORE_KEY_MAX, "launch/new/%d", number);
+    return out;
 }
 
 void rank_meeting_announce(struct store *store)
 {
-    struct error ignored; /* another one has announced itself already */
-    if (getenv(ENV_LAUNCH_ROUNDS) && rank_meeting_number(ENV_LAUNCH_ROUNDS) == 0)
-        store->fn->set(store, new_launcher, "", &ignored);
+    char key[STORE_KEY_MAX];
+    struct error err = {.code = ERR_EXISTS};
+    if (!getenv(ENV_LAUNCH_ROUNDS) || rank_meeting_number(ENV_LAUNCH_ROUNDS) > 0)
+        return;
+    for (int i = 0; i < RANK_MEETING_NEW_MOST && err.code == ERR_EXISTS; i++)
+        if (store->fn->set(store, new_launcher(i, key), "", &err) == 0)
+            return;
 }
 
 void rank_meeting_ask(struct store *store)
 {
-    char value[STORE_VALUE_MAX];
-    struct error ignored; /* nobody has announced itself */
-    if (rank_meeting_number(ENV_LAUNCH_ROUNDS) > 0 &&
-        store->fn->get(store, new_launcher, 0, value, &ignored) == 0)
-        last_words_met(true);
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    struct error ignored; /* no more have announced themselves */
+    int count = 0;
+    if (rank_meeting_number(ENV_LAUNCH_ROUNDS) == 0)
+        return;
+    while (count < RANK_MEETING_NEW_MOST &&
+           store->fn->get(store, new_launcher(count, key), 0, value, &ignored) == 0)
+        count++;
+    if (count > 0)
+        last_words_met(count);
 }

@@ -8,6 +8,8 @@
 /* For so long ranks that have met before wait for one that was lost. Longer is nobody's wish: the
  * job is forgotten. */
 enum { RANK_MEETING_PARK_S = 24 * 3600 };
+/* New launchers are counted up to here: all of a job's are new at its first start. */
+enum { RANK_MEETING_NEW_MOST = 8 };
 
 /* A number that the launcher has set; 0 without one. */
 int rank_meeting_number(const char *variable);
@@ -20,7 +22,7 @@ int rank_meeting_open(const struct rendezvous_options *options, bool tells,
 
 /* For the first rank of each launcher. A launcher in its first round among others that are not has
  * taken the place of one that was lost. Announce, pass a point that all ranks pass, then ask: so
- * the others' launchers learn of it. */
+ * the others' launchers learn how many there are. */
 void rank_meeting_announce(struct store *store);
 void rank_meeting_ask(struct store *store);
 #endif

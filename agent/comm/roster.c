@@ -259,7 +259,7 @@ enum roster_verdict roster_decide(struct roster *r, int64_t now_ms, int64_t *ret
         *ret_until_ms = until_ms;
         return ROSTER_WAIT;
     }
-    if (!would_change(r) && dismiss(r, true, "no restart is left"))
+    if (!would_change(r) && dismiss(r, true, ROSTER_NO_RESTART))
         return ROSTER_DISMISS;
     start(r, now_ms);
     return ROSTER_START;

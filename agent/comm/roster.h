@@ -28,6 +28,9 @@ enum roster_loss {
     ROSTER_DONE, /* its ranks came to the run's end, as the others' will: it is gone */
 };
 
+/* The reason of a dismissal after too many failures: the launcher has its own words for it. */
+#define ROSTER_NO_RESTART "no restart is left"
+
 enum roster_verdict {
     ROSTER_WAIT,
     ROSTER_START,   /* a round begins, with the nodes of roster_rank() >= 0 */

@@ -19,11 +19,11 @@ void last_words_inherit(void)
     atomic_store(&inherited, inherited_file_take(LAST_WORDS_FD, inherited_file_is_pipe));
 }
 
-void last_words_met(bool has_new_peer)
+void last_words_met(int new_launchers)
 {
     int fd = atomic_load(&inherited);
     const struct last_words words = {
-        .code = ERR_NONE, .has_met = true, .has_new_peer = has_new_peer};
+        .code = ERR_NONE, .has_met = true, .new_launchers = new_launchers};
     if (fd >= 0)
         (void)!write(fd, &words, sizeof words);
 }
@@ -33,8 +33,10 @@ void last_words_send(const struct error *err, bool has_met)
     int fd = atomic_exchange(&inherited, -1);
     if (fd < 0)
         return;
-    struct last_words words = {
-        .code = (int32_t)err->code, .has_met = has_met, .was_asked = stop_requested(NULL)};
+    struct last_words words = {.code = (int32_t)err->code,
+                               .has_met = has_met,
+                               .was_asked = stop_requested(NULL),
+                               .was_asked_by_others = stop_requested_by_others()};
     snprintf(words.text, sizeof words.text, "%s", err->msg);
     (void)!write(fd, &words, sizeof words);
 }
@@ -57,7 +59,8 @@ void last_words_take(int fd, struct last_words *ret_words)
         return;
     while (read(fd, &words, sizeof words) == sizeof words) {
         words.has_met |= ret_words->has_met;
-        words.has_new_peer |= ret_words->has_new_peer;
+        if (words.new_launchers < ret_words->new_launchers)
+            words.new_launchers = ret_words->new_launchers;
         words.text[sizeof words.text - 1] = '\0';
         *ret_words = words;
     }

@@ -13,8 +13,9 @@ struct last_words {
     int32_t code; /* enum error_code; ERR_NONE: the rank said nothing */
     bool has_met; /* the rank had joined all others before it failed */
     char text[sizeof((struct error *)NULL)->msg];
-    bool was_asked;    /* a signal had asked this rank itself to stop */
-    bool has_new_peer; /* in has_met: the launcher of another rank was in its first round */
+    bool was_asked;           /* a signal had asked this rank itself to stop */
+    bool was_asked_by_others; /* likewise, and its launcher had not sent it */
+    int new_launchers;        /* in has_met: those of other ranks that were in their first round */
 };
 
 /* ---- in the rank ---- */
@@ -22,7 +23,7 @@ struct last_words {
 /* Takes the pipe from the environment; called once, before any thread starts. */
 void last_words_inherit(void);
 /* The rank has joined all others. Before last_words_send(). */
-void last_words_met(bool has_new_peer);
+void last_words_met(int new_launchers);
 /* Only the first call of a process has an effect: it is closest to the cause. Without a launcher,
  * none has. From any thread; never blocks. */
 void last_words_send(const struct error *err, bool has_met);

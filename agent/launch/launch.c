@@ -37,7 +37,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
         .position = {.local_rank = i,
                      .port = round->port,
                      .attempt = round->attempt,
-                     .spent = round->spent,
+                     .spent = round->budget.spent,
                      .max_restarts = round->options->max_restarts,
                      .slots = round->nodes.slots,
                      .have_met = round->have_met_ever && !round->nodes.meeting},
@@ -106,7 +106,9 @@ static void record_exit(struct round *round, pid_t pid, int status)
         rank->words = -1;
         round->alive--;
         round->have_met |= rank->exit.words.has_met;
-        round->has_new_peer |= rank->exit.words.has_new_peer;
+        if (round->new_launchers < rank->exit.words.new_launchers)
+            round->new_launchers = rank->exit.words.new_launchers;
+        stop_signs_add(&round->stop_signs, &rank->exit);
     }
 }
 
@@ -143,7 +145,9 @@ static void forward_signal(struct round *round, int signals)
     struct signalfd_siginfo info;
     if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
         return;
-    if (info.ssi_signo != SIGUSR1)
+    if (info.ssi_signo == SIGUSR1)
+        round->stop_signs.here = true;
+    else
         round->stop_signal = (int)info.ssi_signo;
     launch_signal_all(round, (int)info.ssi_signo);
 }
@@ -246,7 +250,9 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     int result = t->port > 0 ? 0 : listen_free_port(&round->port, err);
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
-    round->is_killed = round->have_met = round->has_new_peer = false;
+    round->is_killed = round->have_met = false;
+    round->new_launchers = 0;
+    round->stop_signs = (struct stop_signs){0};
     if (round->options->names_endpoint)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     forget_ranks(round);
@@ -271,30 +277,34 @@ static bool should_restart(const struct round *round)
     bool is_free = launch_is_free(round) && options->max_restarts > 0;
     bool meets_anew = round->nodes.meeting != NULL;
     return round->exit_code != 0 && !round->fails_asked &&
-           (meets_anew || is_free || round->spent < options->max_restarts) &&
+           (meets_anew || is_free || round->budget.spent < options->max_restarts) &&
            !rank_exit_would_repeat(&round->cause, meets_anew);
 }
 
-/* The restart before this round was for a peer that was lost. Its launcher was, as another one took
- * its place: that is no failure of a rank. */
-static void take_back_restart(struct round *round)
+/* Restarts that were for peers whose launchers were lost, as it shows now: no failures of ranks. */
+static void take_back_restarts(struct round *round)
 {
-    if (!round->spent_on_loss || !round->has_new_peer || round->exit_code == 0)
+    int given_back = restart_budget_settle(&round->budget, round->have_met, round->new_launchers);
+    if (given_back == 0 || round->exit_code == 0)
         return;
-    round->spent--;
-    round->spent_on_loss = false;
-    fprintf(stderr, "shoal-agent: a launcher was lost and is back: the restart for it is not "
-                    "counted\n");
+    if (given_back == 1)
+        fprintf(stderr, "shoal-agent: a launcher was lost and is back: the restart for it is not "
+                        "counted\n");
+    else
+        fprintf(stderr,
+                "shoal-agent: %d launchers were lost and are back: the restarts for them are not "
+                "counted\n",
+                given_back);
 }
 
 bool launch_is_free(const struct round *round)
 {
-    return !round->nodes.meeting && rank_exit_follows_stop(&round->cause);
+    return !round->nodes.meeting && stop_signs_name_peer(&round->stop_signs, &round->cause);
 }
 
 void launch_end_as_asked(struct round *round)
 {
-    bool would_go_on = !round->nodes.meeting || round->spent < round->options->max_restarts;
+    bool would_go_on = !round->nodes.meeting || round->budget.spent < round->options->max_restarts;
     if (round->exit_code == 0 || would_go_on)
         round->exit_code = 128 + round->stop_signal;
 }
@@ -323,14 +333,14 @@ static bool go_on_with_others(struct round *round, int signals)
 /* Whether another round follows this one. */
 static bool begin_restart(struct round *round, int signals)
 {
-    take_back_restart(round);
+    take_back_restarts(round);
     bool restarts = should_restart(round), spends = restarts && !launch_is_free(round);
     if (round->nodes.meeting && restarts)
         return go_on_with_others(round, signals);
     launch_print_end(round, restarts && !round->stop_signal);
     round->attempt += restarts;
-    round->spent += spends;
-    round->spent_on_loss = spends && rank_exit_severity(&round->cause) == CONSEQUENCE;
+    if (spends)
+        restart_budget_spend(&round->budget, rank_exit_severity(&round->cause) == CONSEQUENCE);
     return restarts && pause_before_restart(round, signals);
 }
 

@@ -29,6 +29,7 @@ struct launch_options {
     double join_timeout_s;   /* likewise: how long to wait for fewer than it needs */
     int64_t reduction_slots; /* likewise: at most so many ranks take part; 0: no limit */
     enum slots_source slots_are;
+    bool slots_are_refused;           /* memory.cpu_offload, which has no use for them */
     bool names_endpoint;              /* print MASTER_ADDR and MASTER_PORT on stderr, as torchrun */
     bool is_verbose;                  /* print every failure on stderr; false: only ranks that a
                                          signal killed */
@@ -50,7 +51,7 @@ int launch_count_gpus(void);
  * other nodes than the one before. Then ranks, world size and port are the round's, and the restart
  * is not one of max_restarts.
  * In any other run a restart is not one of them, either, that follows a peer's stop
- * (rank_exit_follows_stop()), or the loss of a peer whose launcher then comes back as another one.
+ * (stop_signs_name_peer()), or the loss of a peer whose launcher then comes back as another one.
  * Once ranks have met, those of a later round wait for lost peers longer (ENV_HAVE_MET).
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.

@@ -6,6 +6,7 @@
 #include "agent/launch/launch.h"
 #include "agent/launch/launch_rank.h"
 #include "agent/launch/repeated_end.h"
+#include "agent/launch/restart_budget.h"
 
 #include <poll.h>
 
@@ -23,12 +24,12 @@ struct round {
     struct topology place;                /* of an elastic run: this round's */
     struct launch_nodes nodes;
     struct launch_identity identity;
-    int attempt;   /* rounds before this one */
-    int spent;     /* restarts of max_restarts; fewer than attempts where nodes came and went */
-    bool have_met; /* this round's ranks, with the others' */
+    int attempt;                   /* rounds before this one */
+    struct restart_budget budget;  /* spent: fewer than attempts where nodes came and went */
+    bool have_met;                 /* this round's ranks, with the others' */
     bool have_met_ever;            /* those of some round */
-    bool has_new_peer;             /* in this round: another rank's launcher was started anew */
-    bool spent_on_loss;            /* the last restart was, and not on a failure of a rank here */
+    int new_launchers;             /* in this round: of other ranks, which were started anew */
+    struct stop_signs stop_signs;  /* of this round's ranks */
     int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */
     int *memory;                   /* [local_size], which outlive the ranks; 0: none */

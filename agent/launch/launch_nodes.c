@@ -19,15 +19,25 @@ static void choose_name(char *out, size_t out_bytes)
         gethostname(out, out_bytes - 1);
 }
 
+static void warn_of_no_slots(const struct round *round)
+{
+    static const char what[] = "an elastic run without parallel.reduction_slots: a step has as "
+                               "many samples as there are ranks";
+    const struct topology *t = &round->place;
+    if (round->options->slots_are_refused)
+        log_warning("%s, and the weights depend on it; memory.cpu_offload has no slots", what);
+    else
+        log_warning("%s; %d slots keep its samples, and the bits of the weights", what,
+                    t->nodes * t->local_size);
+}
+
 /* A rank without a slot would have nothing to do. */
 static int check_slots(const struct round *round, struct error *err)
 {
     const struct topology *t = &round->place;
     int64_t slots = round->options->reduction_slots;
     if (slots == 0 && t->node_rank == 0)
-        log_warning("an elastic run without parallel.reduction_slots: a step has as many samples "
-                    "as there are ranks; %d slots keep its samples, and the bits of the weights",
-                    t->nodes * t->local_size);
+        warn_of_no_slots(round);
     if (slots == 0 || slots / t->local_size >= t->min_nodes)
         return 0;
     error_set(err, ERR_CONFIG,
@@ -113,24 +123,37 @@ static void take_place(struct round *round)
     round->nodes.slots = event->slots;
 }
 
+/* Node 0's launcher that was started anew knows nothing of who came and went before. */
+static void describe_nodes(const struct meeting_event *event, int nodes_before, struct str *out)
+{
+    if (event->news[0])
+        str_add(out, event->news);
+    else if (event->nodes == nodes_before)
+        str_add(out, "the same nodes");
+    else
+        str_printf(out, "%d node%s instead of %d", event->nodes, event->nodes == 1 ? "" : "s",
+                   nodes_before);
+}
+
 /* For a round after the first. Who has none left was dismissed before. */
-static void spend_restart(struct round *round)
+static void spend_restart(struct round *round, int nodes_before)
 {
     const struct meeting_event *event = &round->nodes.event;
     const struct launch_options *options = round->options;
-    auto_str struct str loss;
+    auto_str struct str loss, nodes;
     str_init(&loss, 4096);
+    str_init(&nodes, sizeof event->news);
     if (event->has_changed) {
-        fprintf(stderr, "shoal-agent: goes on with %s%s%d ranks\n",
-                event->news[0] ? event->news : "the same nodes", event->news[0] ? "; " : ", ",
+        describe_nodes(event, nodes_before, &nodes);
+        fprintf(stderr, "shoal-agent: goes on with %s; %d ranks\n", str_text(&nodes),
                 round->place.world_size);
         return;
     }
-    round->spent++;
+    restart_budget_spend(&round->budget, false);
     if (rank_exit_severity(&round->cause) == CONSEQUENCE)
         rank_exit_describe_loss(&round->cause, &loss);
     fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
-            str_text(&loss), loss.length ? ": " : "", round->spent, options->max_restarts);
+            str_text(&loss), loss.length ? ": " : "", round->budget.spent, options->max_restarts);
 }
 
 /* Says so once, as soon as that is not for a moment only. */
@@ -170,14 +193,14 @@ static void end_with_meeting(struct round *round)
     } else if (event->what == MEETING_RUN_DONE && !is_own) {
         fprintf(stderr, "shoal-agent: the run has come to its end without this node\n");
         round->exit_code = EXIT_DONE;
-    } else if (event->what == MEETING_DISMISSED && round->spent == round->options->max_restarts) {
+    } else if (event->what == MEETING_DISMISSED && strcmp(event->news, ROSTER_NO_RESTART) == 0) {
         launch_print_no_restart(round);
     } else {
         const char *why = event->what == MEETING_RUN_DONE
                               ? "the run has come to its end, but a rank of this node failed"
                               : event->news;
         fprintf(stderr, "shoal-agent: %s (restarts: %d of %d): ends with exit code %d\n", why,
-                round->spent, round->options->max_restarts, round->exit_code);
+                round->budget.spent, round->options->max_restarts, round->exit_code);
     }
 }
 
@@ -189,8 +212,9 @@ bool launch_nodes_gather(struct round *round, int signals)
         return true;
     nodes->event.what = MEETING_NOTHING;
     nodes->has_told = false;
-    const struct meeting_report last = {
-        .restarts_left = round->options->max_restarts - round->spent, .have_met = round->have_met};
+    const struct meeting_report last = {.restarts_left =
+                                            round->options->max_restarts - round->budget.spent,
+                                        .have_met = round->have_met};
     meeting_ready(nodes->meeting, round->attempt > 0 ? &last : NULL);
     while (!is_over(round)) {
         launch_wait_event(round, signals, INT64_MAX);
@@ -202,8 +226,9 @@ bool launch_nodes_gather(struct round *round, int signals)
         end_with_meeting(round);
     if (round->stop_signal || nodes->event.what != MEETING_ROUND_BEGINS)
         return false;
+    int nodes_before = round->place.nodes;
     take_place(round);
     if (round->attempt > 0)
-        spend_restart(round);
+        spend_restart(round, nodes_before);
     return true;
 }

@@ -89,8 +89,9 @@ void launch_print_end(const struct round *round, bool restarts)
                 str_text(&loss));
     else if (restarts)
         fprintf(stderr, "shoal-agent: %s%sall local ranks start again, %d of %d times\n",
-                str_text(&loss), loss.length ? ": " : "", round->spent + 1, options->max_restarts);
-    else if (options->max_restarts > 0 && round->spent == options->max_restarts &&
+                str_text(&loss), loss.length ? ": " : "", round->budget.spent + 1,
+                options->max_restarts);
+    else if (options->max_restarts > 0 && round->budget.spent == options->max_restarts &&
              !rank_exit_would_repeat(&round->cause, false))
         launch_print_no_restart(round);
 }

@@ -35,10 +35,18 @@ bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew)
            words->code == ERR_HARDWARE || (words->code == ERR_TIMEOUT && !words->has_met);
 }
 
-bool rank_exit_follows_stop(const struct rank_exit *rank)
+/* When one local rank has ended, the launcher asks the others to. A rank that was asked by nobody
+ * else may have stopped for that, and says nothing. */
+void stop_signs_add(struct stop_signs *signs, const struct rank_exit *rank)
 {
-    return rank_exit_code(rank) == EXIT_TERMINATED && rank->words.code == ERR_CANCELLED &&
-           !rank->words.was_asked;
+    bool has_stopped = rank_exit_code(rank) == EXIT_TERMINATED && rank->words.code == ERR_CANCELLED;
+    signs->by_peer |= has_stopped && !rank->words.was_asked;
+    signs->here |= rank->words.was_asked_by_others;
+}
+
+bool stop_signs_name_peer(const struct stop_signs *signs, const struct rank_exit *cause)
+{
+    return signs->by_peer && !signs->here && rank_exit_severity(cause) == CONSEQUENCE;
 }
 
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

@@ -36,9 +36,17 @@ enum exit_severity rank_exit_severity(const struct rank_exit *rank);
  * meets_anew: the launchers meet before the round, which has another port and those that are there:
  * then a port that was taken, or a rank that did not come, is no reason to end. */
 bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew);
-/* Whether the ranks ended since a peer of another launcher was asked to stop: its pod was deleted
- * or evicted, or its hardware is bad. That is nobody's failure, and no loop of failures. */
-bool rank_exit_follows_stop(const struct rank_exit *rank);
+
+/* What the exits of a round's local ranks say together of a stop, whatever their order. */
+struct stop_signs {
+    bool by_peer; /* a rank stopped with the others that no signal had asked to */
+    bool here;    /* a rank was asked to, and not by its launcher */
+};
+void stop_signs_add(struct stop_signs *signs, const struct rank_exit *rank);
+/* Whether the round, whose root cause is `cause`, ended since a peer of another launcher was asked
+ * to stop: its pod was deleted or evicted, or its hardware is bad. That is nobody's failure, and no
+ * loop of failures. */
+bool stop_signs_name_peer(const struct stop_signs *signs, const struct rank_exit *cause);
 
 /* Adds "rank 2 (local rank 0, pid 7) on PLACE failed at WHEN: exit code 1: why". */
 void rank_exit_describe(const struct rank_exit *rank, const char *place, const char *when,

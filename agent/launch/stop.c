@@ -4,19 +4,25 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t stop_signal;
 
-static void on_signal(int number)
+static volatile sig_atomic_t is_by_others;
+
+static void on_signal(int number, siginfo_t *info, void *context)
 {
+    (void)context;
     stop_signal = number;
+    if (info->si_pid != getppid())
+        is_by_others = 1;
 }
 
 void stop_install_handlers(void)
 {
     /* SIGTERM is what the kubelet sends, SIGUSR1 the usual choice for Slurm's --signal. The handler
      * only notes it: the step at hand is finished first. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
@@ -26,6 +32,11 @@ bool stop_requested(void *ctx)
 {
     (void)ctx;
     return stop_signal != 0;
+}
+
+bool stop_requested_by_others(void)
+{
+    return is_by_others != 0;
 }
 
 int stop_exit_code(const struct error *err)

@@ -14,6 +14,9 @@ void stop_install_handlers(void);
 /* Whether such a signal has come. ctx is not used: it makes this a trainer's callback. */
 bool stop_requested(void *ctx);
 
+/* Whether one has come from another process than the launcher, which is this one's parent. */
+bool stop_requested_by_others(void);
+
 /* The process's exit code for the error; 128 + SIGINT after Ctrl-C. */
 int stop_exit_code(const struct error *err);
 

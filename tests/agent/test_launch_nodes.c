@@ -9,6 +9,7 @@
 #include "base/listen.h"
 #include "base/mem.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +48,9 @@ static int free_port(void)
     return port;
 }
 
+static bool slots_are_refused;
+static const char *told_in; /* the file for what launchers say; NULL: our own stderr */
+
 /* min: how many a round needs; nodes: how many the first one waits for. */
 static pid_t launch_needing(int min, int node, const char *file, int port, int nodes,
                             struct launch_output_spec output)
@@ -63,12 +67,15 @@ static pid_t launch_needing(int min, int node, const char *file, int port, int n
     const struct launch_options options = {.topology = &t,
                                            .argv = argv,
                                            .max_restarts = 1,
+                                           .slots_are_refused = slots_are_refused,
                                            .shrink_after_s = SUPPORT_PATIENCE_S,
                                            .join_timeout_s = SUPPORT_PATIENCE_S,
                                            .output = output};
     struct error err;
     int exit_code = -1;
     pid_t pid = fork();
+    if (pid == 0 && told_in)
+        dup2(open(told_in, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), 2);
     if (pid == 0)
         _exit(launch_local_ranks(&options, &exit_code, &err) ? 99 : exit_code);
     return pid;
@@ -85,12 +92,12 @@ static pid_t launch_apart(const char *file, int port, int nodes, struct launch_o
     return launch_node(0, file, port, nodes, output);
 }
 
-static struct meeting *open_as(int node, int port)
+static struct meeting *open_among(int node, int port, int min, int nodes)
 {
     const struct meeting_options options = {.host = "127.0.0.1",
                                             .port = port,
                                             .node = node,
-                                            .roster = {2, 2, 2, 0},
+                                            .roster = {min, nodes, nodes, 0},
                                             .free_port = listen_free_port,
                                             .local_size = 1,
                                             .name = "",
@@ -101,6 +108,11 @@ static struct meeting *open_as(int node, int port)
     struct error err;
     assert_ok(meeting_open(&options, &meeting, &err), &err);
     return meeting;
+}
+
+static struct meeting *open_as(int node, int port)
+{
+    return open_among(node, port, 2, 2);
 }
 
 static struct meeting *open_node(int port)
@@ -221,6 +233,85 @@ static void the_cause_outlives_node_0s_end(void **state)
     assert_int_equal(exit_code_of(pid), 5);
 }
 
+static bool says(const char *text)
+{
+    char all[4000];
+    auto_fclose FILE *file = fopen(told_in, "re");
+    all[file ? fread(all, 1, sizeof all - 1, file) : 0] = '\0';
+    return strstr(all, text);
+}
+
+/* Node 0's launcher has no restart left, but that is not why it ends. */
+static void the_reason_of_the_end_is_the_rosters(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    int port = free_port();
+    told_in = place.file;
+    pid_t pid = launch_needing(2, 0, "code=5", port, 2, (struct launch_output_spec){0});
+    struct meeting *node = open_node(port);
+    meeting_ready(node, NULL);
+    assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+    assert_int_equal(next(node).what, MEETING_ROUND_BROKEN);
+    meeting_ready(node, &(struct meeting_report){1, true});
+    assert_int_equal(next(node).what, MEETING_ROUND_BEGINS);
+    meeting_close(node, MEETING_ALL_DONE);
+    assert_int_equal(exit_code_of(pid), 5);
+    assert_true(says("shoal-agent: other nodes have come to the end of the run, and too few are "
+                     "left (restarts: 1 of 1): ends with exit code 5\n"));
+    assert_false(says("no restart is left"));
+    told_in = NULL;
+    launched_place_close(&place);
+}
+
+/* Node 0 comes back, as another launcher, before node 2, and waits for nobody. */
+static void fewer_nodes_are_told_when_node_0_is_back(void **state)
+{
+    (void)state;
+    struct launched_place place = launched_place_open();
+    auto_free char *words = xasprintf("%s/2", place.directory);
+    auto_free char *told = xasprintf("%s/told", place.directory);
+    int port = free_port();
+    pid_t other = launch_node(2, words, port, 3, (struct launch_output_spec){0});
+    told_in = told;
+    pid_t pid = launch_node(1, place.file, port, 3, (struct launch_output_spec){0});
+    struct meeting *node = open_among(0, port, 3, 3); /* after the forks, which would keep it */
+    meeting_ready(node, NULL);
+    assert_int_equal(next(node).nodes, 3);
+    launched_wait_for_words(place.file, (off_t)strlen("0/0 "));
+    launched_wait_for_words(words, (off_t)strlen("0/0 "));
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    meeting_close(node, MEETING_MAY_RETURN);
+    node = open_among(0, port, 2, 2);
+    meeting_ready(node, NULL);
+    assert_int_equal(next(node).nodes, 2);
+    support_wait_until(says("shoal-agent: goes on with 2 nodes instead of 3; 2 ranks\n"));
+    meeting_close(node, MEETING_ALL_DONE);
+    assert_int_equal(exit_code_of(pid), 5);
+    told_in = NULL;
+    launched_place_close(&place);
+}
+
+/* What is refused is not advised. */
+static void slots_are_advised_where_there_may_be_some(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        struct launched_place place = launched_place_open();
+        told_in = place.file;
+        slots_are_refused = refused;
+        pid_t pid = launch_node(0, "code=0", free_port(), 1, (struct launch_output_spec){0});
+        assert_int_equal(exit_code_of(pid), 0);
+        assert_true(says("an elastic run without parallel.reduction_slots"));
+        assert_int_equal(says("1 slots keep its samples"), !refused);
+        assert_int_equal(says("memory.cpu_offload has no slots"), refused);
+        slots_are_refused = false;
+        told_in = NULL;
+        launched_place_close(&place);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "rank") == 0)
@@ -231,6 +322,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failure_behind_the_end_of_the_run_is_no_success),
         cmocka_unit_test(a_failure_that_is_left_alone_ends),
         cmocka_unit_test(the_cause_outlives_node_0s_end),
+        cmocka_unit_test(the_reason_of_the_end_is_the_rosters),
+        cmocka_unit_test(fewer_nodes_are_told_when_node_0_is_back),
+        cmocka_unit_test(slots_are_advised_where_there_may_be_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,10 @@ static char table[10][STORE_KEY_MAX];
 
 static int set(struct store *s, const char *key, const char *value, struct error *err)
 {
-    (void)s, (void)value, (void)err;
+    (void)s, (void)value;
+    for (size_t i = 0; i < array_length(table); i++)
+        if (strcmp(table[i], key) == 0)
+            return error_set(err, ERR_EXISTS, "%s", key);
     for (size_t i = 0; i < array_length(table); i++)
         if (!table[i][0])
             return snprintf(table[i], sizeof table[i], "%s", key) < 0;
@@ -148,12 +151,16 @@ static void a_new_launcher_is_known_to_the_old_ones(void **state)
     static const struct store_functions functions = {.set = set, .get = get};
     struct store store;
     store_init(&store, &functions);
-    assert_false(words_after(&store, "3").has_new_peer);
-    assert_false(words_after(&store, NULL).has_new_peer);
-    assert_false(words_after(&store, "3").has_new_peer);
-    assert_false(words_after(&store, "0").has_new_peer); /* itself is no loss to it */
-    struct last_words words = words_after(&store, "3");
-    assert_true(words.has_new_peer && words.has_met);
+    assert_int_equal(words_after(&store, "3").new_launchers, 0);
+    assert_int_equal(words_after(&store, NULL).new_launchers, 0);
+    assert_int_equal(words_after(&store, "3").new_launchers, 0);
+    for (int i = 1; i <= RANK_MEETING_NEW_MOST + 1; i++) {
+        assert_int_equal(words_after(&store, "0").new_launchers, 0); /* itself is no loss to it */
+        struct last_words words = words_after(&store, "3");
+        assert_true(words.has_met);
+        assert_int_equal(words.new_launchers,
+                         i < RANK_MEETING_NEW_MOST ? i : RANK_MEETING_NEW_MOST);
+    }
     store_destroy(&store);
 }
 

@@ -114,22 +114,43 @@ static void what_would_end_the_same_is_not_tried_again(void **state)
     }
 }
 
+#define STOPPED .status = EXIT_TERMINATED * EXITED, .words.code = ERR_CANCELLED
+
+/* The sum is that of both orders: of two local ranks any may end first. */
 static void a_peer_that_was_stopped_is_nobodys_failure(void **state)
 {
     (void)state;
+    static const struct rank_exit freely = {STOPPED},
+                                  by_launcher = {STOPPED, .words.was_asked = true},
+                                  by_others = {STOPPED, .words.was_asked = true,
+                                               .words.was_asked_by_others = true},
+                                  silent = {.status = SIGTERM},
+                                  lost = {.status = EXIT_RETRYABLE * EXITED,
+                                          .words.code = ERR_PEER},
+                                  foreign = {.status = EXIT_TERMINATED * EXITED},
+                                  failed = {.status = EXIT_FAILED * EXITED};
     static const struct {
-        struct rank_exit exit;
+        const struct rank_exit *exits[2];
+        const struct rank_exit *cause; /* NULL: any of the two */
         bool expected;
     } rows[] = {
-        {{.status = EXIT_TERMINATED * EXITED, .words = {.code = ERR_CANCELLED}}, true},
-        {{.status = EXIT_TERMINATED * EXITED, .words = {.code = ERR_CANCELLED, .was_asked = true}},
-         false},
-        {{.status = SIGTERM}, false}, /* before it could say anything */
-        {{.status = EXIT_RETRYABLE * EXITED, .words = {.code = ERR_PEER}}, false},
-        {{.status = EXIT_TERMINATED * EXITED}, false}, /* another program's */
+        {{&freely, &freely}, NULL, true},        {{&freely, &by_launcher}, NULL, true},
+        {{&freely, &by_others}, NULL, false},    {{&by_launcher, &by_others}, NULL, false},
+        {{&by_others, &by_others}, NULL, false}, {{&by_launcher, &by_launcher}, NULL, false},
+        {{&freely, &lost}, NULL, true},          {{&by_launcher, &lost}, NULL, false},
+        {{&freely, &silent}, NULL, true},        {{&silent, &silent}, NULL, false},
+        {{&lost, &lost}, NULL, false},           {{&foreign, &foreign}, NULL, false},
+        {{&freely, &failed}, &failed, false},
     };
     for (size_t i = 0; i < array_length(rows); i++)
-        assert_int_equal(rank_exit_follows_stop(&rows[i].exit), rows[i].expected);
+        for (int first = 0; first < 2; first++) {
+            struct stop_signs signs = {0};
+            stop_signs_add(&signs, rows[i].exits[first]);
+            stop_signs_add(&signs, rows[i].exits[!first]);
+            const struct rank_exit *cause = rows[i].cause ? rows[i].cause : rows[i].exits[first];
+            if (stop_signs_name_peer(&signs, cause) != rows[i].expected)
+                fail_msg("row %zu, exit %d first", i, first);
+        }
 }
 
 static void ends_in_one_place_are_counted(void **state)
