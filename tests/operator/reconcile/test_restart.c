@@ -249,6 +249,13 @@ static const struct story pauses[] = {
      "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
      "event Warning PodDisrupted: Pod j-worker-0 did not fail, the system terminated it: Evicted\n"
      "delete pod j-worker-0 u4\n"},
+    {"nor for one that has run", 1, 1, "Never", "",
+     "settle; run *; settle; bind worker-0 n; exit worker-0 137; evict worker-0; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=1/0/0 Worker=0/0/1 start=1000 incidents=1 worker-0:u4:0+0\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
+     "delete pod j-worker-0 u4\n"},
+    {"but for one that has not", 1, 1, "Never", "",
+     "settle; bind worker-0 n; evict worker-0; pass; pass", "requeue 11000\n"},
     {"nor does it keep what has no place", 1, 2, "Never", "",
      "settle; reject worker-1 OutOfcpu; pass; scale 1; pass",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 worker-1:u6:0+0\n"
