@@ -16,6 +16,7 @@
 #include "agent/launch/topology.h"
 #include "agent/notices.h"
 #include "agent/rank.h"
+#include "agent/telemetry/termination_log.h"
 #include "agent/trainer/build.h"
 #include "base/clock.h"
 #include "base/contract.h"
@@ -137,6 +138,11 @@ static int describe(const struct config *asked, const struct topology *t, struct
     return result;
 }
 
+static void explain_to_kubelet(const char *why, const char *lines)
+{
+    termination_log_explain(TERMINATION_LOG_PATH, why, lines);
+}
+
 static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
                   bool is_shim, struct error *err)
 {
@@ -158,6 +164,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
                    .run = t->job_id,
                    .redirects = c->runtime.redirects,
                    .tee = c->runtime.tee},
+        .explain_end = getenv("KUBERNETES_SERVICE_HOST") ? explain_to_kubelet : NULL,
     };
     int exit_code = EXIT_FAILED;
     char interface[NET_INTERFACE_BYTES], address[STORE_HOST_MAX];

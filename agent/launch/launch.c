@@ -253,6 +253,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     round->is_killed = round->have_met = false;
     round->new_launchers = 0;
     round->stop_signs = (struct stop_signs){0};
+    round->cause.pid = 0;
     if (round->options->names_endpoint)
         fprintf(stderr, "  master_addr=%s\n  master_port=%d\n", t->host, round->port);
     forget_ranks(round);
@@ -427,6 +428,8 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
         result = run_round(&round, signals, &before, err);
         goes_on = result == 0 && begin_restart(&round, signals);
     }
+    if (result == 0)
+        launch_tell_kubelet(&round);
     close_memory(&round);
     launch_nodes_close(&round);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -34,6 +34,9 @@ struct launch_options {
     bool is_verbose;                  /* print every failure on stderr; false: only ranks that a
                                          signal killed */
     struct launch_output_spec output; /* of the ranks */
+    /* Tells whoever reads why a pod has ended: of the cause and, below it, the rank's last lines.
+     * NULL: nobody reads it. */
+    void (*explain_end)(const char *why, const char *lines);
 };
 
 /* How many GPUs a rank started from here could open. A child process counts them: a CUDA driver
@@ -59,7 +62,8 @@ int launch_count_gpus(void);
  *
  * *ret_exit_code: 0 if all ranks ended with 0, else the root cause's in the last round (128 + n for
  * signal n). The root cause is the first rank that failed for a reason of its own: one that exits
- * with EXIT_RETRYABLE or EXIT_TERMINATED only followed another. Errors: ERR_CONFIG for the output's
- * options, ERR_IO if a process cannot be started. */
+ * with EXIT_RETRYABLE or EXIT_TERMINATED only followed another. explain_end hears of
+ * a root cause that is here, unless the rank has told the kubelet itself. Errors:
+ * ERR_CONFIG for the output's options, ERR_IO if a process cannot be started. */
 int launch_local_ranks(const struct launch_options *options, int *ret_exit_code, struct error *err);
 #endif

@@ -67,6 +67,8 @@ void launch_end_as_asked(struct round *round);
 void launch_print_stuck(const struct round *round, int local_rank);
 /* Which rank failed, where, when and why. The last lines that it wrote, if it has not told why. */
 void launch_print_failure(const struct round *round);
+/* No rank starts again: tells the kubelet what launch_print_failure() has said. */
+void launch_tell_kubelet(const struct round *round);
 /* No restart is left: says so, and in which step the run ends again and again. */
 void launch_print_no_restart(const struct round *round);
 /* The cause is told where it was. Where a rank only lost a peer, another launcher tells it. */

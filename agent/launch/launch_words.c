@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LINES_BYTES = 4 * OUTPUT_TAIL_BYTES };
+
 /* The host, which in a pod has the pod's name; and what the pod's variables say beyond that. */
 static void name_place(struct str *out)
 {
@@ -34,30 +36,57 @@ void launch_print_stuck(const struct round *round, int local_rank)
 }
 
 /* Of a rank that could not tell its launcher why it ends: killed, crashed, ended by a library. */
-static void print_last_lines(const struct round *round)
+static void describe_last_lines(const struct round *round, struct str *out)
 {
     const struct rank_exit *cause = &round->cause;
-    auto_str struct str lines;
-    str_init(&lines, 4 * OUTPUT_TAIL_BYTES);
-    if (cause->words.code != ERR_NONE || rank_exit_severity(cause) == CONSEQUENCE)
-        return;
-    output_tail_print(&round->ranks[cause->local_rank].tail, &lines);
-    if (lines.length > 0)
-        fprintf(stderr, "shoal-agent: the last lines of rank %d:\n%s", cause->rank,
-                str_text(&lines));
+    if (cause->words.code == ERR_NONE && rank_exit_severity(cause) != CONSEQUENCE)
+        output_tail_print(&round->ranks[cause->local_rank].tail, out);
+}
+
+static void describe_failure(const struct round *round, struct str *out)
+{
+    char when[40];
+    auto_str struct str place;
+    str_init(&place, 1024);
+    name_place(&place);
+    clock_format_rfc3339(round->cause_ms, when, sizeof when);
+    rank_exit_describe(&round->cause, str_text(&place), when, out);
 }
 
 void launch_print_failure(const struct round *round)
 {
-    char when[40];
-    auto_str struct str place, line;
-    str_init(&place, 1024);
+    auto_str struct str line, lines;
     str_init(&line, 4096);
-    name_place(&place);
-    clock_format_rfc3339(round->cause_ms, when, sizeof when);
-    rank_exit_describe(&round->cause, str_text(&place), when, &line);
+    str_init(&lines, LINES_BYTES);
+    describe_failure(round, &line);
     fprintf(stderr, "shoal-agent: %s\n", str_text(&line));
-    print_last_lines(round);
+    describe_last_lines(round, &lines);
+    if (lines.length > 0)
+        fprintf(stderr, "shoal-agent: the last lines of rank %d:\n%s", round->cause.rank,
+                str_text(&lines));
+}
+
+/* Rank 0 has put its own error there, and any rank that its hardware is bad, which the operator
+ * reads. */
+static bool has_told_kubelet(const struct rank_exit *cause)
+{
+    return rank_exit_severity(cause) == BAD_HARDWARE ||
+           (cause->rank == 0 && cause->words.code != ERR_NONE);
+}
+
+void launch_tell_kubelet(const struct round *round)
+{
+    const struct rank_exit *cause = &round->cause;
+    bool is_here = round->exit_code != 0 && cause->pid != 0 && !round->stop_signal &&
+                   rank_exit_severity(cause) != CONSEQUENCE;
+    if (!round->options->explain_end || !is_here || has_told_kubelet(cause))
+        return;
+    auto_str struct str line, lines;
+    str_init(&line, 4096);
+    str_init(&lines, LINES_BYTES);
+    describe_failure(round, &line);
+    describe_last_lines(round, &lines);
+    round->options->explain_end(str_text(&line), str_text(&lines));
 }
 
 void launch_print_no_restart(const struct round *round)

@@ -4,6 +4,8 @@
 #ifndef SHOAL_AGENT_TELEMETRY_TERMINATION_LOG_H
 #define SHOAL_AGENT_TELEMETRY_TERMINATION_LOG_H
 
+#include "base/str.h"
+
 #include <stdint.h>
 
 /* Where a container has it unless its manifest says otherwise (terminationMessagePath). */
@@ -20,4 +22,10 @@ void termination_log_close(struct termination_log *log); /* NULL-safe */
 /* The file's text becomes what went wrong (NULL: nothing did; cut to one line of
  * TERMINATION_LOG_WHY_BYTES) and the numbers, a line of JSON. */
 void termination_log_write(struct termination_log *log, const char *why, const char *numbers);
+
+/* For a launcher, whose ranks have ended. What the file says of the end becomes `why` (cut as
+ * above) and below it as many of the last of `lines` as there is room for. The numbers stay. */
+void termination_log_explain(const char *path, const char *why, const char *lines);
+/* Its text, of TRAINING_MAX_BYTES at most. before: the file's. Pure. */
+void termination_log_text(const char *before, const char *why, const char *lines, struct str *out);
 #endif

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void (*launched_explain)(const char *why, const char *lines);
+
 struct launched_place launched_place_open(void)
 {
     struct launched_place place = {.directory = support_temp_dir()};
@@ -46,7 +48,8 @@ int launched_run(const char *program, const char *how, const char *file, int max
                                            .argv = argv,
                                            .max_restarts = max_restarts,
                                            .is_verbose = max_restarts > 0,
-                                           .output = output};
+                                           .output = output,
+                                           .explain_end = launched_explain};
     int exit_code = -1;
     assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
     return exit_code;

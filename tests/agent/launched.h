@@ -10,6 +10,8 @@
 
 enum { LAUNCHED_RANKS = 3 }; /* 6 to 8 of 9 */
 
+extern void (*launched_explain)(const char *why, const char *lines); /* launch_options' */
+
 /* ---- in the test ---- */
 
 struct launched_place {

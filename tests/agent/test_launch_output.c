@@ -6,6 +6,7 @@
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/last_words.h"
 #include "agent/launch/launch_output.h"
+#include "agent/telemetry/termination_log.h"
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -234,6 +235,47 @@ static void test_a_death_by_a_signal_is_told(void **state)
     assert_non_null(strstr(text, "shoal-agent: rank 6 (local rank 0, pid "));
     assert_non_null(strstr(text, ": signal 9\n"));
     launched_place_close(&place);
+}
+
+static const char *termination_log;
+
+static void explain(const char *why, const char *lines)
+{
+    termination_log_explain(termination_log, why, lines);
+}
+
+/* The run's numbers stay, and a rank that has told its error has no need of its last lines. */
+static void test_the_kubelet_is_told(void **state)
+{
+    (void)state;
+    static const char numbers[] = "{\"steps\":4}";
+    static const struct {
+        const char *how, *has, *has_not;
+    } rows[] = {
+        {"shout, killed", ": signal 9\n    line 49", "rank 0 said"},
+        {"fail", ": exit code 5\n{\"steps\":4}", "rank 0 said"},
+        {"peer diverged", "rank 6 (local rank 0, pid ", "rank 0 said"},
+        {"peer lost", "rank 0 said", "exit code"}, /* another pod tells */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct launched_place place = launched_place_open();
+        auto_free char *path = xasprintf("%s/termination-log", place.directory);
+        auto_fclose FILE *file = fopen(path, "we+");
+        char text[TRAINING_MAX_BYTES + 1];
+        assert_true(fprintf(file, "rank 0 said\n%s", numbers) > 0);
+        assert_int_equal(fflush(file), 0);
+        termination_log = path;
+        launched_explain = explain;
+        launch_speakers(&place, rows[i].how, 0, (struct launch_output_spec){0});
+        launched_explain = NULL;
+        rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        size_t numbers_at = strlen(text) - strlen(numbers);
+        if (!strstr(text, rows[i].has) || strstr(text, rows[i].has_not) ||
+            strcmp(text + numbers_at, numbers) != 0)
+            fail_msg("%s: %s", rows[i].how, text);
+        launched_place_close(&place);
+    }
 }
 
 #define STUCK                                                                                      \
@@ -487,6 +529,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_output_can_be_told_without_files),
         cmocka_unit_test(test_a_death_by_a_signal_is_told),
         cmocka_unit_test(test_the_cause_is_told),
+        cmocka_unit_test(test_the_kubelet_is_told),
         cmocka_unit_test(test_the_last_lines_of_the_cause_are_told),
         cmocka_unit_test(test_who_does_not_read_stderr_does_not_stop_the_launcher),
         cmocka_unit_test(test_who_writes_for_ever_does_not_stop_the_launcher),
