@@ -7,6 +7,10 @@ import re
 import sys
 
 
+# The step at hand, which has no snapshot yet; and the one before, if its copy was on the way to a buddy when its pod was lost.
+IN_FLIGHT = {"memory": 1, "a buddy": 2, "disk": 1}
+COPIED_S = 1  # after the end of a step its copy is there
+
 ENDS_PROCESSES = {"rank", "launcher", "pod"}  # of the kinds of a storm over pods
 
 
@@ -16,18 +20,35 @@ def percentile(values, share):
     return values[max(0, -(-len(values) * share // 100) - 1)]
 
 
+def losses(log):
+    """Of a log of rank 0's: from where each start went on that knew what it had lost, and how many steps. What a run of another size
+    left in memory may be a buddy's."""
+    found = re.findall(r"^Resumed at step \d+ from (.*?) \((\d+) steps? lost\)$", log, re.MULTILINE)
+    names = (("a buddy's", "a buddy"), ("memory of", "a buddy"), ("memory", "memory"), ("", "disk"))
+    return [(next(name for words, name in names if words in source), int(lost)) for source, lost in found]
+
+
 def starts(log):
     """Of a log of rank 0's: how many starts went on from "memory", "a buddy" and "disk", and the steps lost at each that knew."""
     sources, lost = {"memory": 0, "a buddy": 0, "disk": 0}, []
-    for line in log.splitlines():
-        found = re.match(r"Resumed at step \d+ from (memory.*?|.*) \((\d+) steps? lost\)$", line)
-        if found:
-            lost.append(int(found[2]))
-        if found and found[1].startswith("memory"):
-            sources["a buddy" if "a buddy's" in found[1] else "memory"] += 1
-        elif line.startswith("Resumed from "):
-            sources["disk"] += 1
+    for source, steps in losses(log):
+        lost.append(steps)
+        if source != "disk":
+            sources[source] += 1
+    sources["disk"] = len(re.findall("^Resumed from ", log, re.MULTILINE))
     return sources, lost
+
+
+def lost_more(log, numbers):
+    """How many starts lost more steps than were in flight, with a snapshot after each step. Told twice, as below; the larger."""
+    as_said = sum(lost > IN_FLIGHT[source] for source, lost in losses(log))
+    return max(as_said, sum(lost > max(IN_FLIGHT.values()) for lost in lost_steps(numbers)))
+
+
+def explained(ends):
+    """How many such starts there may be: those after two launchers lost their memory before one had a copy of the other's again. ends:
+    of the blows that end a launcher, in their order: which, when, and when the next step had ended."""
+    return sum(a[0] != b[0] and b[1] < a[2] + COPIED_S for a, b in zip(ends, ends[1:]))
 
 
 def lost_steps(steps):
@@ -65,8 +86,8 @@ def print_lost(lost):
     print(f"steps lost: {sum(lost)}, at most {max(lost, default=0)} at once", flush=True)
 
 
-def print_ledger(blows, seconds, log, numbers):
-    """seconds: {place in blows: from there to the end of the next step}. numbers: of all steps, in the order in which they were done.
+def print_ledger(blows, seconds, log, numbers, may_lose=0):
+    """How many starts lost more than may be, beyond may_lose of them. seconds: {place in blows: from there to the end of the next step}. numbers: of all steps, in the order in which they were done.
     What was lost is told twice: a start from nothing does not know of the steps before it, and the numbers do."""
     print_seconds([blow.kind for blow in blows], [seconds[i] for i in range(len(blows))])
     sources, lost = starts(log)
@@ -74,6 +95,10 @@ def print_ledger(blows, seconds, log, numbers):
     print(f"starts that went on: {sum(sources.values())} ({told})")
     print(f"steps lost, as the starts say: {sum(lost)}, at most {max(lost, default=0)} at once")
     print_lost(lost_steps(numbers))
+    more = lost_more(log, numbers)
+    print(f"starts that lost more than the steps in flight ({IN_FLIGHT['memory']}, or {IN_FLIGHT['a buddy']} from a buddy): {more}; "
+          f"two lost launchers explain {may_lose}", flush=True)
+    return max(0, more - may_lose)
 
 
 def read_lines(path):

@@ -75,6 +75,11 @@ def ledger_of(log, numbers):
     return [line for line in told.getvalue().splitlines() if line.startswith("steps lost")]
 
 
+def unexplained(log, numbers, may_lose):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return ledger.print_ledger(blows[:1], {0: 1.5}, log, numbers, may_lose)
+
+
 def counts_after(struck_s, is_of_new_process):
     """Which of those steps is after a blow."""
     lines = [steps.Line(*line) for look in looks() for line in look]
@@ -165,6 +170,13 @@ rows = [
      ["steps lost, as the starts say: 0, at most 0 at once", "steps lost: 3, at most 3 at once"]),
     ("... of one that is gone: by numbers what was done again, by starts what was known", ledger_of(LOG, [119, 120, 121, 121, 122]) ==
      ["steps lost, as the starts say: 5, at most 4 at once", "steps lost: 1, at most 1 at once"]),
+    ("a start may lose what was in flight", unexplained(LOG.replace("(4 steps", "(1 step"), [1, 2, 3, 2, 3, 4], 0) == 0),
+    ("... and no more, as it says or as the numbers do", [unexplained(*lost, 0) for lost in ((LOG, []), ("", [1, 2, 3, 1, 2]))] == [1, 1]),
+    ("... of memory one step, of a buddy's two", [unexplained(f"Resumed at step 9 from memory{of} (2 steps lost)", [], 0) for of in
+                                                  ("", ", for 2 ranks a buddy's", " of 3 ranks")] == [1, 0, 0]),
+    ("... unless two launchers were lost", [unexplained(LOG, [], 1), unexplained(LOG + "Resumed at step 9 from memory (7 steps lost)", [], 1)] == [0, 1]),
+    ("two launchers are, where the second has no copy yet", [ledger.explained([(0, 1, 5), (1, s, 9)]) for s in (2, 5.5, 6.5)] == [1, 1, 0]),
+    ("... and not one twice", ledger.explained([(1, 1, 5), (1, 2, 6)]) == 0),
     ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "server")], AFTER_4) == [3]),
     ("... of whatever process, or of a new one", [ledger.seconds_to_next([(8.5, 3, kind)], AFTER_4) for kind in ("server", "pod")] == [[0.5], [2]]),
     ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
