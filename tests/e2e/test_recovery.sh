@@ -165,7 +165,7 @@ check "... and how the last restart went" says poisoned 1 "shoal-agent: no resta
 
 # A launcher that waits for the other, after a rank has been killed, is asked to end: that is its end, not the rank's.
 mapfile -t held < <(hold asked)
-start asked "${held[@]}"
+start asked "${held[@]}" AGENT_RUNTIME_MONITOR_INTERVAL=1000 # so that the launcher is met without ranks
 check "a checkpoint appears before a pod is deleted while it recovers" wait_for 200 committed asked 3
 check "... the second stands still" kill -STOP "$second"
 check "... a rank of the first is killed" kill_rank "$first"
