@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <openssl/sha.h>
 #include <string.h>
 
@@ -25,10 +25,32 @@ const char *names_condition(enum condition_type type)
     return names[type];
 }
 
+static char *put(char *at, const char *text)
+{
+    size_t bytes = strlen(text);
+    return (char *)memcpy(at, text, bytes) + bytes;
+}
+
+/* Not by printf: a pass may write as many as there are pods. */
+void names_put_child(char *at, const struct job *job, enum replica_type type, int32_t index)
+{
+    assert(index >= 0);
+    at = put(put(put(put(at, job->name), "-"), names_replica_label(type)), "-");
+    char digits[10]; /* the last one first */
+    size_t count = 0;
+    for (int32_t left = index; count == 0 || left; left /= 10)
+        digits[count++] = (char)('0' + left % 10);
+    while (count)
+        *at++ = digits[--count];
+    *at = '\0';
+}
+
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index)
 {
-    return arena_printf(arena, "%s-%s-%" PRId32, job->name, names_replica_label(type), index);
+    char *name = arena_alloc(arena, strlen(job->name) + NAMES_CHILD_BYTES);
+    names_put_child(name, job, type, index);
+    return name;
 }
 
 const char *names_workload(struct arena *arena, const struct job *job)

@@ -14,6 +14,9 @@ const char *names_condition(enum condition_type type);   /* "Created", ... */
 /* The name of a replica's pod and service, JOB-TYPE-INDEX, e.g. mnist-worker-2. In the arena. */
 const char *names_child(struct arena *arena, const struct job *job, enum replica_type type,
                         int32_t index);
+/* Writes that name and its zero: at most the bytes of the job's name and these. */
+#define NAMES_CHILD_BYTES sizeof "-worker-2147483647"
+void names_put_child(char *at, const struct job *job, enum replica_type type, int32_t index);
 /* Whether this is that name. */
 bool names_is_child(const char *name, const struct job *job, enum replica_type type, int32_t index);
 

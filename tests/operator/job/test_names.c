@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "operator/job/names.h"
 
+#include <string.h>
+
 static void a_name_tells_whose_child_it_would_be(void **state)
 {
     (void)state;
@@ -72,12 +74,37 @@ static void a_name_is_its_replicas_alone(void **state)
     assert_false(names_is_child("j-worker-1", &job, REPLICA_WORKER, -1));
 }
 
+static void a_child_is_named_by_its_job_type_and_index(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *job, *name;
+        enum replica_type type;
+        int32_t index;
+    } rows[] = {
+        {"mnist", "mnist-master-0", REPLICA_MASTER, 0},
+        {"mnist", "mnist-worker-9", REPLICA_WORKER, 9},
+        {"a-b", "a-b-worker-10", REPLICA_WORKER, 10},
+        {"j", "j-worker-1000", REPLICA_WORKER, 1000},
+        {"j", "j-worker-2147483647", REPLICA_WORKER, INT32_MAX},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const struct job job = {.name = rows[i].job};
+        auto_free char *room = xmalloc(strlen(rows[i].job) + NAMES_CHILD_BYTES);
+        names_put_child(room, &job, rows[i].type, rows[i].index);
+        assert_string_equal(room, rows[i].name);
+        assert_string_equal(names_child(arena, &job, rows[i].type, rows[i].index), rows[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_tells_whose_child_it_would_be),
         cmocka_unit_test(a_workload_is_named_as_kueue_names_it),
         cmocka_unit_test(a_name_is_its_replicas_alone),
+        cmocka_unit_test(a_child_is_named_by_its_job_type_and_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
