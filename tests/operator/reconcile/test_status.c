@@ -138,6 +138,40 @@ static void an_unproven_job_is_written_before_anything_is_made_for_it(void **sta
     cluster_close(cluster);
 }
 
+/* As it is stored where the pass changes nothing of it, and only there: what was seen since would
+ * not be counted. */
+static const struct {
+    const char *name, *run_policy, *story, *seen;
+    bool unproven, as_stored;
+} first_writes[] = {
+    {"a job of which nothing is stored", "", "wait 1000", "wait 1000", true, false},
+    {"a pod that vanished", "", "settle", "gone worker-0", true, true},
+    {"a pod that vanished while it ran", "", "settle; run *; settle", "gone master-0", true, false},
+    {"a failure", "", "settle; run *; settle", "exit worker-0 1", true, false},
+    {"a failure, seen by who has written before", "", "settle; run *; settle", "exit worker-0 1",
+     false, false},
+    {"the end of a finished job's time", "ttlSecondsAfterFinished: 1",
+     "settle; run *; settle; exit master-0 0; settle", "wait 5000", true, true},
+};
+
+static void only_what_is_unchanged_is_written_as_it_is_stored(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_length(first_writes); i++) {
+        struct cluster *cluster = cluster_open(1, 1, "OnFailure", first_writes[i].run_policy, "");
+        cluster_do(cluster, first_writes[i].story);
+        cluster_do(cluster, first_writes[i].seen);
+        cluster->unproven = first_writes[i].unproven;
+        cluster_plan(cluster);
+        const struct action *first = &cluster->plan->actions[0];
+        if (!cluster->plan->count || first->kind != ACTION_SET_STATUS ||
+            first->as_stored != first_writes[i].as_stored ||
+            job_status_equal(first->status, &cluster->status) != first->as_stored)
+            fail_msg("%s", first_writes[i].name);
+        cluster_close(cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +180,7 @@ int main(void)
         cmocka_unit_test(spoilt_statuses_are_survived),
         cmocka_unit_test(the_last_of_two_equal_conditions_counts),
         cmocka_unit_test(an_unproven_job_is_written_before_anything_is_made_for_it),
+        cmocka_unit_test(only_what_is_unchanged_is_written_as_it_is_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
