@@ -98,8 +98,8 @@ static struct job_objects *open_job_objects(struct cache *cache, const char *key
 
 static void free_if_empty(struct cache *cache, struct job_objects *job_objects)
 {
-    if (!job_objects || job_objects->job || job_objects->children[CACHE_PODS] ||
-        job_objects->children[CACHE_SERVICES] || job_objects->workloads)
+    if (!job_objects || job_objects->job || job_objects->children[CACHE_PODS].count ||
+        job_objects->children[CACHE_SERVICES].count || job_objects->workloads.count)
         return;
     table_remove(&cache->jobs, &job_objects->entry);
     free(job_objects);
@@ -107,17 +107,15 @@ static void free_if_empty(struct cache *cache, struct job_objects *job_objects)
 
 /* ---- children ---- */
 
+static struct child_list *list_of(struct job_objects *job_objects, enum cache_kind kind)
+{
+    return kind == CACHE_WORKLOADS ? &job_objects->workloads : &job_objects->children[kind];
+}
+
 static void add_child(struct child_entry *child, struct job_objects *job_objects)
 {
-    struct child_entry **first = child->kind == CACHE_WORKLOADS
-                                     ? &job_objects->workloads
-                                     : &job_objects->children[child->kind];
     child->job_objects = job_objects;
-    child->next = *first;
-    child->link = first;
-    if (child->next)
-        child->next->link = &child->next;
-    *first = child;
+    child_list_add(list_of(job_objects, child->kind), child);
 }
 
 /* Out of the tables, but not freed. */
@@ -126,9 +124,7 @@ static void unlink_child(struct cache *cache, struct child_entry *child)
     table_remove(&cache->children[child->kind], &child->entry);
     if (!child->job_objects)
         return;
-    *child->link = child->next;
-    if (child->next)
-        child->next->link = child->link;
+    child_list_remove(list_of(child->job_objects, child->kind), child);
     free_if_empty(cache, take(child->job_objects));
 }
 
@@ -267,6 +263,9 @@ static void free_job_objects(void *context, struct table_entry *entry)
     (void)context;
     struct job_objects *job_objects = (struct job_objects *)entry;
     job_entry_close(job_objects->job);
+    for (int kind = CACHE_PODS; kind <= CACHE_SERVICES; kind++)
+        free(job_objects->children[kind].items);
+    free(job_objects->workloads.items);
     free(job_objects);
 }
 

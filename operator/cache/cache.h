@@ -89,9 +89,10 @@ void cache_release_job(struct cached_job *job); /* NULL-safe */
 
 /* The snapshot for reconciling this job: pods and services that it controls, or that have its label
  * and no other PyTorchJob as controller, or that have a name it wants; the PodGroup and the
- * autoscaler of its name; what Kueue says of it. The caller sets the options. Costs time by the
- * number of these objects. The arrays live in the arena; what they point to lives until the cache
- * is fed again. */
+ * autoscaler of its name; what Kueue says of it. Pods and services come in the order of their
+ * replicas, as in a plan, and then those that another has. The caller sets the options. Costs time
+ * by the number of these objects. The arrays live in the arena; what they point to lives until the
+ * cache is fed again. */
 void cache_snapshot(const struct cache *cache, const struct cached_job *job, int64_t now_ms,
                     struct arena *arena, struct snapshot *ret_snapshot);
 

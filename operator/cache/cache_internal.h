@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 #include "operator/cache/cache.h"
-#include "operator/cache/child_entry.h"
+#include "operator/cache/child_list.h"
 #include "operator/cache/job_entry.h"
 #include "operator/cache/nodes.h"
 #include "operator/cache/queue_objects.h"
@@ -13,10 +13,10 @@
 /* The job of a key and its children. Exists while there is a job or a child. */
 struct job_objects {
     struct table_entry entry;
-    struct job_entry *job;                            /* NULL: unknown (yet) */
-    uint32_t seen;                                    /* of the job, as in struct child_entry */
-    struct child_entry *children[CACHE_SERVICES + 1]; /* pods and services */
-    struct child_entry *workloads;
+    struct job_entry *job;                          /* NULL: unknown (yet) */
+    uint32_t seen;                                  /* of the job, as in struct child_entry */
+    struct child_list children[CACHE_SERVICES + 1]; /* pods and services */
+    struct child_list workloads;
     char key[];
 };
 

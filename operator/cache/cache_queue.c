@@ -73,8 +73,8 @@ static void place(const struct cache *cache, const struct job *job, enum replica
 static void find_workloads(const struct job_objects *job_objects, const struct job *job,
                            struct queue_view *view)
 {
-    for (const struct child_entry *child = job_objects ? job_objects->workloads : NULL; child;
-         child = child->next) {
+    for (size_t i = 0; job_objects && i < job_objects->workloads.count; i++) {
+        const struct child_entry *child = job_objects->workloads.items[i];
         if (strcmp(child->workload.owner_uid, job->uid) != 0)
             continue;
         if (*child->workload.spec.pods_hash)

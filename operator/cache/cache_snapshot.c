@@ -3,10 +3,15 @@
 #include "base/mem.h"
 #include "operator/job/names.h"
 
+#include <string.h>
+
 struct children {
     const struct child_entry **items;
     size_t count;
 };
+
+/* How many children are on their way from memory while one is looked at. */
+enum { AHEAD = 8 };
 
 /* How many replicas have names that the job wants. */
 static int32_t wanted(const struct job *job, enum replica_type type)
@@ -35,26 +40,29 @@ static struct children collect(const struct cache *cache, enum cache_kind kind,
 {
     /* Two sources: what claims to be the job's, and what bears a name that the job wants. The
      * latter may be another's, and then stands in the way. */
-    size_t most = 0;
-    const struct child_entry *first = job_objects ? job_objects->children[kind] : NULL;
-    for (const struct child_entry *child = first; child; child = child->next)
-        most++;
+    static const struct child_list none;
+    const struct child_list *own = job_objects ? &job_objects->children[kind] : &none;
+    size_t most = own->count;
     for (enum replica_type type = 0; type < REPLICA_TYPES; type++)
         most += (size_t)wanted(job, type);
     struct children children = {.items = arena_array(arena, const struct child_entry *, most)};
     bool *held[REPLICA_TYPES]; /* [replicas]: the first source has what bears this name */
     for (int type = 0; type < REPLICA_TYPES; type++)
         held[type] = arena_array(arena, bool, (size_t)wanted(job, type));
-    for (const struct child_entry *child = first; child; child = child->next) {
-        children.items[children.count++] = child;
-        note_held(child, job, held);
+    for (size_t i = 0; i < own->count; i++) {
+        if (i + AHEAD < own->count)
+            child_entry_prefetch(own->items[i + AHEAD], kind);
+        children.items[children.count++] = own->items[i];
+        note_held(own->items[i], job, held);
     }
+    size_t before = strlen(job->namespace_) + 1; /* "namespace/" */
+    char *key = arena_alloc(arena, before + strlen(job->name) + NAMES_CHILD_BYTES);
+    snprintf(key, before + 1, "%s/", job->namespace_);
     for (enum replica_type type = 0; type < REPLICA_TYPES; type++) {
         for (int32_t i = 0; i < wanted(job, type); i++) {
             if (held[type][i])
                 continue;
-            const char *name = names_child(arena, job, type, i);
-            const char *key = arena_printf(arena, "%s/%s", job->namespace_, name);
+            names_put_child(key + before, job, type, i);
             const struct child_entry *child = cache_find_child(cache, kind, key);
             if (child && (!job_objects || child->job_objects != job_objects))
                 children.items[children.count++] = child;

@@ -13,9 +13,8 @@ struct job_objects;
 struct child_entry {
     struct table_entry entry; /* first; its key is "namespace/name" */
     enum cache_kind kind;
-    uint32_t seen;                    /* the number of the list that contained it last */
-    struct job_objects *job_objects;  /* of the job that it is a child of; NULL: of none */
-    struct child_entry *next, **link; /* among the job's children */
+    uint32_t seen;                   /* the number of the list that contained it last */
+    struct job_objects *job_objects; /* of the job that it is a child of; NULL: of none */
     const char *version;
     union {                     /* of its kind only: memory beyond that member is not allocated */
         struct pod pod;         /* CACHE_PODS */
@@ -33,4 +32,9 @@ struct child_entry *child_entry_open(enum cache_kind kind, const struct json *ob
                                      struct lines *problems);
 
 const char *child_entry_uid(const struct child_entry *child);
+
+/* Has the child, which is of this kind, and the texts behind it brought from memory; it will be
+ * looked at soon. The children of a job lie anywhere: one after the other they are waited for
+ * longer than all else in a pass takes. */
+void child_entry_prefetch(const struct child_entry *child, enum cache_kind kind);
 #endif

@@ -91,9 +91,9 @@ static void marked_nodes_of_a_job_are_found(void **state)
     assert_changed(f, " j");
     assert_bad(f, NULL, "b:taint bad:NoSchedule:4 ");
     put_node(f, "a", TAINT);
-    assert_bad(f, NULL, "b:taint bad:NoSchedule:4 a:taint bad:NoSchedule:4 ");
+    assert_bad(f, NULL, "a:taint bad:NoSchedule:4 b:taint bad:NoSchedule:4 ");
     assert_bad(f, "a", "b:taint bad:NoSchedule:4 "); /* it is left already */
-    assert_bad(f, "c", "b:taint bad:NoSchedule:3 a:taint bad:NoSchedule:3 ");
+    assert_bad(f, "c", "a:taint bad:NoSchedule:3 b:taint bad:NoSchedule:3 ");
 }
 
 static void only_what_could_take_a_pod_is_spare(void **state)
