@@ -152,11 +152,11 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
     const struct placement *placement = policy_queue_placement(snapshot, type, plan->arena);
     /* Pods follow all services in a plan: added in turn, each service would move all pods. */
     struct action *pod_actions = NULL;
-    size_t pod_count = 0;
+    size_t pod_count = 0, pod_at = 0, service_at = 0;
     for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
-        bool there = view_find(&view->pods, type, i) != NULL;
+        bool there = view_next(&view->pods, type, i, &pod_at) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
-        bool service = !view_find(&view->services, type, i);
+        bool service = !view_next(&view->services, type, i, &service_at);
         if ((!pod && !service) || (!there && !may_scale_up))
             continue;
         struct action action = {.kind = ACTION_CREATE_SERVICE,

@@ -87,10 +87,11 @@ static bool has_vanished(struct reconcile_context *ctx)
 {
     struct history *history = &ctx->status.history;
     bool whole = true, vanished = false;
+    size_t at = 0;
     for (int type = 0; type < REPLICA_TYPES; type++) {
         const struct replica_spec *replica = &ctx->job->replicas[type];
         for (int32_t i = 0; replica->present && i < replica->replicas.value; i++) {
-            const struct child *child = view_find(&ctx->view.pods, type, i);
+            const struct child *child = view_next(&ctx->view.pods, type, i, &at);
             bool there = child && is_current(ctx, child);
             if (history_is_complete(history, type, i) || (there && !is_unmet(ctx, child->pod)))
                 continue;

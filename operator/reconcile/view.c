@@ -33,6 +33,15 @@ static int compare(const void *left, const void *right)
     return strcmp(a->uid, b->uid);
 }
 
+/* As the cache gives them: sorting costs more than the rest of a view. */
+static bool are_ordered(const struct children *children)
+{
+    for (size_t i = 1; i < children->count; i++)
+        if (compare(&children->items[i - 1], &children->items[i]) > 0)
+            return false;
+    return true;
+}
+
 /* Names are unique, so at most one child of a replica has the right one; without it the first one
  * holds. */
 static void order(struct children *children, const struct job *job)
@@ -43,7 +52,7 @@ static void order(struct children *children, const struct job *job)
          * it, everything but the first of a replica. */
         child->surplus = !names_is_child(child->name, job, child->type, child->index);
     }
-    if (children->count)
+    if (!are_ordered(children))
         qsort(children->items, children->count, sizeof *children->items, compare);
     for (size_t i = 0; i < children->count; i++) {
         struct child *child = &children->items[i];
@@ -119,6 +128,16 @@ const struct child *view_find(const struct children *children, enum replica_type
     if (low == children->count || compare_replica(&children->items[low], type, index) != 0)
         return NULL;
     return &children->items[low];
+}
+
+const struct child *view_next(const struct children *children, enum replica_type type,
+                              int32_t index, size_t *at)
+{
+    int difference = -1;
+    while (*at < children->count &&
+           (difference = compare_replica(&children->items[*at], type, index)) < 0)
+        ++*at;
+    return difference == 0 ? &children->items[*at] : NULL;
 }
 
 const struct pod *view_foreign_pod(const struct view *view, const struct snapshot *snapshot,

@@ -40,6 +40,10 @@ struct view view_open(const struct snapshot *snapshot, struct arena *arena);
 /* The child of a replica, or NULL. */
 const struct child *view_find(const struct children *children, enum replica_type type,
                               int32_t index);
+/* The same for a walk over replicas, in the order of the children. *at: 0 at first, then what the
+ * last call left. */
+const struct child *view_next(const struct children *children, enum replica_type type,
+                              int32_t index, size_t *at);
 
 /* The foreign object of this name, which would make a create fail; NULL: none. */
 const struct pod *view_foreign_pod(const struct view *view, const struct snapshot *snapshot,
