@@ -84,6 +84,7 @@ $(BUILD)/%.c.o: %.c
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
 # It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'))
 # An older toolkit does not know all of them (one that does not say is thought to); CUDA_ARCHS is taken as it is.
 # nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
@@ -120,6 +121,21 @@ $(CUDA)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "NVCC $<"
 	@$(NVCC) $(NVCCFLAGS) -c -o $@ $<
 -include $(wildcard $(CUDA)/*/*.d $(CUDA)/*/*/*.d)
+
+# the hot kernels' machine code, which tests/sass looks at
+SASS := build/sass
+SASS_ARCHS := 80 90a
+SASS_FILES := $(addprefix attention_,forward keys queries) adam conv2d cross_entropy gated layer_norm rms_norm
+SASS_CUBINS := $(if $(NVCC),$(foreach a,$(SASS_ARCHS),$(patsubst %,$(SASS)/$(a)/%.cubin,$(SASS_FILES))))
+.PHONY: sass
+sass: $(SASS_CUBINS)
+define cubin
+$(SASS)/$(1)/%.cubin: kernels/cuda/%.cu
+	@mkdir -p $$(@D) && echo "NVCC $$< (sm_$(1))"
+	@$(NVCC) -std=c++17 -O3 -I. -MMD -MP -cubin -arch=sm_$(1) -o $$@ $$<
+endef
+$(foreach a,$(SASS_ARCHS),$(eval $(call cubin,$(a))))
+-include $(wildcard $(SASS)/*/*.d)
 
 # The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
 # are fibers of one host thread, and a lock is held while they run, so it has nothing to see there.
@@ -203,7 +219,7 @@ build/patience: $(wildcard tests/runner/*.c tests/runner/*.h)
 	@$(CC) -std=gnu17 -O1 -g $(WARN) -I. -D_GNU_SOURCE -o $@ $(filter %.c,$^)
 
 .PHONY: tests
-tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)))
+tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)) sass)
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
@@ -253,7 +269,7 @@ image-small: cluster-deps
 	@mkdir -p build/image
 	@for i in $(IMAGES); do deploy/image/pack.sh $(REGISTRY)/$$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
 # With NVIDIA's libraries of the same CUDA as the toolkit; what is fetched of them is kept.
-CUDA_MAJOR := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
+CUDA_MAJOR = $(firstword $(subst ., ,$(CUDA_RELEASE)))
 WHEELS ?= $(HOME)/.cache/shoal/wheels
 image-cuda: cluster-deps
 ifneq ($(CUDA_MAJOR),13)
@@ -525,6 +541,13 @@ attention-table: deps
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=release $(if $(GPU_ARCHS),CUDA_ARCHS="$(GPU_ARCHS)") gpu \
 		$(addprefix build/release/tests/,gpu/gpu kernels/test_cudnn bench/attention_bench)
 	@tests/gpu/attention_table.sh build/release
+
+#> make sass-budget    records what nvcc makes of the hot kernels: registers, spills, instructions (tests/sass/budget.txt)
+.PHONY: sass-budget
+sass-budget: deps sass
+	@[ -n "$(NVCC)" ] || { echo "make sass-budget: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
+	@tests/sass/budget.py write tests/sass/budget.txt "$(CUDA_RELEASE)" $(SASS)
+	@git --no-pager diff --stat tests/sass/budget.txt
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps
