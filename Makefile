@@ -158,6 +158,17 @@ $(EMULATION)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "CXX  $< (emulation)"
 	@$(CXX) $(EMULATION_CXXFLAGS) $(EMULATION_COVERAGE) -x c++ -c -o $@ $<
 
+# And once more so that each access of a kernel is seen (tests/emulation/races.h).
+RACES := $(BUILD)/races
+$(RACES)/libshoal_cuda.so: $(patsubst %.cu,$(RACES)/%.cu.o,$(filter %.cu,$(CUDA_SOURCES))) $(filter-out %.cu.o,$(EMULATED))
+	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
+$(RACES)/%.cu.o: %.cu
+	@mkdir -p $(@D) && echo "CXX  $< (races)"
+	@$(CXX) $(EMULATION_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
+$(EMULATION)/tests/emulation/races.cc.o: CXXFLAGS += -O2 # called at each access
+.PHONY: races
+races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
+
 EMULATION_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/emulation/test_*.cu))
 $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
@@ -219,7 +230,7 @@ build/patience: $(wildcard tests/runner/*.c tests/runner/*.h)
 	@$(CC) -std=gnu17 -O1 -g $(WARN) -I. -D_GNU_SOURCE -o $@ $(filter %.c,$^)
 
 .PHONY: tests
-tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)) sass)
+tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)) sass races)
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json

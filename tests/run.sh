@@ -61,7 +61,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name != pods/* && $name != deploy/test_image*.sh && $name != deploy/test_make_install.sh && $name != runner/* || $variant == "$2" ]] || continue
         [[ $name != e2e/test_guides.sh && $name != e2e/test_storm.sh && $name != deploy/test_demo.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
-        [[ $name != emulation/test_barriers.sh || $variant == debug ]] || continue
+        [[ $name != emulation/test_barriers.sh && $name != emulation/test_races.sh || $variant == debug ]] || continue
         [[ $name != e2e/test_elastic.sh || $variant != tsan ]] || continue # launchers have one thread
         # programs lead the threads that take snapshots and look for hangs through TSan, in a tenth of the time
         [[ $name != e2e/test_memory_checkpoints.sh && $name != e2e/test_hangs.sh || $variant != tsan ]] || continue

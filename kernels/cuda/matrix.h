@@ -57,22 +57,21 @@ struct matrix_copies {
     struct {
         void *to;
         const void *from;
-        size_t bytes;
+        void (*bring)(void *, const void *);
     } queue[MOST];
     int count = 0;
 
     template <int BYTES> void copy(void *to, const void *from, bool valid)
     {
         assert(count < MOST && (uintptr_t)to % BYTES == 0 && (uintptr_t)from % BYTES == 0);
-        queue[count++] = {to, valid ? from : NULL, BYTES};
+        static const unsigned char zeros[BYTES] = {};
+        auto bring = [](void *there, const void *here) { memcpy(there, here, BYTES); };
+        queue[count++] = {to, valid ? from : zeros, bring};
     }
     void wait()
     {
         for (int i = 0; i < count; i++)
-            if (queue[i].from)
-                memcpy(queue[i].to, queue[i].from, queue[i].bytes);
-            else
-                memset(queue[i].to, 0, queue[i].bytes);
+            queue[i].bring(queue[i].to, queue[i].from);
         count = 0;
     }
 #endif

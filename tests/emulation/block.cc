@@ -1,6 +1,6 @@
 /* Blocks and their threads. A thread gets a fiber when it first runs and keeps it while it waits;
  * one that never waits leaves it to the next, so a kernel without barriers is a loop. */
-#include "tests/emulation/emulation.h"
+#include "tests/emulation/races.h"
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdarg>
@@ -181,7 +181,9 @@ void resume(int index)
         t->on = block.idle.back();
         block.idle.pop_back();
     }
+    races_enter(index, t->on->stack, STACK_BYTES);
     fiber_resume(t->on);
+    races_leave();
 }
 
 /* The running thread waits until its state is ready again. */
@@ -198,13 +200,6 @@ bool same(site a, site b)
     return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
 }
 
-/* "file:line", from the root of the sources. */
-std::string name_of(site at)
-{
-    bool dotted = strncmp(at.file, "./", 2) == 0; /* as g++ -I. names headers */
-    return std::string(at.file + (dotted ? 2 : 0)) + ":" + std::to_string(at.line);
-}
-
 /* The running thread comes to `at`, `waiting` others wait at *others (set by the first): it stays
  * there for good if that is another place. */
 void meet(state how, int waiting, site *others, site at)
@@ -216,12 +211,6 @@ void meet(state how, int waiting, site *others, site at)
     fail("thread %d is at %s:%d, others of its %s wait at %s:%d", block.current, at.file, at.line,
          how == state::waits_for_warp ? "warp" : "block", others->file, others->line);
     wait(how, at);
-}
-
-bool is_left_out(site at)
-{
-    static const std::string skipped = option("skip", "");
-    return !skipped.empty() && skipped == name_of(at);
 }
 
 void release(int first, int count, state from)
@@ -322,9 +311,11 @@ bool run_kernel(const launch &work)
 #endif
     blockDim = work.block;
     gridDim = work.grid;
+    races_begin(block.shared, work.shared_bytes);
     for (unsigned i = 0, b = first; i < blocks && !block.failed; i++) {
         blockIdx = {b % gridDim.x, b / gridDim.x % gridDim.y, b / gridDim.x / gridDim.y};
         prepare_block(work);
+        races_begin_block(b);
         run_block(&random);
         b = (unsigned)(((uint64_t)b + step) % blocks);
     }
@@ -334,15 +325,21 @@ bool run_kernel(const launch &work)
     return !block.failed;
 }
 
+void fail_kernel(const std::string &why)
+{
+    fail("%s", why.c_str());
+}
+
 void *dynamic_shared()
 {
     return block.shared;
 }
 
-void static_shared(void *memory, size_t bytes, uint64_t *number)
+void static_shared(void *memory, size_t bytes, const char *name, uint64_t *number)
 {
     if (*number == block.number)
         return;
+    races_static(memory, bytes, name);
     *number = block.number;
     memset(memory, 0xff, bytes);
 }
@@ -377,6 +374,8 @@ const unsigned char *warp_exchange(unsigned mask, const void *mine, size_t bytes
     memcpy(slots[lane()], mine, bytes);
     if (++w->waiting == WARP) {
         w->waiting = 0;
+        if (bytes == 0)
+            races_warp_barrier(number);
         release(number * WARP, WARP, state::waits_for_warp);
     } else {
         wait(state::waits_for_warp, at);
@@ -392,6 +391,7 @@ int block_barrier(int value, site at)
     block.votes += value != 0;
     if (++block.waiting == block.threads) {
         block.last_votes = block.votes;
+        races_block_barrier();
         block.waiting = block.votes = 0;
         release(0, block.threads, state::waits_for_block);
     } else {

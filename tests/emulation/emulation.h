@@ -21,6 +21,7 @@
 #include <cuda_runtime.h>
 
 #include <string>
+#include <vector>
 
 namespace emulation
 {
@@ -45,16 +46,20 @@ namespace emulation
  *                results are half as much again; nan: the first row of each is NaN; 9.15: that
  *                version, else it is 9.16
  *   damages      BYTES:AT:VALUE: of each copy of that many bytes, that 32-bit number of what
- * arrives skip         file:line of a __syncthreads or __syncwarp that does nothing missing
- * libraries that are not there, as libcublasLt+libnvrtc () cupti        none: there is no such
- * library; denied: it may not be used; old driver: it does not start tell_waits   1: prints "wait:
- * WAITING<-RECORDED PLACE", the streams' names and who_waits() of events.cc, when
- * cudaStreamWaitEvent is first asked for so (0) skip_wait    WAITING<-RECORDED, or places joined by
- * +: there it does nothing graphs       0: the GPU can capture none (1) no_more_graphs 1: what is
- * captured is not instantiated (0) stale_graphs 1: graphs keep the arguments they were made with,
- * whatever update says (0) */
+ * arrives skip         file:line of a __syncthreads or __syncwarp that does nothing, or of an
+ * atomic that is seen as an ordinary access (races.h) missing      libraries that are not there, as
+ * libcublasLt+libnvrtc () cupti        none: there is no such library; denied: it may not be used;
+ * old driver: it does not start tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the
+ * streams' names and who_waits() of events.cc, when cudaStreamWaitEvent is first asked for so (0)
+ *   skip_wait    WAITING<-RECORDED, or places joined by +: there it does nothing
+ *   graphs       0: the GPU can capture none (1)
+ *   no_more_graphs 1: what is captured is not instantiated (0)
+ *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);
+
+/* Whether option("skip") names it. gpu.cc */
+bool is_left_out(site at);
 
 /* Remembers a failure for cudaGetLastError(). Returns it. gpu.cc */
 cudaError_t noted(cudaError_t status);
@@ -75,6 +80,9 @@ void must_not_capture(const char *call);
 /* Runs all threads of all blocks. False if the kernel failed: why was printed. */
 bool run_kernel(const launch &work);
 
+/* While a kernel runs: it fails, and this is printed with its name and the block. block.cc */
+void fail_kernel(const std::string &why);
+
 /* Numbers that depend on the seed and on how often it was called. */
 class random_numbers
 {
@@ -94,6 +102,13 @@ void memory_forbid();
 
 /* Whether it is the host's and not page-locked. */
 bool memory_is_pageable(const void *place);
+
+/* What kernels may touch: the device's and what is page-locked. */
+struct memory_range {
+    const unsigned char *start;
+    size_t bytes;
+};
+std::vector<memory_range> memory_ranges();
 
 /* For cupti.cc: what ran from `begin`, a time by its clock, to now. */
 uint64_t cupti_now();

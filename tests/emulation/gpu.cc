@@ -47,6 +47,19 @@ long option_number(const char *name, long otherwise)
     return strtol(option(name, std::to_string(otherwise).c_str()).c_str(), nullptr, 10);
 }
 
+/* "file:line", from the root of the sources. */
+static std::string name_of(site at)
+{
+    bool dotted = strncmp(at.file, "./", 2) == 0; /* as g++ -I. names headers */
+    return std::string(at.file + (dotted ? 2 : 0)) + ":" + std::to_string(at.line);
+}
+
+bool is_left_out(site at)
+{
+    static const std::string skipped = option("skip", "");
+    return !skipped.empty() && skipped == name_of(at);
+}
+
 /* The high half of a linear congruential sequence (Knuth's MMIX multiplier). */
 unsigned random_numbers::below(unsigned limit)
 {

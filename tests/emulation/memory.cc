@@ -106,6 +106,17 @@ bool memory_is_pageable(const void *place)
     return !is_in(blocks(), place) && !is_in(locked_blocks(), place);
 }
 
+std::vector<memory_range> memory_ranges()
+{
+    std::lock_guard guard(memory.lock);
+    std::vector<memory_range> all;
+    for (const auto &[at, block] : blocks())
+        all.push_back({at, block.bytes});
+    for (const auto &[at, block] : locked_blocks())
+        all.push_back({at, block.bytes});
+    return all;
+}
+
 } // namespace emulation
 
 using namespace emulation;

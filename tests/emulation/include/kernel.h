@@ -102,9 +102,9 @@ cudaError_t launch_kernel(cudaStream_t stream, const char *name, site from, dim3
 
 /* The block's dynamic shared memory, 16-byte aligned and full of NaNs when the block starts. */
 void *dynamic_shared();
-/* A thread comes to static shared memory: the block's first fills it with NaNs. *block: which one
- * that was, the memory's own. */
-void static_shared(void *memory, size_t bytes, uint64_t *block);
+/* A thread comes to static shared memory: the block's first fills it with NaNs. name: the
+ * variable's. *block: which one that was, the memory's own. */
+void static_shared(void *memory, size_t bytes, const char *name, uint64_t *block);
 
 /* All 32 threads of the warp come here, at the same site, each with `bytes` (<= WARP_SLOT_BYTES) at
  * `mine`. Lane i's are then at the result + i * WARP_SLOT_BYTES, until the warp's next call but
@@ -138,6 +138,10 @@ int lane();
 /* The kernel fails, and its GPU with it. Does not return. */
 [[noreturn]] void trap(site at);
 
+/* What the thread does between these two is atomic (tests/emulation/races.h). */
+void atomic_begin(site at);
+void atomic_end();
+
 } // namespace emulation
 
 struct cudaFuncAttributes {
@@ -152,7 +156,7 @@ template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a
 #define CUDA_BLOCK(type, name, ...) /* blocks run one after the other */                           \
     static type name __VA_ARGS__;                                                                  \
     static uint64_t name##_block;                                                                  \
-    emulation::static_shared((void *)&name, sizeof name, &name##_block)
+    emulation::static_shared((void *)&name, sizeof name, #name, &name##_block)
 #define CUDA_SHARED(type, name) type *name = (type *)emulation::dynamic_shared()
 #define CUDA_LAUNCH(s, kernel, grid, block, shared_bytes, ...)                                     \
     do {                                                                                           \
@@ -257,7 +261,6 @@ static inline int __all_sync(unsigned mask, int value, EMULATION_HERE)
 {
     return __ballot_sync(mask, value, file, line) == 0xffffffffu;
 }
-#undef EMULATION_HERE
 static inline void __threadfence()
 {
 }
@@ -268,10 +271,12 @@ static inline void __threadfence_block()
 /* ---- atomics: they return what was there ---- */
 
 #define EMULATION_ATOMIC(name, changed)                                                            \
-    template <typename T> T name(T *at, std::common_type_t<T> value)                               \
+    template <typename T> T name(T *at, std::common_type_t<T> value, EMULATION_HERE)               \
     {                                                                                              \
+        emulation::atomic_begin({file, line});                                                     \
         T old = *at;                                                                               \
         *at = (changed);                                                                           \
+        emulation::atomic_end();                                                                   \
         return old;                                                                                \
     }
 EMULATION_ATOMIC(atomicAdd, (T)(old + value))
@@ -283,13 +288,17 @@ EMULATION_ATOMIC(atomicAnd, (T)(old &value))
 EMULATION_ATOMIC(atomicExch, value)
 #undef EMULATION_ATOMIC
 template <typename T>
-T atomicCAS(T *at, std::common_type_t<T> expected, std::common_type_t<T> value)
+T atomicCAS(T *at, std::common_type_t<T> expected, std::common_type_t<T> value, EMULATION_HERE)
 {
+    emulation::atomic_begin({file, line});
     T old = *at;
     if (old == expected)
         *at = value;
+    emulation::atomic_end();
     return old;
 }
+
+#undef EMULATION_HERE
 
 /* ---- arithmetic ---- */
 
