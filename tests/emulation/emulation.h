@@ -45,12 +45,15 @@ namespace emulation
  *                workspace), no run: how it fails; greedy: takes 130 MiB a sequence; wrong: its
  *                results are half as much again; nan: the first row of each is NaN; 9.15: that
  *                version, else it is 9.16
- *   damages      BYTES:AT:VALUE: of each copy of that many bytes, that 32-bit number of what
- * arrives skip         file:line of a __syncthreads or __syncwarp that does nothing, or of an
- * atomic that is seen as an ordinary access (races.h) missing      libraries that are not there, as
- * libcublasLt+libnvrtc () cupti        none: there is no such library; denied: it may not be used;
- * old driver: it does not start tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the
- * streams' names and who_waits() of events.cc, when cudaStreamWaitEvent is first asked for so (0)
+ *   damages      BYTES:AT:VALUE: in each copy of that many bytes, the number of 32 bits there
+ *                becomes VALUE
+ *   skip         file:line of a __syncthreads or __syncwarp that does nothing, or of an atomic that
+ *                is seen as an ordinary access (races.h)
+ *   missing      libraries that are not there, as libcublasLt+libnvrtc ()
+ *   cupti        none: there is no such library; denied: it may not be used; old driver: it does
+ *                not start
+ *   tell_waits   1: prints "wait: WAITING<-RECORDED PLACE", the streams' names and who_waits() of
+ *                events.cc, when cudaStreamWaitEvent is first asked for so (0)
  *   skip_wait    WAITING<-RECORDED, or places joined by +: there it does nothing
  *   graphs       0: the GPU can capture none (1)
  *   no_more_graphs 1: what is captured is not instantiated (0)
