@@ -209,10 +209,10 @@ static void the_operator_is_told_what_is_known(void **state)
     s.process_wall_us = RUN_FIXTURE_WALL_US;
     str_clear(&text);
     status_json_training(&s, &text);
-    assert_non_null(
-        strstr(str_text(&text),
-               ",\"processStartTime\":\"2025-06-17T16:24:52.123000Z\",\"resumedStep\":0,\"seconds\":{"
-               "\"initialization\":1.500,\"dataLoading\":0.250,\"step\":0.750}}\n"));
+    assert_non_null(strstr(
+        str_text(&text),
+        ",\"processStartTime\":\"2025-06-17T16:24:52.123000Z\",\"resumedStep\":0,\"seconds\":{"
+        "\"initialization\":1.500,\"dataLoading\":0.250,\"step\":0.750}}\n"));
     auto_str struct str page;
     print(&s, &page);
     assert_true(exposition_check_value(str_text(&page),

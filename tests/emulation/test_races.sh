@@ -27,7 +27,9 @@ found() {
     local setting=$1 test
     shift
     for test in "$@"; do
-        ! run "$setting" "$test" | grep -m 1 ': race: ' || return 0
+        if run "$setting" "$test" | grep -m 1 ': race: '; then
+            return 0
+        fi
     done
     echo "no race is found by: $*"
     return 1
