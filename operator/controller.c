@@ -59,6 +59,7 @@ struct controller {
     bool list_forbidden; /* likewise: children cannot be seen */
     struct active_plan active_plans[URGENT_PLANS_MAX + PATIENT_PLANS_MAX];
     size_t active_plan_count, active_plans_of[QUEUE_LANES], held_bytes;
+    int64_t begun_ms; /* wall clock */
     uint64_t passes, failed_passes;
 };
 
@@ -181,7 +182,7 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     add_at(c, key, status, outcome->requeue_ms);
-    if (outcome->is_of_the_past)
+    if (outcome->is_of_the_past && job->created_ms < c->begun_ms) /* later ones were never listed */
         informers_list_anew(c->informers);
     if (outcome->expects_changes)
         add_in(c, key, status, EXPECT_MAX_MS);
@@ -228,10 +229,6 @@ static void reconcile_job(struct controller *c, const char *key, enum queue_lane
         metrics_forget_job(c->metrics, key);
         queue_forget(c->queue, key);
         queue_done(c->queue, key);
-        return;
-    }
-    if (informers_list_still(c->informers)) {
-        put_off(c, key, job, LIST_LOOK_MS);
         return;
     }
     auto_arena struct arena *arena = arena_open();
@@ -281,6 +278,7 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
 {
     struct controller *c = xcalloc(1, sizeof *c);
     c->options = *options;
+    c->begun_ms = options->clocks->wall_ms();
     c->kube = kube;
     const struct cache_options cache = {.default_backoff_limit = options->default_backoff_limit,
                                         .signs = options->signs,
@@ -435,11 +433,14 @@ int64_t controller_run_once(struct controller *c, bool leading)
         return least(delay_ms, aside_ms);
     if (!leading || !(controller_is_ready(c) || c->list_forbidden))
         return delay_ms;
-    for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
+    bool waits = informers_list_still(c->informers);
+    for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES && !waits; lane++)
         reconcile_due(c, lane, now_ms);
     ask_details(c);
     /* a pass may have found a watch silent */
     delay_ms = least(informers_tick(c->informers), asker_tick(c->asker));
+    if (waits)
+        return least(delay_ms, LIST_LOOK_MS);
     for (enum queue_lane lane = QUEUE_URGENT; lane < QUEUE_LANES; lane++)
         if (has_room(c, lane)) /* else the end of a plan comes first */
             delay_ms = least(delay_ms, clock_until_ms(queue_due(c->queue, lane), now_ms));

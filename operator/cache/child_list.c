@@ -49,8 +49,10 @@ void child_list_add(struct child_list *list, struct child_entry *child)
 void child_list_remove(struct child_list *list, const struct child_entry *child)
 {
     size_t at = find_first(list, place_of(child));
-    while (list->items[at] != child)
+    while (list->items[at] != child) {
         at++;
+        assert(at < list->count);
+    }
     memmove(&list->items[at], &list->items[at + 1],
             (--list->count - at) * sizeof(struct child_entry *));
     if (list->count)

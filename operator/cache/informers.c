@@ -367,9 +367,13 @@ bool informers_list_still(const struct informers *informers)
     int64_t now_ms = informers->options.clocks->steady_ms();
     if (!informers->anew_ms || now_ms - informers->anew_ms >= ANEW_MAX_MS)
         return false;
-    for (size_t i = 0; i < CACHE_KINDS; i++)
-        if (informers->of[i].watcher && watch_is_listing(watcher_machine(informers->of[i].watcher)))
+    const struct error *ignored;
+    for (size_t i = 0; i < CACHE_KINDS; i++) {
+        const struct watcher *watcher = informers->of[i].watcher;
+        if (watcher && watch_is_listing(watcher_machine(watcher)) &&
+            !watch_failing_since(watcher_machine(watcher), &ignored))
             return true;
+    }
     return false;
 }
 

@@ -42,8 +42,9 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
  * again, but no sooner than ANEW_EVERY_MS after the last time. */
 #define ANEW_EVERY_MS (10 * 60 * 1000)
 void informers_list_anew(struct informers *informers);
-/* Whether these lists are under way. False after ANEW_MAX_MS: who is refused a list goes on. */
-#define ANEW_MAX_MS (10 * 1000)
+/* Whether one of these lists is under way: decide nothing meanwhile. A kind whose list fails is not
+ * waited for, nor any longer than ANEW_MAX_MS. */
+#define ANEW_MAX_MS (60 * 1000)
 bool informers_list_still(const struct informers *informers);
 
 /* Whether each informer has completed its first list, but for those that jobs go on without. */

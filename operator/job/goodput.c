@@ -104,11 +104,18 @@ static void spend_gap(struct goodput *g, bool is_first, const struct goodput_sta
     spend_until(g, kind, &at_ms, end_ms, end_ms);
 }
 
+/* An operator or agent of before knows whole seconds. */
+static bool began_together(int64_t a_ms, int64_t b_ms)
+{
+    bool is_rough = a_ms % 1000 == 0 || b_ms % 1000 == 0;
+    return a_ms == b_ms || (is_rough && a_ms / 1000 == b_ms / 1000);
+}
+
 /* Whether another process tells than before: one that began at another time, or that has spent
  * less. */
 static bool is_another(const struct training *before, const struct training *told)
 {
-    if (!before->known || before->process_ms != told->process_ms)
+    if (!before->known || !began_together(before->process_ms, told->process_ms))
         return true;
     for (int k = 0; k < TRAINING_SPENT_KINDS; k++)
         if (told->spent_ms[k] < before->spent_ms[k])

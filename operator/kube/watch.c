@@ -328,12 +328,12 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms
 
 bool watch_relist_if_silent(struct watch *watch, int64_t since_ms, int64_t now_ms)
 {
-    return watch->heard_ms < since_ms && watch_relist(watch, now_ms);
+    return watch->state == STREAMING && watch->heard_ms < since_ms && watch_relist(watch, now_ms);
 }
 
 bool watch_relist(struct watch *watch, int64_t now_ms)
 {
-    if (watch->state != STREAMING)
+    if (watch_is_listing(watch))
         return false;
     plan(watch, LIST, now_ms);
     return true;

@@ -31,7 +31,8 @@ static bool service_stays(enum clean_pod_policy policy, bool succeeded, const st
     if (pod)
         return !pod->deleting || stays(policy, succeeded, pod, history);
     bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
-    return keeps && (!succeeded || history_is_complete(history, service->type, service->index));
+    return keeps && (!succeeded || !history->known ||
+                     history_is_complete(history, service->type, service->index));
 }
 
 void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct history *history,

@@ -1,7 +1,8 @@
 /* Which children of a finished job are deleted. cleanPodPolicy None: none of those that have
  * started. When the job has succeeded, pods that have not started are deleted even then: a worker
  * that still waits for the master would take devices for nothing. Running: pods that run or are
- * pending. All: everything. A service is deleted with its pod, or if it has none. */
+ * pending. All: everything. A service is deleted behind its pod.
+ * What was not All is deleted only as it was seen: a pod may have ended meanwhile. */
 #ifndef SHOAL_OPERATOR_RECONCILE_POLICY_CLEANUP_H
 #define SHOAL_OPERATOR_RECONCILE_POLICY_CLEANUP_H
 

@@ -1,6 +1,7 @@
 /* What GCC calls where it compiles with -fsanitize=thread; its own library is not linked. The names
  * and meanings are those of gcc/sanitizer.def. In a library whose kernels are compiled otherwise
- * nobody calls them. */
+ * nobody calls them. A sanitizer brings its own. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include "tests/emulation/races.h"
 
 using namespace emulation;
@@ -50,3 +51,4 @@ EXPORT void __tsan_func_entry(void *)
 EXPORT void __tsan_func_exit(void)
 {
 }
+#endif
