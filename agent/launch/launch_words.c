@@ -66,20 +66,14 @@ void launch_print_failure(const struct round *round)
                 str_text(&lines));
 }
 
-/* Rank 0 has put its own error there, and any rank that its hardware is bad, which the operator
- * reads. */
-static bool has_told_kubelet(const struct rank_exit *cause)
-{
-    return rank_exit_severity(cause) == BAD_HARDWARE ||
-           (cause->rank == 0 && cause->words.code != ERR_NONE);
-}
-
+/* Where hardware is bad, the rank itself has put that there, which the operator reads. */
 void launch_tell_kubelet(const struct round *round)
 {
     const struct rank_exit *cause = &round->cause;
     bool is_here = round->exit_code != 0 && cause->pid != 0 && !round->stop_signal &&
-                   rank_exit_severity(cause) != CONSEQUENCE;
-    if (!round->options->explain_end || !is_here || has_told_kubelet(cause))
+                   rank_exit_severity(cause) != CONSEQUENCE &&
+                   rank_exit_severity(cause) != BAD_HARDWARE;
+    if (!round->options->explain_end || !is_here)
         return;
     auto_str struct str line, lines;
     str_init(&line, 4096);

@@ -1,13 +1,21 @@
 #include "agent/launch/root_cause.h"
 
 #include "base/contract.h"
+#include "base/exit_code.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
+/* It told what trying again cannot help. That it was killed on its way out changes nothing. */
+static bool would_fail_again(const struct rank_exit *rank)
+{
+    return rank->words.code != ERR_NONE && exit_code_of(rank->words.code) == EXIT_CONFIG;
+}
+
 int rank_exit_code(const struct rank_exit *rank)
 {
-    return rank->is_stuck              ? EXIT_RETRYABLE
+    return would_fail_again(rank)      ? EXIT_CONFIG
+           : rank->is_stuck            ? EXIT_RETRYABLE
            : WIFSIGNALED(rank->status) ? 128 + WTERMSIG(rank->status)
                                        : WEXITSTATUS(rank->status);
 }
@@ -23,7 +31,8 @@ enum exit_severity rank_exit_severity(const struct rank_exit *rank)
     if (code == EXIT_TERMINATED || (code == EXIT_RETRYABLE && !is_own) ||
         (code == 128 + SIGKILL && rank->is_too_slow))
         return CONSEQUENCE;
-    return WIFSIGNALED(rank->status) && !rank->is_stuck ? UNREPORTED : REPORTED;
+    bool has_told = rank->is_stuck || would_fail_again(rank);
+    return WIFSIGNALED(rank->status) && !has_told ? UNREPORTED : REPORTED;
 }
 
 bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew)

@@ -28,7 +28,8 @@ enum exit_severity {
     BAD_HARDWARE, /* its machine's hardware is bad, which explains whatever else ended */
 };
 
-/* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck. */
+/* 128 + n for signal n; EXIT_RETRYABLE for a rank that was stuck; EXIT_CONFIG for one that told of
+ * what trying again cannot help, however it ended then. */
 int rank_exit_code(const struct rank_exit *rank);
 enum exit_severity rank_exit_severity(const struct rank_exit *rank);
 /* Whether another round would end the same: EXIT_CONFIG, it waited in vain for the other ranks to
@@ -39,7 +40,7 @@ bool rank_exit_would_repeat(const struct rank_exit *rank, bool meets_anew);
 
 /* What the exits of a round's local ranks say together of a stop, whatever their order. */
 struct stop_signs {
-    bool by_peer; /* a rank stopped with the others that no signal had asked to */
+    bool by_peer; /* a rank that no signal had asked stopped with the others */
     bool here;    /* a rank was asked to, and not by its launcher */
 };
 void stop_signs_add(struct stop_signs *signs, const struct rank_exit *rank);

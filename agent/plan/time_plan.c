@@ -274,7 +274,10 @@ static int add_advice(const struct variant *v, const struct outcome *now, const 
             return -1;
         a.device_bytes = then.device_bytes;
         compare(&now->steps[TIME_MIDDLE], &then.steps[TIME_MIDDLE], &a);
-        if (fits(plan->question.device, then.device_bytes) && (a.gain > least || !plan->fits))
+        bool is_refused = list.rows[i].variant.config->precision.mixed != PRECISION_FP32 &&
+                          plan->question.device->bf16 <= 0;
+        if (!is_refused && fits(plan->question.device, then.device_bytes) &&
+            (a.gain > least || !plan->fits))
             plan->advice[plan->advice_count++] = a;
     }
     qsort(plan->advice, (size_t)plan->advice_count, sizeof *plan->advice, more_gain);
