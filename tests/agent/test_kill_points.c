@@ -192,9 +192,10 @@ static void a_step_that_ends_the_run_again_is_named(void **state)
             runs_configure_language(config, arena, data, 2, flags);
             *run = (struct run){.config = &config->value, .size = 2, .name = "uid-1"};
             memcpy(run->memory_fds, fds, sizeof fds);
+            /* Both, so that neither is told of the other's end before it is there itself. */
             if (rows[i].every == 1 && start > 0 && start < 3) /* it goes on from there */
-                run->dooms[1] = (struct doom){RANK_FIRST_STEP, 1};
-            else if (start < 3) /* both, so that neither is told before it has done the step */
+                run->dooms[0] = run->dooms[1] = (struct doom){RANK_FIRST_STEP, 1};
+            else if (start < 3)
                 run->seen[0].die_after_step = run->seen[1].die_after_step = 6;
             runs_start(run);
             assert_int_equal(run->result[0] == 0, start == 3);
@@ -245,7 +246,7 @@ static void an_end_between_steps_is_named(void **state)
             runs_configure_language(config, arena, data, 2, flags);
             *run = (struct run){.config = &config->value, .size = 2, .name = "uid-1"};
             memcpy(run->memory_fds, fds, sizeof fds);
-            run->dooms[1] = (struct doom){rows[i].phase, 1};
+            run->dooms[0] = run->dooms[1] = (struct doom){rows[i].phase, 1};
             runs_start(run);
             assert_true(run->seen[1].has_died);
             const char *notice = run->seen[0].fatal;
