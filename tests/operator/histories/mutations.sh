@@ -20,17 +20,17 @@ an attempt never gets old|operator/reconcile/children.c|s/pod->attempt < history
 what the system ends has failed|operator/reconcile/restart.c|s/POD_FAILED \&\& !pod->disrupted \&\& !ended/POD_FAILED \&\& !ended/
 a job succeeds by half of its workers|operator/reconcile/policy_success.c|s/>= wanted/* 2 >= wanted/
 a job resumes beside its old pods|operator/reconcile/policy_suspend.c|s/view->pods.count > 0/view->pods.count > 9/
-a finished job is not cleaned up|operator/reconcile/policy_cleanup.c|s/if (policy == CLEAN_ALL)/if (policy == CLEAN_ALL \&\& pod->pod->phase != POD_RUNNING)/
+a finished job is not cleaned up|operator/reconcile/policy_cleanup.c|/^static bool stays/,/^}/s/if (policy == CLEAN_ALL)/if (policy == CLEAN_ALL \&\& pod->pod->phase != POD_RUNNING)/
 the limit is forgotten|operator/reconcile/reconcile.c|s/return limit.set \&\& limit.value >= 0/return limit.value > 9/
-each pass writes the status|operator/reconcile/context.c|s/if (!job_status_equal(/if (1 + !job_status_equal(/
+each pass writes the status|operator/reconcile/context.c|s/bool differs = !job_status_equal(/bool differs = 1 + !job_status_equal(/
 pods are deleted while the status is written|operator/apply/steps.c|s/\[ACTION_SET_STATUS\] = {0,/[ACTION_SET_STATUS] = {2,/;s/\[ACTION_EVENT\] = {1,/[ACTION_EVENT] = {2,/
 a failed plan is not tried again|operator/apply/steps.c|s/    return steps->failure.code ? \&steps->failure : NULL;/    return NULL;/
 a delete names no UID|operator/apply/request.c|s/\.uid = action->uid,/.uid = NULL,/
 the cache keeps what is gone|operator/cache/cache.c|/^void cache_delete/,/^}/s/if (identify(cache, \&reading))/if (cache == NULL)/
 a status that was refused counts as written|operator/apply/steps.c|s/    if (err->code \&\& !is_as_good(action, err->code)) {/    if (err->code \&\& err->code != ERR_FORBIDDEN \&\& !is_as_good(action, err->code)) {/
 what is counted of a pod is not stored|operator/job/history_fields.c|/replica_history, counted/d
-a pod of another owner counts|operator/reconcile/view.c|/pod->index < 0/s/!ours(snapshot, pod->owner_uid)/false/|random
-a name that another owner has is asked for|operator/reconcile/children.c|s/= view_foreign_pod(snapshot, action.name)/= NULL/|random
+a pod of another owner counts|operator/reconcile/view.c|s/bool foreign = !ours(snapshot, pod->owner_uid)/bool foreign = false/|random
+a name that another owner has is asked for|operator/reconcile/children.c|s/= view_foreign_pod(view, snapshot, name)/= NULL/|random
 what was refused is told to nobody|operator/reconcile/reconcile.c|s/    if (refused \&\& (/    if (0 \&\& (/|random
 a pod stays on bad hardware|operator/reconcile/policy_avoid_node.c|s/           !was_told_of_node(pod);/           was_told_of_node(pod);/|random
 an end by bad hardware counts|operator/reconcile/policy_avoid_node.c|s/return policy_leaves_node(history, pod) \&\&/return !policy_leaves_node(history, pod) \&\&/|random
