@@ -17,6 +17,24 @@ static struct training told_at(int64_t process_s, int64_t steps_s, int64_t step)
     return t;
 }
 
+/* An operator of before has stored when the process began in whole seconds. */
+static void a_time_in_whole_seconds_is_the_same_process(void **state)
+{
+    (void)state;
+    struct goodput g = {.known = false};
+    const struct training none = {.known = false};
+    const struct goodput_start start = {0};
+    struct training first = told_at(10, 20, 5), second = told_at(10, 30, 9);
+    second.process_ms += 250;
+    goodput_told(&g, &none, &first, &start, CREATED_MS, CREATED_MS + 40000);
+    goodput_told(&g, &first, &second, &start, CREATED_MS, CREATED_MS + 60000);
+    assert_int_equal(g.ms[TRAINING_SPENT_STEP], 30000);
+    second.process_ms += 500; /* both tell of milliseconds: another one */
+    first.process_ms += 250;
+    goodput_told(&g, &first, &second, &start, CREATED_MS, CREATED_MS + 100000);
+    assert_int_equal(g.ms[TRAINING_SPENT_STEP] + g.ms[TRAINING_SPENT_LOST_WORK], 60000);
+}
+
 static void no_more_than_went_by_is_taken(void **state)
 {
     (void)state;
@@ -132,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_on_is_shown_before_it_is_over),
         cmocka_unit_test(what_turns_ends_what_went_on),
+        cmocka_unit_test(a_time_in_whole_seconds_is_the_same_process),
         cmocka_unit_test(no_more_than_went_by_is_taken),
         cmocka_unit_test(steps_done_again_are_lost_work),
         cmocka_unit_test(of_nothing_nothing_is_known),

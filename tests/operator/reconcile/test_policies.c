@@ -270,6 +270,23 @@ static void what_is_cleaned_up_is_as_it_was_seen(void **state)
     }
 }
 
+/* Of a job that another operator ended nobody knows which replicas were complete. */
+static void services_of_an_unknown_history_stay(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct cluster *cluster = cluster_open(1, 1, "OnFailure", "", "");
+        cluster_do(cluster, "settle; run *; exit master-0 0; settle");
+        cluster->status.history.known = known;
+        cluster_do(cluster, "gone worker-0; pass");
+        bool is_deleted = false;
+        for (size_t i = 0; i < cluster->plan->count; i++)
+            is_deleted |= cluster->plan->actions[i].kind == ACTION_DELETE_SERVICE;
+        assert_int_equal(is_deleted, known); /* the worker had not ended when the job did */
+        cluster_close(cluster);
+    }
+}
+
 static void managers_are_respected(void **state)
 {
     (void)state;
@@ -317,6 +334,7 @@ int main(void)
         cmocka_unit_test(times_before_1970_are_times),
         cmocka_unit_test(finished_jobs_are_cleaned),
         cmocka_unit_test(what_is_cleaned_up_is_as_it_was_seen),
+        cmocka_unit_test(services_of_an_unknown_history_stay),
         cmocka_unit_test(managers_are_respected),
         cmocka_unit_test(only_our_own_jobs_are_touched),
         cmocka_unit_test(an_end_without_a_time_is_dated_by_its_condition),
