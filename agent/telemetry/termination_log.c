@@ -3,6 +3,7 @@
 #include "base/contract.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,9 +36,7 @@ void termination_log_close(struct termination_log *log)
 static void add_why(const char *why, struct str *out)
 {
     str_printf(out, "%.*s\n", TERMINATION_LOG_WHY_BYTES, why);
-    for (size_t i = 0; i + 1 < out->length; i++)
-        if (out->text[i] == '\n')
-            out->text[i] = ' ';
+    utf8_make_printable(out->text, out->length - 1); /* it may be cut within a character */
 }
 
 /* It is mounted by itself: another cannot be renamed to its place. A text that grows in one write,

@@ -17,6 +17,8 @@ static void numbers_stay_and_the_end_is_told(void **state)
          "rank 3: signal 6\n    a\n    b\n{\"steps\":4}\n"},
         {"rank 3 is lost\n{\"steps\":4}", "signal 6", "", "signal 6\n{\"steps\":4}"},
         {"", "signal\n6", "    a\n", "signal 6\n    a\n"},
+        {"", "no \033[31mfile\033[0m \xc3", "",
+         "no  [31mfile [0m ?\n"}, /* cut within a character */
         {"what another program says\n", "signal 6", "    a\n", "signal 6\n    a\n"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
