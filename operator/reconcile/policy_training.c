@@ -186,9 +186,9 @@ static bool stays_quiet(const struct reconcile_context *ctx, const struct pod *p
  * begin() says of a job that another operator began is not asked. */
 static bool did_run(const struct reconcile_context *ctx)
 {
-    const struct goodput *was = &ctx->snapshot->status->goodput;
-    return was->known && (was->now == GOODPUT_INSIDE || was->now == GOODPUT_UNTOLD ||
-                          was->now == GOODPUT_RECOVERY);
+    int now = ctx->status.goodput.now;
+    return ctx->snapshot->status->goodput.known &&
+           (now == GOODPUT_INSIDE || now == GOODPUT_UNTOLD || now == GOODPUT_RECOVERY);
 }
 
 /* What goes on now. */

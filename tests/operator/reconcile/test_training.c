@@ -349,6 +349,17 @@ static void a_short_pause_is_one(void **state)
                                                    [GOODPUT_SUSPENDED] = 50});
 }
 
+/* What ran before the pause does not run again: its new pods wait for nodes. */
+static void who_resumes_at_once_waits(void **state)
+{
+    (void)state;
+    struct cluster *cluster = open_started(1, 0, "");
+    cluster_do(cluster, "wait 68000; pass; suspend; pass; wait 50000; gone master-0; resume; pass");
+    assert_int_equal(cluster->status.goodput.now, GOODPUT_PENDING);
+    cluster_do(cluster, "wait 20000; run *; pass");
+    assert_int_equal(spent_s(cluster, GOODPUT_RECOVERY), 0);
+}
+
 /* The last failure of a job is its end, and not a recovery. */
 static void a_job_that_fails_does_not_recover(void **state)
 {
@@ -481,6 +492,7 @@ int main(void)
         cmocka_unit_test(what_goes_on_is_not_written_where_it_is_dropped),
         cmocka_unit_test(another_program_is_untold),
         cmocka_unit_test(a_short_pause_is_one),
+        cmocka_unit_test(who_resumes_at_once_waits),
         cmocka_unit_test(a_job_that_fails_does_not_recover),
         cmocka_unit_test(who_is_done_does_not_recover),
         cmocka_unit_test(restarts_of_ranks_are_counted),
