@@ -48,6 +48,7 @@ kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention
 kernels/cuda/cudnn_api.[ch]:base/(error|library).h|kernels/cuda/cudnn_api.h
 kernels/cuda/cudnn_graph.[ch]:kernels/cuda/cudnn_(api|graph).h
 kernels/cuda/cudnn_attention.[ch]:kernels/ops.h|kernels/cuda/cudnn_(attention|graph).h
+kernels/cuda/cudnn_plans.[ch]:base/mem.h|kernels/ops.h|kernels/cuda/cudnn_(attention|plans).h
 kernels/attention_(choice|table|published).[ch]:base/(contract|error|mem).h|kernels/(ops|attention_choice).h
 kernels/(device|cuda_library|gpu_survey).c:base/(error|log|mem).h|kernels/(backend|cuda_library|gpu_survey|trace_log).h
 agent/nn/.*:base/.*|kernels/(device|dtype|ops|random).h|agent/nn/.*

@@ -253,8 +253,8 @@ static int64_t cudnn_scratch(const struct run_plan_facts *f, int64_t T)
     return sequences * (workspace + sums * (int64_t)sizeof(float));
 }
 
-/* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn.c): of
- * each query and head a sum; of a bias, its numbers as they are read and sums of the scores'
+/* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn_run.c):
+ * of each query and head a sum; of a bias, its numbers as they are read and sums of the scores'
  * gradients along diagonals, of so many queries each. */
 static int64_t attention_scratch(const struct run_plan_facts *f)
 {

@@ -100,7 +100,7 @@ static const struct target {
 static void check_target(const struct cudnn_api *api, const struct target *it, enum form form)
 {
     const char *kernel = form == FORWARD ? "sm90_flash_fprop_wgmma" : "sm90_flash_bprop_wgmma";
-    const int64_t most = 256; /* MiB, as cudnn.c gives */
+    const int64_t most = 256; /* MiB, as cudnn_plans.c gives */
     struct attention_shape shape = it->shape;
     shape.nondeterministic = form == ANY_ORDER;
     const struct outcome got = make_plan(api, it->name, 90, &shape, form != FORWARD, most << 20);
