@@ -451,52 +451,46 @@ simulate-hangs: deps
 	@build/release/tests/agent/test_hang_detector $(HOURS)
 
 #> make prove          every small history of the operator's decisions, and 10^6 random ones (docs/operator-proofs.md)
-#> make prove-mutations  breaks those decisions in many ways: the histories must find each
 HISTORIES := tests/operator/histories/test_small_histories
 RANDOM_HISTORIES := tests/operator/reconcile/test_simulation
-.PHONY: prove prove-mutations
+.PHONY: prove
 prove: deps
 	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(HISTORIES) $(RANDOM_HISTORIES))
 	@build/release/$(HISTORIES) all
 	@build/release/$(RANDOM_HISTORIES) 1000000
-prove-mutations: deps
-ifneq ($(V),release)
-	@$(MAKE) --no-print-directory V=release $@
-else
-	@$(MAKE) --no-print-directory $(BUILD)/$(HISTORIES) $(BUILD)/$(RANDOM_HISTORIES)
-	@T="$(T)" tests/operator/histories/mutations.sh "$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/$(HISTORIES).c.o $(BUILD)/$(RANDOM_HISTORIES).c.o $(TEST_SUPPORT) \
-		$(call helpers_of,operator) $(call archives,operator) $(call libraries,operator) -lcmocka -lssl
-endif
 
 #> make sieve          the operator at every request and watch event of small scenarios, on a real API server (ARGS="--draw 100 --seed 7")
-#> make sieve-mutations  breaks the operator in many ways: the sieve must find each
-.PHONY: sieve sieve-mutations
-sieve-mutations: deps cluster-deps
-ifneq ($(V),release)
-	@$(MAKE) --no-print-directory V=release $@
-else
-	@$(MAKE) --no-print-directory $(BUILD)/shoal-operator
-	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" T="$(T)" tests/sieve/mutations.sh \
-		"$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/operator/main.c.o $(call archives,operator) $(call libraries,operator)
-endif
-sieve: deps cluster-deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release programs
-	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" BUILD=$(CURDIR)/build/release tests/sieve/run.sh $(ARGS)
-
 #> make acto           each field of a PyTorchJob set, changed, removed and spoilt, on a real API server (ARGS="--draw 100 --seed 7")
-#> make acto-mutations breaks the operator in many ways: acto must find each
-.PHONY: acto acto-mutations
-acto-mutations: deps cluster-deps
+WITH_API_SERVER := programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs"
+.PHONY: sieve acto
+sieve acto: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=release programs
+	@$(WITH_API_SERVER) BUILD=$(CURDIR)/build/release tests/$@/run.sh $(ARGS)
+
+#> make prove-mutations  breaks the operator in many ways (T=WORDS: those with these words): the histories must find each;
+#>                     make sieve-mutations, make acto-mutations: the sieve, or acto
+MUTATIONS := prove sieve acto
+# of each: its script; the objects that are linked with a mutant's; what else it needs
+MUTATIONS_prove := tests/operator/histories/mutations.sh
+MUTATIONS_sieve := tests/sieve/mutations.sh
+MUTATIONS_acto := tests/acto/mutations.sh
+MUTATED_prove = $(patsubst %,$(BUILD)/%.c.o,$(HISTORIES) $(RANDOM_HISTORIES)) $(TEST_SUPPORT) $(call helpers_of,operator)
+MUTATED_sieve = $(BUILD)/operator/main.c.o
+MUTATED_acto = $(MUTATED_sieve)
+MUTATED_LIBS_prove := -lcmocka -lssl
+MUTATED_WITH_sieve := $(WITH_API_SERVER)
+MUTATED_WITH_acto := $(WITH_API_SERVER)
+.PHONY: $(addsuffix -mutations,$(MUTATIONS))
+prove-mutations: deps
+sieve-mutations acto-mutations: deps cluster-deps
+$(addsuffix -mutations,$(MUTATIONS)): %-mutations:
 ifneq ($(V),release)
 	@$(MAKE) --no-print-directory V=release $@
 else
-	@$(MAKE) --no-print-directory $(BUILD)/shoal-operator
-	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" T="$(T)" tests/acto/mutations.sh \
-		"$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(BUILD)/operator/main.c.o $(call archives,operator) $(call libraries,operator)
+	@$(MAKE) --silent --no-print-directory $(MUTATED_$*) $(call archives,operator)
+	@$(MUTATED_WITH_$*) T="$(T)" $(MUTATIONS_$*) "$(CC) $(CFLAGS)" "$(CC) $(LDFLAGS)" $(MUTATED_$*) $(call archives,operator) \
+		$(call libraries,operator) $(MUTATED_LIBS_$*)
 endif
-acto: deps cluster-deps
-	@$(MAKE) --no-print-directory -j$$(nproc) V=release programs
-	@programs=$$(tests/cluster/build.sh control-plane) && PATH="$$PATH:$$programs" BUILD=$(CURDIR)/build/release tests/acto/run.sh $(ARGS)
 
 #> make bench-operator  the operator on a real API server: pods/s, API requests, memory, start (JOBS=1000)
 bench-operator: deps cluster-deps

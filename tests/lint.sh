@@ -70,6 +70,7 @@ step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
 step "pages and their pictures" tests/check_pages.sh
 step "shell scripts" check_scripts
+step "mutations change the sources they name" tests/check_mutations.sh
 step "no negation that cannot fail" check_negations
 step "marks of the training operator's behaviour" check_marks
 step "static analysis" check_analysis

@@ -13,8 +13,8 @@ shift 2
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
-# shellcheck source=tests/world/mutant.sh
-. tests/world/mutant.sh
+# shellcheck source=tests/mutant.sh
+. tests/mutant.sh
 
 # what is broken | file | sed | leaf and rest that find it
 mutations='
@@ -30,23 +30,16 @@ what was bad is told for ever|operator/job/condition.c|/^bool condition_wait/,/^
 a job that was spoilt in its sleep has failed|operator/reconcile/reconcile.c|s/!condition_is_true(&ctx.status, CONDITION_CREATED)/!ctx.status.start_ms/|elasticPolicy.minReplicas suspended
 '
 
+folder=build/acto-mutations
+look() { # LEAF REST
+    # shellcheck disable=SC2086 # two words
+    BUILD=$PWD/$folder tests/acto/acto.py --first --only $1 </dev/null >"$log" 2>&1
+    grep -q "^DIVERGED" "$log" && sed -n "/^DIVERGED: /{n;s/^ *//p;q}" "$log" | cut -c 1-120
+}
+place() { echo "\`${1% *}\`, ${1##* } | "; }
+
 operator_world
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 pod_groups scheduling.x-k8s.io v1alpha1 >/dev/null
 export WORLD_PATIENCE_S=15
-folder=build/acto-mutations
-missed=0
-while IFS='|' read -r what file edit leaf; do
-    [[ -n $what && $what == *"${T:-}"* ]] || continue
-    if found=$(mutant "$folder" "$file" "$edit" "$compile" "$link" "$@"); then
-        # shellcheck disable=SC2086 # two words
-        BUILD=$PWD/$folder tests/acto/acto.py --first --only $leaf </dev/null >"$folder/log" 2>&1
-        found=$(sed -n "/^DIVERGED: /{n;s/^ *//p;q}" "$folder/log" | cut -c 1-120)
-    fi
-    if ! grep -q "^DIVERGED" "$folder/log"; then
-        missed=1
-        found="NOT FOUND: $found $(tail -n 1 "$folder/log")"
-    fi
-    echo "| $what | \`$file\` | \`${leaf% *}\`, ${leaf##* } | $found |"
-done <<<"$mutations"
-exit $missed
+break_each "$folder/shoal-operator" "$compile" "$link" "$@"

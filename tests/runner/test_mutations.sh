@@ -20,4 +20,20 @@ check "a crash is none" misses ": exit code 1: [  ERROR   ] --- Test failed with
     'echo "[  ERROR   ] --- Test failed with exception: Segmentation fault(11)"; exit 1'
 check "a signal is none" misses ": exit code 139" 'kill -SEGV $$'
 check "a program that does not start is none" misses ": exit code 127" 'nosuch'
+
+# What tests/lint.sh calls: ROWS are a table of mutations, of a source that has one line.
+applies() { # ROWS
+    printf '%s\n' "int limit = 3;" >"$work/limit.c"
+    printf '%s\n' "mutations='" "$@" "'" "echo '|no|row|'" >"$work/mutations.sh"
+    tests/check_mutations.sh "$work/mutations.sh" >"$work/told"
+}
+stale() { # TOLD ROWS
+    fails 1 "" applies "${@:2}" && contains "$work/told" "$work/mutations.sh: $1"
+}
+check "edits that change their source are well" applies "a limit|$work/limit.c|s/3/4/" "two|$work/limit.c|s/3/4/;s/limit/most/|random"
+check "one that changes nothing is told" stale "a limit: changes nothing in $work/limit.c: s/5/4/" "two|$work/limit.c|s/3/4/" "a limit|$work/limit.c|s/5/4/"
+check "... of several commands each" stale "two: changes nothing in $work/limit.c: s/most/least/" "two|$work/limit.c|s/3/4/;s/most/least/"
+check "one of no file is told" stale "gone: there is no $work/gone.c" "gone|$work/gone.c|s/3/4/"
+check "one that sed does not read is told" stale "half: sed: " "half|$work/limit.c|s/3/4"
+check "a script without a table is told" stale "has no table of mutations"
 tap_done

@@ -13,8 +13,8 @@ shift 2
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
-# shellcheck source=tests/world/mutant.sh
-. tests/world/mutant.sh
+# shellcheck source=tests/mutant.sh
+. tests/mutant.sh
 
 # what is broken | file | sed | scenario | kind that finds it
 mutations='
@@ -29,18 +29,16 @@ what is counted of a pod is not stored|operator/job/history_fields.c|/replica_hi
 an expired lease is never taken|operator/leader/lease.c|s/now_ms - lease->observed_ms >= duration_ms;/now_ms * duration_ms < 0;/|the leader hands over|kill
 '
 
+folder=build/sieve-mutations
+look() { # SCENARIO|KIND
+    local scenario=${1%|*} kind=${1##*|} found
+    BUILD=$PWD/$folder tests/sieve/sieve.py --first --only "$scenario" "$kind" </dev/null >"$log" 2>&1
+    found=$(sed -n "/^DIVERGED: .* $kind /{s/.* $kind '\(.*\)'\$/\`\1\`/p;n;s/^ */: /p;q}" "$log" | tr -d '\n')
+    [[ $found == '`'* ]] && echo "$found"
+}
+place() { echo "${1%|*}, \`${1##*|}\` | "; }
+
 operator_world
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 export WORLD_PATIENCE_S=25
-folder=build/sieve-mutations
-missed=0
-while IFS='|' read -r what file edit scenario kind; do
-    [[ -n $what && $what == *"${T:-}"* ]] || continue
-    if found=$(mutant "$folder" "$file" "$edit" "$compile" "$link" "$@"); then
-        BUILD=$PWD/$folder tests/sieve/sieve.py --first --only "$scenario" "$kind" </dev/null >"$folder/log" 2>&1
-        found=$(sed -n "/^DIVERGED: .* $kind /{s/.* $kind '\(.*\)'\$/\`\1\`/p;n;s/^ */: /p;q}" "$folder/log" | tr -d '\n')
-    fi
-    [[ $found == '`'* ]] || { missed=1 && found="NOT FOUND: $found $(tail -n 1 "$folder/log")"; }
-    echo "| $what | \`$file\` | $scenario, \`$kind\` | $found |"
-done <<<"$mutations"
-exit $missed
+break_each "$folder/shoal-operator" "$compile" "$link" "$@"

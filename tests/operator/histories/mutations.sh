@@ -6,6 +6,8 @@ set -u
 cd "$(dirname "$0")/../../.." || exit
 compile=$1 link=$2 small=$3 random=$4
 shift 4
+# shellcheck source=tests/mutant.sh
+. tests/mutant.sh
 
 # what is broken | file | sed | the row of the small histories that finds it, if not one of make check; or `random` histories
 mutations='
@@ -46,47 +48,33 @@ a marked node is left though no other is spare|operator/reconcile/policy_avoid_n
 a marked node is left again by who can be nowhere else|operator/reconcile/policy_avoid_node.c|s/was_told_of_node(child->pod)/false/|random
 avoided nodes are not stored|operator/job/history_fields.c|/FIELD(history, avoided)/,+1d|random
 '
+program=build/mutations/mutant
 # What the histories say of a mutant: of one that they tell, or the assertion that fails. A program that crashes or does not
 # start says nothing, and has found nothing.
-said() { # LOG
+said() {
     local told
-    told=$(sed -n 's/^seed .*alone): //p' "$1" | head -n 1)
-    [ -n "$told" ] || told=$(grep -a -B 1 -m 1 ': error: Failure!$' "$1" | head -n 1 | sed 's/.*--- //')
-    [ -n "$told" ] || told=$(grep -a -m 1 ': Assertion .* failed' "$1")
+    told=$(sed -n 's/^seed .*alone): //p' "$log" | head -n 1)
+    [ -n "$told" ] || told=$(grep -a -B 1 -m 1 ': error: Failure!$' "$log" | head -n 1 | sed 's/.*--- //')
+    [ -n "$told" ] || told=$(grep -a -m 1 ': Assertion .* failed' "$log")
     printf '%s' "$told"
 }
-
-work=build/mutations
-mkdir -p "$work"
-missed=0
-while IFS='|' read -r what file edit row; do
-    [[ -n $what && $what == *"${T:-}"* ]] || continue
-    sed "$edit" "$file" >"$work/mutant.c"
-    if cmp -s "$file" "$work/mutant.c"; then
-        echo "| $what | \`$file\` | NOT APPLIED |"
-        missed=1
-        continue
-    fi
-    program=$small arguments=()
-    case $row in
-    random) program=$random ;;
-    ?*) arguments=(all "$row") ;;
+look() { # ROW
+    local arguments=() result
+    case $1 in
+    random) ;;
+    ?*) arguments=(all "$1") ;;
     esac
-    # shellcheck disable=SC2086 # words
-    if ! $compile -Wno-error -c -o "$work/mutant.o" "$work/mutant.c" 2>"$work/log" ||
-        ! $link -o "$work/mutant" "$work/mutant.o" "$program" "$@" 2>>"$work/log"; then
-        echo "| $what | \`$file\` | DOES NOT BUILD: $(tail -1 "$work/log") |"
-        missed=1
-        continue
-    fi
-    if "$work/mutant" ${arguments[@]+"${arguments[@]}"} >"$work/log" 2>&1; then
-        found="NOT FOUND"
-    else
-        result=$?
-        found=$(said "$work/log")
-        found=${found:-"NOT FOUND: exit code $result: $(tail -n 1 "$work/log")"}
-    fi
-    [[ $found != "NOT FOUND"* ]] || missed=1
-    echo "| $what | \`$file\` | $found |"
-done <<<"$mutations"
-exit $missed
+    "$program" ${arguments[@]+"${arguments[@]}"} >"$log" 2>&1 && { echo "NOT FOUND"; return 1; }
+    result=$?
+    [ -n "$(said)" ] || { echo "NOT FOUND: exit code $result: $(tail -n 1 "$log")"; return 1; }
+    said
+}
+place() { :; }
+
+# each with the histories that it is for
+all=$mutations missed=0
+mutations=$(grep -v '|random$' <<<"$all")
+break_each "$program" "$compile" "$link" "$small" "$@" || missed=1
+mutations=$(grep '|random$' <<<"$all")
+break_each "$program" "$compile" "$link" "$random" "$@" || missed=1
+exit "$missed"
