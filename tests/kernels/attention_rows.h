@@ -15,6 +15,12 @@ struct attention_row {
     int32_t key_counts[ATTENTION_MAX_BATCH]; /* 0: all */
 };
 
+/* Of a shape whose q, k and v are columns of one packed tensor. */
+#define PACKED(b, t, h, kv, width)                                                                 \
+    .B = b, .T_q = t, .T_k = t, .heads = h, .kv_heads = kv, .hd = width,                           \
+    .q_stride = (h + 2 * kv) * width, .k_stride = (h + 2 * kv) * width,                            \
+    .v_stride = (h + 2 * kv) * width, .scale = 0.125f
+
 extern const struct attention_row attention_rows[];
 extern const size_t attention_row_count;
 
