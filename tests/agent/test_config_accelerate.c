@@ -304,89 +304,94 @@ static const char *summary_of(struct arena *arena, const char *line, const char 
     return copy;
 }
 
+static const struct {
+    const char *line, *environment, *expected;
+} meanings[] = {
+    {"--fsdp=full_shard,auto_wrap,offload", "", "memory.cpu_offload=true (flag)"},
+    {"--fsdp full_shard_auto_wrap", "", "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
+    {"--fsdp shard-grad-op", "", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--fsdp hybrid_shard_zero2", "", "parallel.sharding_strategy=HYBRID_SHARD_ZERO2 (flag)"},
+    {"--fsdp_min_num_params 2000 --fsdp full_shard,auto_wrap", "",
+     "parallel.auto_wrap_policy=SIZE_BASED_WRAP (flag)"},
+    {"--fsdp full_shard,auto_wrap --fsdp_min_num_params 0", "",
+     "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
+    {"--fsdp=auto_wrap --fsdp_config={\"min_num_params\":2000}", "",
+     "parallel.auto_wrap_policy=SIZE_BASED_WRAP (flag)"},
+    {"--fsdp=auto_wrap --auto_wrap_policy TRANSFORMER_BASED_WRAP --min_num_params 9", "",
+     "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
+    {"--preset accelerate --model_name m --max_steps 500", "",
+     "schedule.num_train_epochs=0 (flag)"},
+    {"--preset accelerate --model_name m --max_train_steps 500 --num_train_epochs 2", "",
+     "schedule.num_train_epochs=0 (flag)"},
+    {"--preset accelerate,bert-base --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
+    {"--preset bert-base,accelerate --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
+    {"--preset accelerate,hyperpod --max_steps 500", "", "schedule.num_train_epochs=3 (preset)"},
+    {"--fsdp --fsdp_config={\"reshard_after_forward\":false}", "",
+     "parallel.sharding_strategy=SHARD_GRAD_OP (file)"},
+    {"--fsdp true --fsdp_sharding_strategy 2", "",
+     "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--fsdp false", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
+    {"--preset accelerate,bert-base --fsdp_version 2 --checkpoint_dir d", "",
+     "checkpoint.state_dict_type=SHARDED_STATE_DICT (flag)"},
+    {"--preset accelerate,bert-base --checkpoint_dir d", "FSDP_VERSION=2",
+     "checkpoint.state_dict_type=SHARDED_STATE_DICT (environment)"},
+    {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 1", "FSDP_VERSION=2",
+     "checkpoint.state_dict_type=FULL_STATE_DICT (preset)"},
+    {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 2",
+     "FSDP_STATE_DICT_TYPE=FULL_STATE_DICT",
+     "checkpoint.state_dict_type=FULL_STATE_DICT (environment)"},
+    {"--zero_stage 2", "", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--zero_stage 0", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
+    {"--num_processes 4", "", "runtime.num_processes=4 (flag)"},
+    {"--model_name m", "FSDP_SHARDING_STRATEGY=3",
+     "parallel.sharding_strategy=NO_SHARD (environment)"},
+    {"--model_name m", "FSDP_RESHARD_AFTER_FORWARD=false",
+     "parallel.sharding_strategy=SHARD_GRAD_OP (environment)"},
+    {"--model_name m", "ACCELERATE_USE_FSDP=true",
+     "checkpoint.name_format=checkpoint-{step} (preset)"},
+    {"--model_name m", "ACCELERATE_USE_CPU=true", "runtime.device=cpu (environment)"},
+    {"--model_name m", "ACCELERATE_CPU_AFFINITY=1", "runtime.cpu_affinity=true (environment)"},
+    {"--model_name m", "ACCELERATE_MIXED_PRECISION=no",
+     "precision.mixed_precision=no (environment)"},
+    {"--config_file " FILE_OF_THE_DOCUMENT " --model_name m --fsdp_sharding_strategy 2", "",
+     "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
+    {"--config_file " FILE_OF_THE_DOCUMENT " --model_name m --mixed_precision no", "",
+     "precision.mixed_precision=no (flag)"},
+};
+
 /* Trainer's --fsdp, what accelerate's launcher tells its processes, and who wins. */
 static void flags_and_variables_have_their_meaning(void **state)
 {
     (void)state;
+    for (size_t i = 0; i < array_length(meanings); i++) {
+        auto_arena struct arena *arena = arena_open();
+        const char *summary = summary_of(arena, meanings[i].line, meanings[i].environment);
+        if (!strstr(summary, meanings[i].expected))
+            print_error("%s: %s\n", meanings[i].line, summary);
+        assert_non_null(strstr(summary, meanings[i].expected));
+    }
+}
+
+static void wrong_flags_are_refused(void **state)
+{
+    (void)state;
     static const struct {
-        const char *line, *environment, *expected;
+        const char *line, *environment, *message;
     } rows[] = {
-        {"--fsdp=full_shard,auto_wrap,offload", "", "memory.cpu_offload=true (flag)"},
-        {"--fsdp full_shard_auto_wrap", "",
-         "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
-        {"--fsdp shard-grad-op", "", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
-        {"--fsdp hybrid_shard_zero2", "", "parallel.sharding_strategy=HYBRID_SHARD_ZERO2 (flag)"},
-        {"--fsdp_min_num_params 2000 --fsdp full_shard,auto_wrap", "",
-         "parallel.auto_wrap_policy=SIZE_BASED_WRAP (flag)"},
-        {"--fsdp full_shard,auto_wrap --fsdp_min_num_params 0", "",
-         "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
-        {"--fsdp=auto_wrap --fsdp_config={\"min_num_params\":2000}", "",
-         "parallel.auto_wrap_policy=SIZE_BASED_WRAP (flag)"},
-        {"--fsdp=auto_wrap --auto_wrap_policy TRANSFORMER_BASED_WRAP --min_num_params 9", "",
-         "parallel.auto_wrap_policy=TRANSFORMER_BASED_WRAP (flag)"},
-        {"--preset accelerate --model_name m --max_steps 500", "",
-         "schedule.num_train_epochs=0 (flag)"},
-        {"--preset accelerate --model_name m --max_train_steps 500 --num_train_epochs 2", "",
-         "schedule.num_train_epochs=0 (flag)"},
-        {"--preset accelerate,bert-base --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
-        {"--preset bert-base,accelerate --max_steps 500", "", "schedule.num_train_epochs=0 (flag)"},
-        {"--preset accelerate,hyperpod --max_steps 500", "",
-         "schedule.num_train_epochs=3 (preset)"},
-        {"--fsdp --fsdp_config={\"reshard_after_forward\":false}", "",
-         "parallel.sharding_strategy=SHARD_GRAD_OP (file)"},
-        {"--fsdp true --fsdp_sharding_strategy 2", "",
-         "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
-        {"--fsdp false", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
-        {"--preset accelerate,bert-base --fsdp_version 2 --checkpoint_dir d", "",
-         "checkpoint.state_dict_type=SHARDED_STATE_DICT (flag)"},
-        {"--preset accelerate,bert-base --checkpoint_dir d", "FSDP_VERSION=2",
-         "checkpoint.state_dict_type=SHARDED_STATE_DICT (environment)"},
-        {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 1", "FSDP_VERSION=2",
-         "checkpoint.state_dict_type=FULL_STATE_DICT (preset)"},
-        {"--preset accelerate,bert-base --checkpoint_dir d --fsdp_version 2",
-         "FSDP_STATE_DICT_TYPE=FULL_STATE_DICT",
-         "checkpoint.state_dict_type=FULL_STATE_DICT (environment)"},
-        {"--zero_stage 2", "", "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
-        {"--zero_stage 0", "", "parallel.sharding_strategy=NO_SHARD (flag)"},
-        {"--num_processes 4", "", "runtime.num_processes=4 (flag)"},
-        {"--model_name m", "FSDP_SHARDING_STRATEGY=3",
-         "parallel.sharding_strategy=NO_SHARD (environment)"},
-        {"--model_name m", "FSDP_RESHARD_AFTER_FORWARD=false",
-         "parallel.sharding_strategy=SHARD_GRAD_OP (environment)"},
-        {"--model_name m", "ACCELERATE_USE_FSDP=true",
-         "checkpoint.name_format=checkpoint-{step} (preset)"},
-        {"--model_name m", "ACCELERATE_USE_CPU=true", "runtime.device=cpu (environment)"},
-        {"--model_name m", "ACCELERATE_CPU_AFFINITY=1", "runtime.cpu_affinity=true (environment)"},
-        {"--model_name m", "ACCELERATE_MIXED_PRECISION=no",
-         "precision.mixed_precision=no (environment)"},
-        {"--config_file " FILE_OF_THE_DOCUMENT " --model_name m --fsdp_sharding_strategy 2", "",
-         "parallel.sharding_strategy=SHARD_GRAD_OP (flag)"},
-        {"--config_file " FILE_OF_THE_DOCUMENT " --model_name m --mixed_precision no", "",
-         "precision.mixed_precision=no (flag)"},
+        {"--fsdp fullshard", "", "--fsdp: 'fullshard': it knows full_shard, shard_grad_op"},
+        {"--fsdp_version 2 --fsdp_state_dict_type 2", "", "fsdp_version 2 has no LOCAL_STATE_DICT"},
+        {"--forward_prefetch", "FSDP_VERSION=2", "fsdp_forward_prefetch: fsdp_version 2 has none"},
+        {"--fsdp_version 3", "", "--fsdp_version: '3': only 1 and 2 exist"},
+        {"--zero_stage 1", "", "--zero_stage: '1' is not one of: 0 2 3"},
+        {"--preset accelerate --lr 1", "", "model.name_or_path is not set"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
-        const char *summary = summary_of(arena, rows[i].line, rows[i].environment);
-        if (!strstr(summary, rows[i].expected))
-            print_error("%s: %s\n", rows[i].line, summary);
-        assert_non_null(strstr(summary, rows[i].expected));
+        struct config config;
+        struct error err;
+        assert_fails(config_line_parse(arena, rows[i].line, rows[i].environment, &config, &err),
+                     &err, ERR_CONFIG, rows[i].message);
     }
-    auto_arena struct arena *arena = arena_open();
-    struct config config;
-    struct error err;
-    assert_fails(config_line_parse(arena, "--fsdp fullshard", "", &config, &err), &err, ERR_CONFIG,
-                 "--fsdp: 'fullshard': it knows full_shard, shard_grad_op");
-    assert_fails(
-        config_line_parse(arena, "--fsdp_version 2 --fsdp_state_dict_type 2", "", &config, &err),
-        &err, ERR_CONFIG, "fsdp_version 2 has no LOCAL_STATE_DICT");
-    assert_fails(config_line_parse(arena, "--forward_prefetch", "FSDP_VERSION=2", &config, &err),
-                 &err, ERR_CONFIG, "fsdp_forward_prefetch: fsdp_version 2 has none");
-    assert_fails(config_line_parse(arena, "--fsdp_version 3", "", &config, &err), &err, ERR_CONFIG,
-                 "--fsdp_version: '3': only 1 and 2 exist");
-    assert_fails(config_line_parse(arena, "--zero_stage 1", "", &config, &err), &err, ERR_CONFIG,
-                 "--zero_stage: '1' is not one of: 0 2 3");
-    assert_fails(config_line_parse(arena, "--preset accelerate --lr 1", "", &config, &err), &err,
-                 ERR_CONFIG, "model.name_or_path is not set");
 }
 
 int main(void)
@@ -398,6 +403,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(what_changes_nothing_is_told),
         cmocka_unit_test(flags_and_variables_have_their_meaning),
+        cmocka_unit_test(wrong_flags_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

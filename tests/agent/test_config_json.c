@@ -181,87 +181,87 @@ static void berts_class_says_what_is_learned(void **state)
     }
 }
 
+static const struct {
+    const char *text, *message;
+} wrong_files[] = {
+    {"{\"model_type\": \"mixtral\"}",
+     "config.json: model_type: unsupported model \"mixtral\": llama, mistral, gpt2, t5 and bert "
+     "work"},
+    {"{}", "config.json: model_type: unsupported model \"\": llama, mistral, gpt2, t5 and bert "
+           "work"},
+    {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
+     "config.json: architectures: unsupported architecture \"LlamaForSequenceClassification\"; "
+     "of llama works: LlamaForCausalLM"},
+    {"{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}",
+     "config.json: architectures: unsupported architecture \"BertForQuestionAnswering\"; of bert "
+     "works: BertForMaskedLM, BertForPreTraining, BertForSequenceClassification"},
+    {"{\"model_type\": \"t5\", \"feed_forward_proj\": \"gelu\"}",
+     "config.json: feed_forward_proj: unsupported \"gelu\": relu, gated-gelu and gated-silu "
+     "work"},
+    {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}",
+     "config.json: position_embedding_type: unsupported \"relative_key\": absolute works"},
+    {"{\"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
+     "\"regression\"}",
+     "config.json: problem_type: unsupported \"regression\": single_label_classification works"},
+    {"{\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"a\"}}",
+     "config.json: BERT model: 1 label: regression is not supported, 2 classes or more are "
+     "needed (id2label, num_labels)"},
+    {"{\"model_type\": \"bert\", \"is_decoder\": true}",
+     "config.json: is_decoder: only false is supported"},
+    {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\"}}",
+     "config.json: rope_scaling.rope_type: unsupported rope type \"yarn\": default, linear, "
+     "dynamic and llama3 work"},
+    {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+     "\"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
+     "config.json: rope_scaling.original_max_position_embeddings: missing; rope type llama3 "
+     "needs it"},
+    {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+     "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 8192}}",
+     "config.json: rope_scaling.low_freq_factor: missing; rope type llama3 needs it"},
+    {"{\"model_type\": \"llama\", \"hidden_act\": \"relu\"}",
+     "config.json: hidden_act: unsupported activation \"relu\": silu works"},
+    {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}",
+     "config.json: activation_function: unsupported activation \"relu\": gelu_new, "
+     "gelu_pytorch_tanh and gelu work"},
+    {"{\"model_type\": \"llama\", \"hidden_size\": \"2048\", \"rms_norm_eps\": -1}",
+     "config.json: hidden_size: must be a whole number, not the text \"2048\"; rms_norm_eps: "
+     "must be a number within 0 and 1000, not -1"},
+    {"{\"model_type\": \"llama\", \"hidden_size\": null, \"num_hidden_layers\": 32.0, "
+     "\"num_key_value_heads\": null, \"rope_scaling\": null}",
+     "config.json: hidden_size: must not be null: give a value, or leave the field out; "
+     "num_hidden_layers: must be a whole number, not the number 32.0"},
+    {"{\"model_type\": \"gpt2\", \"tie_word_embeddings\": null, \"n_inner\": null}",
+     "config.json: tie_word_embeddings: must not be null: give a value, or leave the field out"},
+    {"{\"model_type\": \"t5\", \"tie_word_embeddings\": null, \"d_kv\": null}",
+     "config.json: d_kv: must not be null: give a value, or leave the field out"},
+    {"\xef\xbb\xbf{\"model_type\": \"t5\"}",
+     "config.json: begins with a byte order mark, which JSON has not (RFC 8259): save it as UTF-8 "
+     "without one"},
+    {"{\"model_type\": \"llama\", \"num_key_value_heads\": 5}",
+     "config.json: Llama model: num_key_value_heads 5 does not divide num_attention_heads 32"},
+    {"{\"model_type\": \"gpt2\", \"resid_pdrop\": 1.0}",
+     "config.json: resid_pdrop: must be a number within 0 and 0.999999, not 1.0"},
+    {"{\"model_type\": \"llama\", \"pad_token_id\": 32000}",
+     "config.json: Llama model: pad_token_id is 32000, not within -1 .. 31999"},
+    {"{\"model_type\": \"bert\", \"pad_token_id\": 30522}",
+     "config.json: BERT model: pad_token_id is 30522, not within -1 .. 30521"},
+    {"{\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5}",
+     "config.json: partial_rotary_factor: 0.5 is not supported: only 1 is"},
+    {"{\"model_type\": \"mistral\", \"rope_parameters\": {\"partial_rotary_factor\": 2}}",
+     "config.json: rope_parameters.partial_rotary_factor: 2 is not supported: only 1 is"},
+    {"[]", "config.json: must be a mapping, not a list"},
+    {"{\"model_type\": \"llama\"", "config.json: line 1, column 22: '}' expected near end of file"},
+};
+
 static void wrong_files_are_refused_by_field_and_value(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *message;
-    } rows[] = {
-        {"{\"model_type\": \"mixtral\"}",
-         "config.json: model_type: unsupported model \"mixtral\": llama, mistral, gpt2, t5 and bert "
-         "work"},
-        {"{}", "config.json: model_type: unsupported model \"\": llama, mistral, gpt2, t5 and bert "
-               "work"},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
-         "config.json: architectures: unsupported architecture \"LlamaForSequenceClassification\"; "
-         "of llama works: LlamaForCausalLM"},
-        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}",
-         "config.json: architectures: unsupported architecture \"BertForQuestionAnswering\"; of bert "
-         "works: BertForMaskedLM, BertForPreTraining, BertForSequenceClassification"},
-        {"{\"model_type\": \"t5\", \"feed_forward_proj\": \"gelu\"}",
-         "config.json: feed_forward_proj: unsupported \"gelu\": relu, gated-gelu and gated-silu "
-         "work"},
-        {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}",
-         "config.json: position_embedding_type: unsupported \"relative_key\": absolute works"},
-        {"{\"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
-         "\"regression\"}",
-         "config.json: problem_type: unsupported \"regression\": single_label_classification works"},
-        {"{\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"a\"}}",
-         "config.json: BERT model: 1 label: regression is not supported, 2 classes or more are "
-         "needed (id2label, num_labels)"},
-        {"{\"model_type\": \"bert\", \"is_decoder\": true}",
-         "config.json: is_decoder: only false is supported"},
-        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\"}}",
-         "config.json: rope_scaling.rope_type: unsupported rope type \"yarn\": default, linear, "
-         "dynamic and llama3 work"},
-        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
-         "\"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
-         "config.json: rope_scaling.original_max_position_embeddings: missing; rope type llama3 "
-         "needs it"},
-        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
-         "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 8192}}",
-         "config.json: rope_scaling.low_freq_factor: missing; rope type llama3 needs it"},
-        {"{\"model_type\": \"llama\", \"hidden_act\": \"relu\"}",
-         "config.json: hidden_act: unsupported activation \"relu\": silu works"},
-        {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}",
-         "config.json: activation_function: unsupported activation \"relu\": gelu_new, "
-         "gelu_pytorch_tanh and gelu work"},
-        {"{\"model_type\": \"llama\", \"hidden_size\": \"2048\", \"rms_norm_eps\": -1}",
-         "config.json: hidden_size: must be a whole number, not the text \"2048\"; rms_norm_eps: "
-         "must be a number within 0 and 1000, not -1"},
-        {"{\"model_type\": \"llama\", \"hidden_size\": null, \"num_hidden_layers\": 32.0, "
-         "\"num_key_value_heads\": null, \"rope_scaling\": null}",
-         "config.json: hidden_size: must not be null: give a value, or leave the field out; "
-         "num_hidden_layers: must be a whole number, not the number 32.0"},
-        {"{\"model_type\": \"gpt2\", \"tie_word_embeddings\": null, \"n_inner\": null}",
-         "config.json: tie_word_embeddings: must not be null: give a value, or leave the field out"},
-        {"{\"model_type\": \"t5\", \"tie_word_embeddings\": null, \"d_kv\": null}",
-         "config.json: d_kv: must not be null: give a value, or leave the field out"},
-        {"\xef\xbb\xbf{\"model_type\": \"t5\"}",
-         "config.json: begins with a byte order mark, which JSON has not (RFC 8259): save it as UTF-8 "
-         "without one"},
-        {"{\"model_type\": \"llama\", \"num_key_value_heads\": 5}",
-         "config.json: Llama model: num_key_value_heads 5 does not divide num_attention_heads 32"},
-        {"{\"model_type\": \"gpt2\", \"resid_pdrop\": 1.0}",
-         "config.json: resid_pdrop: must be a number within 0 and 0.999999, not 1.0"},
-        {"{\"model_type\": \"llama\", \"pad_token_id\": 32000}",
-         "config.json: Llama model: pad_token_id is 32000, not within -1 .. 31999"},
-        {"{\"model_type\": \"bert\", \"pad_token_id\": 30522}",
-         "config.json: BERT model: pad_token_id is 30522, not within -1 .. 30521"},
-        {"{\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5}",
-         "config.json: partial_rotary_factor: 0.5 is not supported: only 1 is"},
-        {"{\"model_type\": \"mistral\", \"rope_parameters\": {\"partial_rotary_factor\": 2}}",
-         "config.json: rope_parameters.partial_rotary_factor: 2 is not supported: only 1 is"},
-        {"[]", "config.json: must be a mapping, not a list"},
-        {"{\"model_type\": \"llama\"",
-         "config.json: line 1, column 22: '}' expected near end of file"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(wrong_files); i++) {
         auto_arena struct arena *arena = arena_open();
-        struct reading r = reading_of(arena, rows[i].text);
+        struct reading r = reading_of(arena, wrong_files[i].text);
         assert_true(r.result < 0);
         assert_int_equal(r.err.code, ERR_CONFIG);
-        assert_string_equal(r.err.msg, rows[i].message);
+        assert_string_equal(r.err.msg, wrong_files[i].message);
     }
 }
 

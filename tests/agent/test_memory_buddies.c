@@ -89,109 +89,103 @@ enum { STOP = 7 }; /* behind it the ranks stop, and the step that is under way t
 #define FULL    "--sharding_strategy=FULL_SHARD "
 #define ANEW    "training starts from the beginning (8 steps lost)"
 
+static const struct {
+    const char *name, *flags;
+    int size, local_size;
+    bool is_new[RUNS_MAX_RANKS];     /* the rank's pod is, at the second start */
+    const char *nodes, *nodes_again; /* at the first start, and at the second */
+    int step;                        /* of the second start; 0: anew */
+    const char *notice;
+} new_pods[] = {
+    {"the second of two pods", BUDDIES, 4, 2, {0, 0, 1, 1}, NULL, NULL, STOP + 1, ""},
+    {"the first of two pods", BUDDIES, 4, 2, {1, 1}, NULL, NULL, STOP + 1, ""},
+    {"two of three pods", BUDDIES, 3, 1, {1, 0, 1}, NULL, NULL, STOP + 1, ""},
+    {"a pod of each pair", BUDDIES FULL, 4, 1, {0, 1, 1}, NULL, NULL, STOP + 1, ""},
+    {"both of a pair", BUDDIES, 4, 1, {0, 0, 1, 1}, NULL, NULL, 0, ANEW},
+    {"none is new", BUDDIES, 4, 2, {0}, NULL, NULL, STOP + 1, ""},
+    {"without buddies", ALONE, 4, 2, {0, 0, 1, 1}, NULL, NULL, 0, ANEW},
+    {"one pod",
+     BUDDIES,
+     2,
+     0,
+     {0},
+     NULL,
+     NULL,
+     STOP + 1,
+     "no rank keeps another's snapshots (checkpoint.memory_buddies): all ranks are in one pod"},
+    /* on nodes */
+    {"a node of two pods",
+     BUDDIES,
+     4,
+     1,
+     {0, 0, 1, 1},
+     "aabb",
+     "aacc",
+     STOP + 1,
+     "0 (node a) + 2 (node c), 1 (node a) + 3 (node c)"},
+    {"its pods come where the others are",
+     BUDDIES,
+     4,
+     1,
+     {0, 0, 1, 1},
+     "aabb",
+     "aaaa",
+     STOP + 1,
+     "0 (node a) + 1 (node a), 2 (node a) + 3 (node a); 4 of 4 pods share a node with all that "
+     "keep theirs"},
+    {"two ranks each",
+     BUDDIES FULL,
+     8,
+     2,
+     {0, 0, 0, 0, 1, 1, 1, 1},
+     "aaaabbbb",
+     "aaaacccc",
+     STOP + 1,
+     ""},
+    {"nodes without names",
+     BUDDIES,
+     4,
+     1,
+     {0, 0, 1, 1},
+     "AABB",
+     "AACC",
+     STOP + 1,
+     "0 + 2, 1 (where 0 is) + 3 (where 2 is)"},
+    {"most are on a node",
+     BUDDIES,
+     5,
+     1,
+     {1, 1, 1, 1, 0},
+     "aaaab",
+     "aaaab",
+     STOP + 1,
+     "0 (node a) + 1 (node a) + 2 (node a) + 3 (node a) + 4 (node b)"},
+    {"the one that is elsewhere", BUDDIES, 5, 1, {0, 0, 0, 0, 1}, "aaaab", "aaaac", STOP + 1, ""},
+};
+
 /* A pod that is made again has nothing: its ranks get their snapshots from their buddies, if these
  * keep any; else all go on from disk, here from the beginning. */
 static void a_new_pod_goes_on_from_its_buddies(void **state)
 {
-    static const struct {
-        const char *name, *flags;
-        int size, local_size;
-        bool is_new[RUNS_MAX_RANKS];     /* the rank's pod is, at the second start */
-        const char *nodes, *nodes_again; /* at the first start, and at the second */
-        int step;                        /* of the second start; 0: anew */
-        const char *notice;
-    } rows[] = {
-        {"the second of two pods", BUDDIES, 4, 2, {0, 0, 1, 1}, NULL, NULL, STOP + 1, ""},
-        {"the first of two pods", BUDDIES, 4, 2, {1, 1}, NULL, NULL, STOP + 1, ""},
-        {"two of three pods", BUDDIES, 3, 1, {1, 0, 1}, NULL, NULL, STOP + 1, ""},
-        {"a pod of each pair", BUDDIES FULL, 4, 1, {0, 1, 1}, NULL, NULL, STOP + 1, ""},
-        {"both of a pair", BUDDIES, 4, 1, {0, 0, 1, 1}, NULL, NULL, 0, ANEW},
-        {"none is new", BUDDIES, 4, 2, {0}, NULL, NULL, STOP + 1, ""},
-        {"without buddies", ALONE, 4, 2, {0, 0, 1, 1}, NULL, NULL, 0, ANEW},
-        {"one pod",
-         BUDDIES,
-         2,
-         0,
-         {0},
-         NULL,
-         NULL,
-         STOP + 1,
-         "no rank keeps another's snapshots (checkpoint.memory_buddies): all ranks are in one pod"},
-        /* on nodes */
-        {"a node of two pods",
-         BUDDIES,
-         4,
-         1,
-         {0, 0, 1, 1},
-         "aabb",
-         "aacc",
-         STOP + 1,
-         "0 (node a) + 2 (node c), 1 (node a) + 3 (node c)"},
-        {"its pods come where the others are",
-         BUDDIES,
-         4,
-         1,
-         {0, 0, 1, 1},
-         "aabb",
-         "aaaa",
-         STOP + 1,
-         "0 (node a) + 1 (node a), 2 (node a) + 3 (node a); 4 of 4 pods share a node with all that "
-         "keep theirs"},
-        {"two ranks each",
-         BUDDIES FULL,
-         8,
-         2,
-         {0, 0, 0, 0, 1, 1, 1, 1},
-         "aaaabbbb",
-         "aaaacccc",
-         STOP + 1,
-         ""},
-        {"nodes without names",
-         BUDDIES,
-         4,
-         1,
-         {0, 0, 1, 1},
-         "AABB",
-         "AACC",
-         STOP + 1,
-         "0 + 2, 1 (where 0 is) + 3 (where 2 is)"},
-        {"most are on a node",
-         BUDDIES,
-         5,
-         1,
-         {1, 1, 1, 1, 0},
-         "aaaab",
-         "aaaab",
-         STOP + 1,
-         "0 (node a) + 1 (node a) + 2 (node a) + 3 (node a) + 4 (node b)"},
-        {"the one that is elsewhere",
-         BUDDIES,
-         5,
-         1,
-         {0, 0, 0, 0, 1},
-         "aaaab",
-         "aaaac",
-         STOP + 1,
-         ""},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(new_pods); i++) {
         auto_arena struct arena *arena = arena_open();
         int fds[RUNS_MAX_RANKS] = {0};
-        struct start s = {.flags = rows[i].flags,
-                          .size = rows[i].size,
-                          .local_size = rows[i].local_size,
-                          .nodes = rows[i].nodes,
+        struct start s = {.flags = new_pods[i].flags,
+                          .size = new_pods[i].size,
+                          .local_size = new_pods[i].local_size,
+                          .nodes = new_pods[i].nodes,
                           .stop_at = STOP};
         open_memory(fds, s.size);
         start(&s, arena, *state, fds);
         s.stop_at = 0;
-        s.nodes = rows[i].nodes_again;
-        memcpy(s.is_new, rows[i].is_new, sizeof s.is_new);
+        s.nodes = new_pods[i].nodes_again;
+        memcpy(s.is_new, new_pods[i].is_new, sizeof s.is_new);
         const struct run *run = start(&s, arena, *state, fds);
         close_memory(fds, s.size);
         memset(s.is_new, 0, sizeof s.is_new);
         s.flags = arena_printf(arena, "%s --memory_every_steps=0", s.flags);
-        check(rows[i].name, run, start(&s, arena, *state, NULL), rows[i].step, rows[i].notice);
+        check(new_pods[i].name, run, start(&s, arena, *state, NULL), new_pods[i].step,
+              new_pods[i].notice);
     }
 }
 

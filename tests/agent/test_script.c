@@ -41,101 +41,102 @@ static void parse(struct config *config, struct arena *arena, const char *line)
     assert_ok(config_line_parse(arena, line, "", config, &err), &err);
 }
 
+static const char policy_unread[] =
+    "FSDP_mnist.py has fsdp_auto_wrap_policy=my_auto_wrap_policy, which is not read: say "
+    "--auto_wrap_policy SIZE_BASED_WRAP --min_num_params 100\n";
+static const char offload_unread[] =
+    "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=True), "
+    "which is not read: say --cpu_offload\n";
+static const struct {
+    const char *old, *new; /* in the document's script; NULL: as it is */
+    const char *line, *headline;
+} edits[] = {
+    {NULL, NULL, FSDP, ""},
+    {PLAIN, WRAPPED, FSDP, policy_unread},
+    {PLAIN, OFFLOADED, FSDP, "BOTH"},
+    {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP", offload_unread},
+    {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP --cpu_offload", ""},
+    {PLAIN, "    # model = FSDP(model, cpu_offload=CPUOffload(offload_params=True))\n" PLAIN, FSDP,
+     ""},
+    {PLAIN, "    print('FSDP(model, forward_prefetch=True)')\n" PLAIN, FSDP, ""},
+    {PLAIN,
+     "    model = FSDP(model, sharding_strategy = ShardingStrategy.SHARD_GRAD_OP, "
+     "backward_prefetch=BackwardPrefetch.BACKWARD_PRE, forward_prefetch=True)\n",
+     FSDP " --forward_prefetch=false",
+     "FSDP_mnist.py has sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, which is not read: "
+     "say --sharding_strategy SHARD_GRAD_OP\n"
+     "FSDP_mnist.py has forward_prefetch=True, which is not read: say --forward_prefetch\n"},
+    {PLAIN, "    model = FSDP(model, mixed_precision=MixedPrecision(param_dtype=bf))\n", FSDP,
+     "FSDP_mnist.py has mixed_precision=MixedPrecision(param_dtype=bf), which is not read: say "
+     "--mixed_precision bf16\n"},
+    {PLAIN,
+     "    model = FSDP(model, auto_wrap_policy=None, cpu_offload=CPUOffload(offload_params="
+     "args.off), sharding_strategy=chosen, mixed_precision=policy)\n",
+     FSDP,
+     "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=args.off) in line 147, and its "
+     "value is not known, as the script is not run: say --cpu_offload\n"
+     "FSDP_mnist.py has sharding_strategy=chosen in line 147, and its value is not known, as "
+     "the script is not run: say --sharding_strategy\n"
+     "FSDP_mnist.py has mixed_precision=policy in line 147, and its value is not known, as the "
+     "script is not run: say --mixed_precision\n"},
+    {PLAIN, "    '''two\n    lines'''\n    model = FSDP(model,\n        **options)\n", FSDP,
+     "FSDP_mnist.py has FSDP(**options) in line 150, and its value is not known, as the script "
+     "is not run: say by flags what it passes (--sharding_strategy, --auto_wrap_policy, "
+     "--cpu_offload, --mixed_precision)\n"},
+    {PLAIN,
+     "    chosen = ShardingStrategy.NO_SHARD\n    off = None\n    half = MixedPrecision(bf)\n"
+     "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off, mixed_precision=half, "
+     "limit_all_gathers=False)\n",
+     FSDP,
+     "FSDP_mnist.py has sharding_strategy=ShardingStrategy.NO_SHARD, which is not read: say "
+     "--sharding_strategy NO_SHARD\n"
+     "FSDP_mnist.py has limit_all_gathers=False, which is not read: say --limit_all_gathers "
+     "false\n"
+     "FSDP_mnist.py has mixed_precision=MixedPrecision(bf), which is not read: say "
+     "--mixed_precision bf16\n"},
+    {PLAIN, "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off)\n",
+     FSDP " --sharding_strategy FULL_SHARD --cpu_offload=false", ""},
+    {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP,
+     "FSDP_mnist.py has FashionMNIST, which is not read: say --data.root DIR/FashionMNIST/raw, "
+     "its files\n"},
+    {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP " --data.root d", ""},
+    {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP,
+     "FSDP_mnist.py has 14 as the default of --epochs, which is not read: say --epochs 14\n"},
+    {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP " --epochs 3",
+     ""},
+    {"'--batch-size', type=int, default=64", "\"--batch-size\", default = 9, type=int", FSDP, ""},
+    {"'--lr', type=float, default=1.0", "'--lr', type=float, default=0.1", FSDP,
+     "FSDP_mnist.py has 0.1 as the default of --lr, which is not read: say --lr 0.1\n"},
+    {"nn.Linear(9216, 128)", "nn.Linear(9216, 256)", FSDP,
+     "FSDP_mnist.py has no nn.Linear(9216,128): it is not the script that preset mnist-fsdp "
+     "stands for, and what it would train is not trained\n"},
+    {PLAIN, "    model = DDP(model)\n", FSDP,
+     "FSDP_mnist.py has no FSDP(: it is not the script that preset mnist-fsdp stands for, and "
+     "what it would train is not trained\n"},
+    {NULL, NULL, "--preset hyperpod --runtime.script train.py",
+     "train.py has no model_utils: it is not the script that preset hyperpod stands for, and "
+     "what it would train is not trained\n"},
+    {NULL, NULL, "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c",
+     "my.py has no Trainer(: it is not the script that preset trainer stands for, and what it "
+     "would train is not trained\n"},
+};
+
 static void edits_of_a_script_are_told(void **state)
 {
     (void)state;
-    static const char policy[] =
-        "FSDP_mnist.py has fsdp_auto_wrap_policy=my_auto_wrap_policy, which is not read: say "
-        "--auto_wrap_policy SIZE_BASED_WRAP --min_num_params 100\n";
-    static const char offload[] = "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=True), "
-                                  "which is not read: say --cpu_offload\n";
-    static const struct {
-        const char *old, *new; /* in the document's script; NULL: as it is */
-        const char *line, *headline;
-    } rows[] = {
-        {NULL, NULL, FSDP, ""},
-        {PLAIN, WRAPPED, FSDP, policy},
-        {PLAIN, OFFLOADED, FSDP, "BOTH"},
-        {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP", offload},
-        {PLAIN, OFFLOADED, FSDP " --auto_wrap_policy SIZE_BASED_WRAP --cpu_offload", ""},
-        {PLAIN, "    # model = FSDP(model, cpu_offload=CPUOffload(offload_params=True))\n" PLAIN,
-         FSDP, ""},
-        {PLAIN, "    print('FSDP(model, forward_prefetch=True)')\n" PLAIN, FSDP, ""},
-        {PLAIN,
-         "    model = FSDP(model, sharding_strategy = ShardingStrategy.SHARD_GRAD_OP, "
-         "backward_prefetch=BackwardPrefetch.BACKWARD_PRE, forward_prefetch=True)\n",
-         FSDP " --forward_prefetch=false",
-         "FSDP_mnist.py has sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, which is not read: "
-         "say --sharding_strategy SHARD_GRAD_OP\n"
-         "FSDP_mnist.py has forward_prefetch=True, which is not read: say --forward_prefetch\n"},
-        {PLAIN, "    model = FSDP(model, mixed_precision=MixedPrecision(param_dtype=bf))\n", FSDP,
-         "FSDP_mnist.py has mixed_precision=MixedPrecision(param_dtype=bf), which is not read: say "
-         "--mixed_precision bf16\n"},
-        {PLAIN,
-         "    model = FSDP(model, auto_wrap_policy=None, cpu_offload=CPUOffload(offload_params="
-         "args.off), sharding_strategy=chosen, mixed_precision=policy)\n",
-         FSDP,
-         "FSDP_mnist.py has cpu_offload=CPUOffload(offload_params=args.off) in line 147, and its "
-         "value is not known, as the script is not run: say --cpu_offload\n"
-         "FSDP_mnist.py has sharding_strategy=chosen in line 147, and its value is not known, as "
-         "the script is not run: say --sharding_strategy\n"
-         "FSDP_mnist.py has mixed_precision=policy in line 147, and its value is not known, as the "
-         "script is not run: say --mixed_precision\n"},
-        {PLAIN, "    '''two\n    lines'''\n    model = FSDP(model,\n        **options)\n", FSDP,
-         "FSDP_mnist.py has FSDP(**options) in line 150, and its value is not known, as the script "
-         "is not run: say by flags what it passes (--sharding_strategy, --auto_wrap_policy, "
-         "--cpu_offload, --mixed_precision)\n"},
-        {PLAIN,
-         "    chosen = ShardingStrategy.NO_SHARD\n    off = None\n    half = MixedPrecision(bf)\n"
-         "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off, mixed_precision=half, "
-         "limit_all_gathers=False)\n",
-         FSDP,
-         "FSDP_mnist.py has sharding_strategy=ShardingStrategy.NO_SHARD, which is not read: say "
-         "--sharding_strategy NO_SHARD\n"
-         "FSDP_mnist.py has limit_all_gathers=False, which is not read: say --limit_all_gathers "
-         "false\n"
-         "FSDP_mnist.py has mixed_precision=MixedPrecision(bf), which is not read: say "
-         "--mixed_precision bf16\n"},
-        {PLAIN, "    model = FSDP(model, sharding_strategy=chosen, cpu_offload=off)\n",
-         FSDP " --sharding_strategy FULL_SHARD --cpu_offload=false", ""},
-        {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP,
-         "FSDP_mnist.py has FashionMNIST, which is not read: say --data.root DIR/FashionMNIST/raw, "
-         "its files\n"},
-        {"dataset1 = datasets.MNIST(", "dataset1 = datasets.FashionMNIST(", FSDP " --data.root d",
-         ""},
-        {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP,
-         "FSDP_mnist.py has 14 as the default of --epochs, which is not read: say --epochs 14\n"},
-        {"'--epochs', type=int, default=10", "'--epochs', type=int, default=14", FSDP " --epochs 3",
-         ""},
-        {"'--batch-size', type=int, default=64", "\"--batch-size\", default = 9, type=int", FSDP,
-         ""},
-        {"'--lr', type=float, default=1.0", "'--lr', type=float, default=0.1", FSDP,
-         "FSDP_mnist.py has 0.1 as the default of --lr, which is not read: say --lr 0.1\n"},
-        {"nn.Linear(9216, 128)", "nn.Linear(9216, 256)", FSDP,
-         "FSDP_mnist.py has no nn.Linear(9216,128): it is not the script that preset mnist-fsdp "
-         "stands for, and what it would train is not trained\n"},
-        {PLAIN, "    model = DDP(model)\n", FSDP,
-         "FSDP_mnist.py has no FSDP(: it is not the script that preset mnist-fsdp stands for, and "
-         "what it would train is not trained\n"},
-        {NULL, NULL, "--preset hyperpod --runtime.script train.py",
-         "train.py has no model_utils: it is not the script that preset hyperpod stands for, and "
-         "what it would train is not trained\n"},
-        {NULL, NULL, "--preset accelerate,trainer --runtime.script my.py --model_name m --dir c",
-         "my.py has no Trainer(: it is not the script that preset trainer stands for, and what it "
-         "would train is not trained\n"},
-    };
     auto_free char *text = NULL;
     size_t bytes = 0;
     struct error err;
     assert_ok(file_read(TUTORIAL, 1 << 20, &text, &bytes, &err), &err);
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(edits); i++) {
         auto_arena struct arena *arena = arena_open();
         struct config config;
-        const char *script = rows[i].old ? replaced(arena, text, rows[i].old, rows[i].new) : text;
-        const char *expected = strcmp(rows[i].headline, "BOTH") == 0
-                                   ? arena_printf(arena, "%s%s", policy, offload)
-                                   : rows[i].headline;
-        parse(&config, arena, rows[i].line);
+        const char *script =
+            edits[i].old ? replaced(arena, text, edits[i].old, edits[i].new) : text;
+        const char *expected = strcmp(edits[i].headline, "BOTH") == 0
+                                   ? arena_printf(arena, "%s%s", policy_unread, offload_unread)
+                                   : edits[i].headline;
+        parse(&config, arena, edits[i].line);
         assert_ok(script_compare(&config, script, arena, &err), &err);
         assert_string_equal(config.headline, expected);
     }

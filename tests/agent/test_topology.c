@@ -41,88 +41,88 @@ static void print_topology(const struct topology *t, char *out, size_t out_bytes
 
 #define MASTER "MASTER_ADDR=j-master-0 MASTER_PORT=23456 PET_MASTER_ADDR=j-master-0 "
 
+static const struct {
+    const char *environment, *expected;
+} places[] = {
+    {"", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
+    /* what the operator sets: the worked examples of the behaviour book */
+    {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto PET_NNODES=3",
+     "rank 2/3 local 0/1 node 2/3 at j-master-0:23456"},
+    {MASTER "WORLD_SIZE=12 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=4 PET_NNODES=3",
+     "rank 8/12 local 0/4 node 2/3 at j-master-0:23456 launcher"},
+    {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 PET_NPROC_PER_NODE=gpu PET_NNODES=3",
+     "rank 1/3 local 0/1 node 1/3 at j-master-0:23456"},
+    {"PET_NPROC_PER_NODE=2 PET_NNODES=1",
+     "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:29500 launcher"},
+    /* a child of torchrun: RANK is its own, whatever PET_* says of the pod */
+    {MASTER "WORLD_SIZE=12 RANK=9 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 PET_NNODES=3 "
+            "PET_NODE_RANK=2 PET_NPROC_PER_NODE=4",
+     "rank 9/12 local 1/4 node 2/3 at j-master-0:23456"},
+    /* by hand, without PET_*: as many pods as ranks */
+    {"MASTER_ADDR=10.0.0.7 WORLD_SIZE=4 RANK=3", "rank 3/4 local 0/1 node 3/4 at 10.0.0.7:29500"},
+    /* only PET_*'s place to meet */
+    {"PET_MASTER_ADDR=h PET_MASTER_PORT=1234 PET_NNODES=2 PET_NODE_RANK=1",
+     "rank 1/2 local 0/1 node 1/2 at h:1234"},
+    {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
+     "rank 1/3 local 0/1 node 1/3 at h:99 launcher of 2 to 3 nodes"},
+    /* torchrun's c10d on one machine: the only node is the first */
+    {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1",
+     "rank 0/1 local 0/1 node 0/1 at h:99"},
+    {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d", "rank 0/1 local 0/1 node 0/1 at h:99"},
+    {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1:1",
+     "rank 0/1 local 0/1 node 0/1 at h:99"},
+    {"PET_RDZV_ENDPOINT=h:0 PET_NPROC_PER_NODE=2",
+     "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
+    {"PET_RDZV_ENDPOINT=h:0 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 "
+     "MASTER_ADDR=127.0.0.1 MASTER_PORT=4242",
+     "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
+    /* workers of an elastic job without a master: numbered by their names */
+    {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
+     "HOSTNAME=j-worker-1",
+     "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
+    {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=j-worker-1 "
+     "HOSTNAME=node-worker-7",
+     "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
+    {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=mine HOSTNAME=j-worker-1",
+     "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
+    /* our operator tells how many pods there are; more may come than that, and than MAX */
+    {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 SHOAL_NNODES=3 PET_NPROC_PER_NODE=2 "
+     "HOSTNAME=j-worker-70",
+     "rank 140/6 local 0/2 node 70/3 at j-worker-0:1 launcher of 1 to 64 nodes"},
+    /* a master trains beside the workers that PET_NNODES counts */
+    {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:4 "
+            "SHOAL_NNODES=3",
+     "rank 2/3 local 0/1 node 2/3 at j-master-0:23456 launcher of 2 to 5 nodes"},
+    {"PET_RDZV_ENDPOINT=h:1 PET_NNODES=2:2 PET_NODE_RANK=1 SHOAL_NNODES=5",
+     "rank 1/2 local 0/1 node 1/2 at h:1"},
+    /* srun, one task per rank or one per node */
+    {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 "
+     "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=n[05-06,9]",
+     "rank 5/8 local 1/4 node 1/2 at n05:29500"},
+    {"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=1 "
+     "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=a,b PET_NPROC_PER_NODE=4",
+     "rank 4/8 local 0/4 node 1/2 at a:29500 launcher"},
+    {"SLURM_PROCID=0 SLURM_NTASKS=8", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
+    /* mpirun */
+    {"MASTER_ADDR=m OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+     "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+     "rank 3/4 local 1/2 node 1/2 at m:29500"},
+    {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+     "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+     "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:29500"},
+    {"MASTER_ADDR=m PMI_RANK=1 PMI_SIZE=2", "rank 1/2 local 0/1 node 1/2 at m:29500"},
+};
+
 static void test_who_am_i(void **state)
 {
     (void)state;
-    static const struct {
-        const char *environment, *expected;
-    } rows[] = {
-        {"", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
-        /* what the operator sets: the worked examples of the behaviour book */
-        {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto PET_NNODES=3",
-         "rank 2/3 local 0/1 node 2/3 at j-master-0:23456"},
-        {MASTER "WORLD_SIZE=12 RANK=2 PET_NODE_RANK=2 PET_NPROC_PER_NODE=4 PET_NNODES=3",
-         "rank 8/12 local 0/4 node 2/3 at j-master-0:23456 launcher"},
-        {MASTER "WORLD_SIZE=3 RANK=1 PET_NODE_RANK=1 PET_NPROC_PER_NODE=gpu PET_NNODES=3",
-         "rank 1/3 local 0/1 node 1/3 at j-master-0:23456"},
-        {"PET_NPROC_PER_NODE=2 PET_NNODES=1",
-         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:29500 launcher"},
-        /* a child of torchrun: RANK is its own, whatever PET_* says of the pod */
-        {MASTER "WORLD_SIZE=12 RANK=9 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 PET_NNODES=3 "
-                "PET_NODE_RANK=2 PET_NPROC_PER_NODE=4",
-         "rank 9/12 local 1/4 node 2/3 at j-master-0:23456"},
-        /* by hand, without PET_*: as many pods as ranks */
-        {"MASTER_ADDR=10.0.0.7 WORLD_SIZE=4 RANK=3",
-         "rank 3/4 local 0/1 node 3/4 at 10.0.0.7:29500"},
-        /* only PET_*'s place to meet */
-        {"PET_MASTER_ADDR=h PET_MASTER_PORT=1234 PET_NNODES=2 PET_NODE_RANK=1",
-         "rank 1/2 local 0/1 node 1/2 at h:1234"},
-        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NODE_RANK=1",
-         "rank 1/3 local 0/1 node 1/3 at h:99 launcher of 2 to 3 nodes"},
-        /* torchrun's c10d on one machine: the only node is the first */
-        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1",
-         "rank 0/1 local 0/1 node 0/1 at h:99"},
-        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d", "rank 0/1 local 0/1 node 0/1 at h:99"},
-        {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1:1",
-         "rank 0/1 local 0/1 node 0/1 at h:99"},
-        {"PET_RDZV_ENDPOINT=h:0 PET_NPROC_PER_NODE=2",
-         "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
-        {"PET_RDZV_ENDPOINT=h:0 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 "
-         "MASTER_ADDR=127.0.0.1 MASTER_PORT=4242",
-         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
-        /* workers of an elastic job without a master: numbered by their names */
-        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_RDZV_BACKEND=c10d PET_NNODES=2:4 "
-         "HOSTNAME=j-worker-1",
-         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
-        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=j-worker-1 "
-         "HOSTNAME=node-worker-7",
-         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
-        {"PET_RDZV_ENDPOINT=j-worker-0:23456 PET_NNODES=2:4 POD_NAME=mine HOSTNAME=j-worker-1",
-         "rank 1/4 local 0/1 node 1/4 at j-worker-0:23456 launcher of 2 to 4 nodes"},
-        /* our operator tells how many pods there are; more may come than that, and than MAX */
-        {"PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:64 SHOAL_NNODES=3 PET_NPROC_PER_NODE=2 "
-         "HOSTNAME=j-worker-70",
-         "rank 140/6 local 0/2 node 70/3 at j-worker-0:1 launcher of 1 to 64 nodes"},
-        /* a master trains beside the workers that PET_NNODES counts */
-        {MASTER "WORLD_SIZE=3 RANK=2 PET_NODE_RANK=2 PET_RDZV_ENDPOINT=j-worker-0:1 PET_NNODES=1:4 "
-                "SHOAL_NNODES=3",
-         "rank 2/3 local 0/1 node 2/3 at j-master-0:23456 launcher of 2 to 5 nodes"},
-        {"PET_RDZV_ENDPOINT=h:1 PET_NNODES=2:2 PET_NODE_RANK=1 SHOAL_NNODES=5",
-         "rank 1/2 local 0/1 node 1/2 at h:1"},
-        /* srun, one task per rank or one per node */
-        {"SLURM_STEP_ID=0 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 "
-         "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=n[05-06,9]",
-         "rank 5/8 local 1/4 node 1/2 at n05:29500"},
-        {"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=1 "
-         "SLURM_JOB_NUM_NODES=2 SLURM_NODELIST=a,b PET_NPROC_PER_NODE=4",
-         "rank 4/8 local 0/4 node 1/2 at a:29500 launcher"},
-        {"SLURM_PROCID=0 SLURM_NTASKS=8", "rank 0/1 local 0/1 node 0/1 at 127.0.0.1:29500"},
-        /* mpirun */
-        {"MASTER_ADDR=m OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
-         "OMPI_COMM_WORLD_LOCAL_SIZE=2",
-         "rank 3/4 local 1/2 node 1/2 at m:29500"},
-        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
-         "OMPI_COMM_WORLD_LOCAL_SIZE=2",
-         "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:29500"},
-        {"MASTER_ADDR=m PMI_RANK=1 PMI_SIZE=2", "rank 1/2 local 0/1 node 1/2 at m:29500"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(places); i++) {
         struct topology t;
         struct error err;
         char text[400];
-        assert_ok(read_row(rows[i].environment, NULL, &t, &err), &err);
+        assert_ok(read_row(places[i].environment, NULL, &t, &err), &err);
         print_topology(&t, text, sizeof text);
-        assert_string_equal(text, rows[i].expected);
+        assert_string_equal(text, places[i].expected);
     }
 }
 

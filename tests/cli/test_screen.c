@@ -251,86 +251,80 @@ static void test_last_failure(void **state)
     }
 }
 
+static const struct changes_job going = {.failures = 1, .limit = 6},
+                                unlimited = {.failures = 1, .limit = -1},
+                                over = {.finished = true, .failures = 7, .limit = 6};
+
+static const struct {
+    struct local_replica before, after;
+    const struct changes_job *job;
+    bool quiet;
+    const char *said;
+} changes[] = {
+    {{.state = LOCAL_PENDING}, {.state = LOCAL_PENDING}, &going, false, ""},
+    {{.state = LOCAL_PENDING}, {.state = LOCAL_RUNNING}, &going, false, "w: Pending -> Running\n"},
+    {{.state = LOCAL_PENDING}, {.state = LOCAL_RUNNING}, &going, true, ""},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
+     &going,
+     false,
+     "w: Running -> Failed (exit code 138), restart 1 of 6\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
+     &unlimited,
+     true,
+     "w: Running -> Failed (exit code 138), restart 1\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_RUNNING, .failures = 1, .failure_code = 1, .restarts = 1},
+     &going,
+     false,
+     "w: Running -> Failed (exit code 1), restart 1 of 6\n"
+     "w: Restarting -> Running (restart 1)\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_FAILED, .failures = 1, .failure_code = 1},
+     &over,
+     false,
+     "w: Running -> Failed (exit code 1)\n"},
+    {{.state = LOCAL_RUNNING}, /* the last failure of all, beside containers that go on */
+     {.state = LOCAL_STOPPING, .failures = 1, .failure_code = 1},
+     &over,
+     false,
+     "w: Running -> Failed (exit code 1)\n"
+     "w: Failed -> Stopping\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_RUNNING, .failures = 1, .failure_code = 139, .runs_on = true},
+     &going,
+     false,
+     "w: a container failed (exit code 139), its pod runs on\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_RUNNING, .repeats = 1, .restarts = 1},
+     &going,
+     false,
+     "w: Running -> Succeeded (exit code 0), starts again\n"
+     "w: Restarting -> Running (restart 1)\n"},
+    {{.state = LOCAL_RUNNING},
+     {.state = LOCAL_SUCCEEDED, .repeats = 1},
+     &over,
+     true,
+     "w: Running -> Succeeded (exit code 0)\n"},
+    {{.state = LOCAL_STOPPED, .restarts = 1},
+     {.state = LOCAL_RUNNING, .restarts = 2},
+     &going,
+     false,
+     "w: Stopped -> Running (restart 2)\n"},
+    {{.state = LOCAL_RUNNING}, {.state = LOCAL_STOPPING}, &over, false, "w: Running -> Stopping\n"},
+};
+
 static void test_changes(void **state)
 {
     (void)state;
-    static const struct changes_job going = {.failures = 1, .limit = 6},
-                                    unlimited = {.failures = 1, .limit = -1},
-                                    over = {.finished = true, .failures = 7, .limit = 6};
-    static const struct {
-        struct local_replica before, after;
-        const struct changes_job *job;
-        bool quiet;
-        const char *said;
-    } rows[] = {
-        {{.state = LOCAL_PENDING}, {.state = LOCAL_PENDING}, &going, false, ""},
-        {{.state = LOCAL_PENDING},
-         {.state = LOCAL_RUNNING},
-         &going,
-         false,
-         "w: Pending -> Running\n"},
-        {{.state = LOCAL_PENDING}, {.state = LOCAL_RUNNING}, &going, true, ""},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
-         &going,
-         false,
-         "w: Running -> Failed (exit code 138), restart 1 of 6\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_RESTARTING, .failures = 1, .failure_code = 138},
-         &unlimited,
-         true,
-         "w: Running -> Failed (exit code 138), restart 1\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_RUNNING, .failures = 1, .failure_code = 1, .restarts = 1},
-         &going,
-         false,
-         "w: Running -> Failed (exit code 1), restart 1 of 6\n"
-         "w: Restarting -> Running (restart 1)\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_FAILED, .failures = 1, .failure_code = 1},
-         &over,
-         false,
-         "w: Running -> Failed (exit code 1)\n"},
-        {{.state = LOCAL_RUNNING}, /* the last failure of all, beside containers that go on */
-         {.state = LOCAL_STOPPING, .failures = 1, .failure_code = 1},
-         &over,
-         false,
-         "w: Running -> Failed (exit code 1)\n"
-         "w: Failed -> Stopping\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_RUNNING, .failures = 1, .failure_code = 139, .runs_on = true},
-         &going,
-         false,
-         "w: a container failed (exit code 139), its pod runs on\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_RUNNING, .repeats = 1, .restarts = 1},
-         &going,
-         false,
-         "w: Running -> Succeeded (exit code 0), starts again\n"
-         "w: Restarting -> Running (restart 1)\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_SUCCEEDED, .repeats = 1},
-         &over,
-         true,
-         "w: Running -> Succeeded (exit code 0)\n"},
-        {{.state = LOCAL_STOPPED, .restarts = 1},
-         {.state = LOCAL_RUNNING, .restarts = 2},
-         &going,
-         false,
-         "w: Stopped -> Running (restart 2)\n"},
-        {{.state = LOCAL_RUNNING},
-         {.state = LOCAL_STOPPING},
-         &over,
-         false,
-         "w: Running -> Stopping\n"},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(changes); i++) {
         auto_str struct str out;
         str_init(&out, 4096);
-        struct local_replica after = rows[i].after;
+        struct local_replica after = changes[i].after;
         after.name = "w";
-        changes_print(&rows[i].before, &after, rows[i].job, rows[i].quiet, &out);
-        assert_string_equal(str_text(&out), rows[i].said);
+        changes_print(&changes[i].before, &after, changes[i].job, changes[i].quiet, &out);
+        assert_string_equal(str_text(&out), changes[i].said);
     }
 }
 
