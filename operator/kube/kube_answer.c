@@ -82,6 +82,25 @@ static const char *subject(const char *method, const char *path, struct arena *a
     return arena_printf(arena, "%s %.*s", method, (int)strcspn(path, "?"), path);
 }
 
+/* API servers print some invalid values as Go does, with pointers:
+ * "(*core.ExecAction)(0xc0598437)". These differ each time, and would make each refusal news:
+ * "(0x...)" stands for them. */
+static const char *without_addresses(const char *message, struct arena *arena)
+{
+    static const char digits[] = "0123456789abcdef", instead[] = "...";
+    char *text = arena_strdup(arena, message);
+    for (char *at = text; (at = strstr(at, "(0x"));) {
+        at += strlen("(0x");
+        size_t length = strspn(at, digits);
+        if (length < strlen(instead) || at[length] != ')')
+            continue;
+        memcpy(at, instead, strlen(instead));
+        at += strlen(instead);
+        memmove(at, at + length - strlen(instead), strlen(at + length - strlen(instead)) + 1);
+    }
+    return text;
+}
+
 /* How much of the server's text there is room for beside what else is said. */
 static int shown_bytes(const struct error *err, const char *what)
 {
@@ -119,8 +138,9 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
                   beginning(answer, arena));
         return KUBE_DONE;
     }
-    const char *message =
-        status.message && *status.message ? status.message : beginning(answer, arena);
+    const char *message = status.message && *status.message
+                              ? without_addresses(status.message, arena)
+                              : beginning(answer, arena);
     const char *reason = status.reason ? status.reason : "";
     error_set(err, code_of(answer->status, status.reason), "%.200s: %.*s (%ld%s%.30s)", what,
               shown_bytes(err, what), message, answer->status, *reason ? " " : "", reason);

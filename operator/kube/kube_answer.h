@@ -14,8 +14,9 @@ enum kube_verdict {
 };
 
 /* ret_object: the answer's object, which the caller releases. If there is none, it is NULL and *err
- * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. A streamed answer
- * with status 2xx has neither. */
+ * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. The same failure
+ * has the same text: addresses of the server's memory in it are "(0x...)". A streamed answer with
+ * status 2xx has neither. */
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
                                    const char *method, const char *path, struct json **ret_object,
                                    struct error *err);

@@ -28,6 +28,7 @@ a bad value stops other jobs|operator/reconcile/reconcile.c|s/    ctx->job = job
 a bad value is not told|operator/reconcile/reconcile.c|/^static void reconcile_suspended/,/^}/s/set_waiting(ctx, .*/set_waiting(ctx, \&(struct blocker){.reason = NULL});/|elasticPolicy.minReplicas suspended
 what was bad is told for ever|operator/job/condition.c|/^bool condition_wait/,/^}/s/    remove_type(status, CONDITION_WAITING);/    if (reason) remove_type(status, CONDITION_WAITING);/|elasticPolicy.minReplicas running
 a job that was spoilt in its sleep has failed|operator/reconcile/reconcile.c|s/!condition_is_true(&ctx.status, CONDITION_CREATED)/!ctx.status.start_ms/|elasticPolicy.minReplicas suspended
+addresses make each refusal news|operator/kube/kube_answer.c|s/? without_addresses(status.message, arena)/? arena_strdup(arena, status.message + 0 * strlen(without_addresses("", arena)))/|template.spec.initContainers[].livenessProbe.exec.command[] running
 '
 
 folder=build/acto-mutations

@@ -1,7 +1,9 @@
 """A namespace with an operator, in which jobs are made, edited and looked at, while a kubelet of ours runs each pod at once."""
 import asyncio
+import collections
 import copy
 import os
+import re
 
 import operator_program
 import oracle
@@ -13,6 +15,8 @@ truth.PREFIXES["podgroups.scheduling.x-k8s.io"] = "/apis/scheduling.x-k8s.io/v1a
 NAMED = ["horizontalpodautoscalers", "podgroups", "podgroups.scheduling.x-k8s.io", "pytorchjobs"]
 DRY = "?dryRun=All"
 CONTAINER = {"name": "pytorch", "image": "image:1"}
+COMPLAINT = re.compile(r"warning \S+/(\S+): ")
+COMPLAINTS_MAX = 20  # of a job that is led through three values
 
 
 def replicas(count, **more):
@@ -36,6 +40,7 @@ class Seat:
         self.world, self.api, self.namespace = world, world.api, f"acto-{os.getpid()}-{number}"
         self.log, self.operator, self.flags, self.jobs = f"{folder}/log-{number}", None, None, 0
         self.tasks, self.ran = set(), set()  # UIDs of pods that the kubelet has run
+        self.read = 0  # how far restless() has read the log
 
     async def open(self):
         await self.world.open_namespace(self.namespace)
@@ -56,6 +61,14 @@ class Seat:
         if not self.operator:
             self.flags = flags
             self.operator = operator_program.start(os.environ["KUBECONFIG"], self.namespace, "operator", flags, self.log)
+
+    def restless(self):
+        """Of which jobs the operator complains without end: {name: how often}, since the last call."""
+        with open(self.log) as log:
+            log.seek(self.read)
+            found = collections.Counter(COMPLAINT.findall(log.read()))
+            self.read = log.tell()
+        return {name: times for name, times in found.items() if times > COMPLAINTS_MAX}
 
     # ---- the kubelet, and a gang scheduler
 

@@ -179,6 +179,7 @@ class Subject:
             self.counts["has effect"] = 0
         except truth.Stuck as stuck:
             self.trouble.append(str(stuck))
+        self.trouble += [f"the operator complains {times} times of {name}" for name, times in seat.restless().items()]
 
 
 class FieldSubject(Subject):
