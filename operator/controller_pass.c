@@ -69,7 +69,8 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     active_plans_remove(&c->active, key);
 }
 
-static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expectation_kind kind, bool is_old,
+                             int64_t since_ms)
 {
     static const enum cache_kind kinds[EXPECTATION_KINDS] = {
         [EXPECTATION_JOB] = CACHE_JOBS,
@@ -79,7 +80,8 @@ static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t 
         [EXPECTATION_AUTOSCALER] = CACHE_AUTOSCALERS,
         [EXPECTATION_WORKLOAD] = CACHE_WORKLOADS};
     const struct controller *c = context;
-    return informers_relist_if_silent(c->informers, kinds[kind], since_ms);
+    return informers_relist_if_silent(c->informers, kinds[kind], since_ms) ||
+           (is_old && informers_relist_outdated(c->informers, kinds[kind]));
 }
 
 void controller_pass_open(struct controller *c)

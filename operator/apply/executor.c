@@ -140,9 +140,9 @@ static void record_result(struct run *run, const struct action *action, const st
             expectations_newer(expect, before);
     }
     run->job_deleted |= action->kind == ACTION_DELETE_JOB && !err->code;
-    bool is_changed = err->code == ERR_CONFLICT && action->version;
-    run->taken |= is_changed; /* the watch shows how; if it does not, look again */
-    if (err->code != ERR_EXISTS && !is_changed) /* another's, who may hide it; not gone after all */
+    if (err->code == ERR_CONFLICT && action->version) /* not gone after all */
+        expectations_changed(expect, action);
+    else if (err->code != ERR_EXISTS) /* another's, who may hide it */
         expectations_done(expect, action, text_at(answer, "uid"));
 }
 
@@ -244,12 +244,15 @@ static bool relist_unseen(const struct executor *executor, struct job_record *re
     /* When the plan was over: a watch that has said anything since then is alive, and is not listed
      * again. */
     int64_t since_ms = record->expect_until_ms - EXPECT_MAX_MS;
-    bool missing[EXPECTATION_KINDS], again = false;
+    enum expectation_view views[EXPECTATION_KINDS];
+    bool again = false;
     if (record->relisted || !options->unseen_change)
         return false;
-    expectations_missing(record->expect, snapshot, version, missing);
+    expectations_view(record->expect, snapshot, version, views);
     for (int kind = 0; kind < EXPECTATION_KINDS; kind++)
-        again |= missing[kind] && options->unseen_change(options->context, kind, since_ms);
+        again |=
+            views[kind] != VIEW_IS_MET &&
+            options->unseen_change(options->context, kind, views[kind] == VIEW_IS_OLD, since_ms);
     record->relisted = again;
     return again;
 }

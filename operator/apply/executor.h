@@ -33,7 +33,7 @@ struct executor_outcome {
                              at the latest */
     bool is_of_the_past;  /* the first status write met another version of the job: what was listed
                              may be old, and other kinds with it */
-    int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken, or a pod had changed */
+    int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken */
 };
 
 /* While the bodies of all requests take this much memory, a plan has one request in
@@ -57,9 +57,10 @@ struct executor_options {
      * may start another plan. */
     void (*over)(void *context, const char *key, const struct executor_outcome *outcome);
     /* The plan was over at since_ms (steady clock), and EXPECT_MAX_MS later the cache still does
-     * not show its changes to objects of this kind. Returns whether the caller lists them again:
-     * the executor then waits once more. NULL: the caller never does. */
-    bool (*unseen_change)(void *context, enum expectation_kind kind, int64_t since_ms);
+     * not show its changes to objects of this kind, or what it found changed. is_old: the cache
+     * shows what is so no more, which nobody can have undone. Returns whether the caller lists them
+     * again: the executor then waits once more. NULL: the caller never does. */
+    bool (*unseen_change)(void *context, enum expectation_kind kind, bool is_old, int64_t since_ms);
     void *context;
 };
 

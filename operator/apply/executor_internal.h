@@ -21,7 +21,7 @@ struct run {
     const struct job_status *written;
     struct job_status written_without; /* what `written` is if its training was pruned */
     bool job_deleted;
-    bool taken;          /* a create found its name taken, or a delete that a pod had changed */
+    bool taken;          /* a create found its name taken */
     bool is_of_the_past; /* of struct executor_outcome */
     bool went_well;      /* an action succeeded */
     bool refused;        /* an action was refused: the record has the message */

@@ -7,7 +7,7 @@
 struct expectation {
     const char *uid;     /* NULL: any object of this name */
     const char *name;    /* with a uid: not needed */
-    const char *version; /* that was written over; NULL: none was */
+    const char *version; /* that was written over, or has changed; NULL: none */
     enum expectation_kind kind;
     bool gone;
     bool force; /* gone: its end is not waited for */
@@ -98,6 +98,12 @@ void expectations_done(struct expectations *expect, const struct action *action,
     }
 }
 
+void expectations_changed(struct expectations *expect, const struct action *action)
+{
+    await(expect, EXPECTATION_POD,
+          (struct expectation){.uid = action->uid, .version = action->version});
+}
+
 void expectations_newer(struct expectations *expect, const char *resource_version)
 {
     expect->older_than_view = arena_strdup(expect->arena, resource_version);
@@ -107,6 +113,11 @@ void expectations_newer(struct expectations *expect, const char *resource_versio
 static bool is_going(const struct pod *pod, bool force)
 {
     return pod->deleted_ms && (!force || pod->grace_ms == 0);
+}
+
+static bool is_in_version(const struct pod *pod, const char *version)
+{
+    return pod->version && strcmp(pod->version, version) == 0;
 }
 
 static bool is_it(const struct expectation *expectation, const char *uid, const char *name)
@@ -166,6 +177,8 @@ static bool shows(const struct snapshot *snapshot, const struct expectation *exp
     if (expectation->kind == EXPECTATION_WORKLOAD)
         return shows_workload(snapshot, expectation);
     size_t at = find(snapshot, expectation, &last[expectation->kind]);
+    if (expectation->version)
+        return at == SIZE_MAX || !is_in_version(&snapshot->pods[at], expectation->version);
     if (at == SIZE_MAX || !expectation->gone)
         return (at == SIZE_MAX) == expectation->gone;
     return expectation->kind == EXPECTATION_POD ? is_going(&snapshot->pods[at], expectation->force)
@@ -195,16 +208,23 @@ bool expectations_is_met(struct expectations *expect, const struct snapshot *sna
     return expect->count == 0 && is_newer(expect, resource_version);
 }
 
-void expectations_missing(const struct expectations *expect, const struct snapshot *snapshot,
-                          const char *resource_version, bool ret_missing[EXPECTATION_KINDS])
+void expectations_view(const struct expectations *expect, const struct snapshot *snapshot,
+                       const char *resource_version,
+                       enum expectation_view ret_views[EXPECTATION_KINDS])
 {
-    ret_missing[EXPECTATION_JOB] = !is_newer(expect, resource_version);
-    ret_missing[EXPECTATION_POD] = ret_missing[EXPECTATION_SERVICE] =
-        ret_missing[EXPECTATION_POD_GROUP] = ret_missing[EXPECTATION_AUTOSCALER] =
-            ret_missing[EXPECTATION_WORKLOAD] = false;
+    for (int kind = 0; kind < EXPECTATION_KINDS; kind++)
+        ret_views[kind] = VIEW_IS_MET;
+    if (!is_newer(expect, resource_version))
+        ret_views[EXPECTATION_JOB] = VIEW_IS_OLD;
     size_t last[EXPECTATION_KINDS] = {0};
     for (size_t i = 0; i < expect->count; i++) {
         const struct expectation *expectation = &expect->items[expect->first + i];
-        ret_missing[expectation->kind] |= !shows(snapshot, expectation, last);
+        enum expectation_view *view = &ret_views[expectation->kind];
+        if (shows(snapshot, expectation, last))
+            continue;
+        if (expectation->gone || expectation->version)
+            *view = VIEW_IS_OLD;
+        else if (*view == VIEW_IS_MET)
+            *view = VIEW_LACKS;
     }
 }

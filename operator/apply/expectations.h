@@ -24,6 +24,8 @@ void expectations_close(struct expectations *expect); /* NULL-safe */
  * identified by its name. Only pods, services, Workloads, new PodGroups and new autoscalers are
  * expected. */
 void expectations_done(struct expectations *expect, const struct action *action, const char *uid);
+/* The action, a delete of a pod as it was seen, met another version of it (or another pod). */
+void expectations_changed(struct expectations *expect, const struct action *action);
 /* The job was written, or a conflict showed that it is newer than this version. */
 void expectations_newer(struct expectations *expect, const char *resource_version);
 
@@ -42,7 +44,14 @@ enum expectation_kind {
     EXPECTATION_WORKLOAD,
     EXPECTATION_KINDS
 };
-/* Which kinds expectations_is_met, called just before, found changes of missing. */
-void expectations_missing(const struct expectations *expect, const struct snapshot *snapshot,
-                          const char *resource_version, bool ret_missing[EXPECTATION_KINDS]);
+/* What the snapshot shows of the changes to objects of one kind; the last that holds. */
+enum expectation_view {
+    VIEW_IS_MET,
+    VIEW_LACKS,  /* what was made is not there: somebody may have undone it */
+    VIEW_IS_OLD, /* what was deleted or has changed is there as before: nobody can undo that */
+};
+/* The view of each kind, as expectations_is_met, called just before, found it. */
+void expectations_view(const struct expectations *expect, const struct snapshot *snapshot,
+                       const char *resource_version,
+                       enum expectation_view ret_views[EXPECTATION_KINDS]);
 #endif

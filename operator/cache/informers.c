@@ -30,6 +30,7 @@ struct informer {
     const char *plural;      /* in paths */
     struct watcher *watcher; /* NULL: it is not watched */
     int64_t logged_ms;       /* when its failing was last logged; 0: it is well */
+    int64_t outdated_ms;     /* when it was listed again though its watch lived; 0: never */
 };
 
 struct informers {
@@ -347,6 +348,20 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
     if (watcher_relist_if_silent(informer->watcher, since_ms))
         log_warning("the watch of %s is silent though they change: listing them again",
                     informer->what);
+    return watch_is_listing(watcher_machine(informer->watcher));
+}
+
+bool informers_relist_outdated(struct informers *informers, enum cache_kind kind)
+{
+    struct informer *informer = &informers->of[kind];
+    int64_t now_ms = informers->options.clocks->steady_ms();
+    if (!informer->watcher)
+        return false;
+    bool is_due = !informer->outdated_ms || now_ms - informer->outdated_ms >= ANEW_EVERY_MS;
+    if (is_due && watcher_relist(informer->watcher)) {
+        log_warning("the watch of %s has not told of a change: listing them again", informer->what);
+        informer->outdated_ms = now_ms;
+    }
     return watch_is_listing(watcher_machine(informer->watcher));
 }
 

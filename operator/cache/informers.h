@@ -38,9 +38,14 @@ int64_t informers_tick(struct informers *informers);
 bool informers_relist_if_silent(struct informers *informers, enum cache_kind kind,
                                 int64_t since_ms);
 
+/* The cache shows objects of this kind as they are no more, and their watch lives: an event was
+ * lost, or is late. The kind is listed again, which is logged, but no sooner than ANEW_EVERY_MS
+ * after the last time. Returns whether the kind is being listed. */
+#define ANEW_EVERY_MS (10 * 60 * 1000)
+bool informers_relist_outdated(struct informers *informers, enum cache_kind kind);
+
 /* What was listed was of the past, as the API server's answer to a write shows: each kind is listed
  * again, but no sooner than ANEW_EVERY_MS after the last time. */
-#define ANEW_EVERY_MS (10 * 60 * 1000)
 void informers_list_anew(struct informers *informers);
 /* Whether one of these lists is under way: decide nothing meanwhile. A kind whose list fails is not
  * waited for, nor any longer than ANEW_MAX_MS. */

@@ -101,10 +101,12 @@ bool watcher_relist_if_silent(struct watcher *w, int64_t since_ms)
     return true;
 }
 
-void watcher_relist(struct watcher *w)
+bool watcher_relist(struct watcher *w)
 {
-    if (watch_relist(w->machine, w->clocks->steady_ms()))
-        end_stream(w);
+    if (!watch_relist(w->machine, w->clocks->steady_ms()))
+        return false;
+    end_stream(w);
+    return true;
 }
 
 const struct watch *watcher_machine(const struct watcher *w)

@@ -21,7 +21,7 @@ int64_t watcher_tick(struct watcher *watcher);
 /* Does what watch_relist_if_silent asks for. */
 bool watcher_relist_if_silent(struct watcher *watcher, int64_t since_ms);
 /* Does what watch_relist asks for. */
-void watcher_relist(struct watcher *watcher);
+bool watcher_relist(struct watcher *watcher);
 
 /* For watch_is_synced, watch_failing_since and the like. */
 const struct watch *watcher_machine(const struct watcher *watcher);

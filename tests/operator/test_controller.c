@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "operator/cache/informers.h"
 #include "tests/operator/controller_fixture.h"
 
 #include <string.h>
@@ -284,6 +285,47 @@ static void a_status_shows_how_the_training_goes(void **state)
     fake_server_close(agent);
 }
 
+/* The job has ended, its pod is to be deleted as it was seen, and has changed since. */
+#define ENDED                                                                                      \
+    "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"4\"}," \
+    "\"spec\":{\"runPolicy\":{\"cleanPodPolicy\":\"Running\"},\"pytorchReplicaSpecs\":{"           \
+    "\"Worker\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]"  \
+    "}}}}},\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}],"                \
+    "\"replicaStatuses\":{\"Worker\":{\"active\":1}}}}"
+
+/* How, the watch never tells, though it is as new as the delete: pods are listed again. */
+static void a_change_that_no_watch_tells_is_looked_for(void **state)
+{
+    (void)state;
+    auto_free char *pods = xasprintf(LIST_OF(POD), 9100);
+    const struct fake_answer answers[] = {
+        KEPT("GET " PODS "limit", pods),
+        KEPT("GET " JOBS "limit", LIST_OF(ENDED)),
+        KEPT("DELETE " IN_NS "pods/j-worker-0 ",
+             API_TEXT("409 Conflict", "", "{\"kind\":\"Status\",\"reason\":\"Conflict\"}")),
+        CLUSTER,
+        KEPT(STATUS, MADE),
+    };
+    static const struct {
+        int64_t after_ms;
+        size_t deletes, lists;
+    } rows[] = {
+        {0, 1, 1}, {4999, 1, 1}, {1, 1, 2}, {4999, 1, 2}, {1, 2, 2}, /* the list shows no other */
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    for (size_t i = 0; i < array_length(rows); i++) {
+        controller_now_ms += rows[i].after_ms;
+        settle(&f);
+        if (asked(&f, "DELETE " IN_NS "pods/") != rows[i].deletes ||
+            asked(&f, "GET " PODS "limit") != rows[i].lists)
+            fail_msg("%zu: %zu deletes, %zu lists", i, asked(&f, "DELETE " IN_NS "pods/"),
+                     asked(&f, "GET " PODS "limit"));
+    }
+    assert_int_equal(asked(&f, "GET " SERVICES "limit"), 1);
+    close_fixture(&f);
+}
+
 static void closing_cancels_what_is_under_way(void **state)
 {
     (void)state;
@@ -306,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
         cmocka_unit_test(a_new_job_waits_for_no_finished_ones),
         cmocka_unit_test(a_status_shows_how_the_training_goes),
+        cmocka_unit_test(a_change_that_no_watch_tells_is_looked_for),
         cmocka_unit_test(closing_cancels_what_is_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,11 +29,12 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     f->requeue_ms = outcome->requeue_ms;
 }
 
-static bool on_unseen_change(void *context, enum expectation_kind kind, int64_t since_ms)
+static bool on_unseen_change(void *context, enum expectation_kind kind, bool is_old,
+                             int64_t since_ms)
 {
     static const char *const kinds[] = {"job", "pod", "service", "podgroup"};
     struct executor_fixture *f = context;
-    str_printf(&f->asked, "%s since %d;", kinds[kind], (int)since_ms);
+    str_printf(&f->asked, "%s%s since %d;", is_old ? "old " : "", kinds[kind], (int)since_ms);
     return f->rereads;
 }
 

@@ -153,25 +153,33 @@ static void after_a_conflict_a_newer_job_is_awaited(void **state)
     executor_fixture_close(f);
 }
 
-/* Nor is the end of a pod that turned out to have changed: it is looked at first. */
-static void a_refused_deletion_by_force_is_not_awaited(void **state)
+/* Not the end of a pod that turned out to have changed is awaited, but how: it is looked at first.
+ * Where no watch tells, it is listed again. */
+static void a_deletion_as_seen_that_was_refused_awaits_the_change(void **state)
 {
     (void)state;
-    struct executor_fixture *f = executor_fixture_open(0);
-    struct plan *plan = plan_open(f->cluster->arena);
-    plan_add(plan, (struct action){
-                       .kind = ACTION_FORCE_DELETE_POD, .name = "p", .uid = "u", .version = "1"});
-    f->cluster->pods[0] = (struct pod){.name = "p", .uid = "u"};
-    f->cluster->pod_count = 1;
-    executor_fixture_start_plan(f, "ns/j", plan);
-    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_NONE);
-    assert_int_equal(executor_fixture_early_ms(f), 5000);
-    executor_fixture_start_plan(f, "ns/j", plan);
-    late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_CONFLICT);
-    assert_int_equal(f->failure.code, ERR_NONE);
-    assert_int_equal(executor_fixture_early_ms(f), 0);
-    assert_true(f->requeue_ms > 0); /* should the watch not show how it has changed */
-    executor_fixture_close(f);
+    static const enum action_kind kinds[] = {ACTION_DELETE_POD, ACTION_FORCE_DELETE_POD};
+    for (size_t i = 0; i < array_length(kinds); i++) {
+        struct executor_fixture *f = executor_fixture_open(0);
+        struct plan *plan = plan_open(f->cluster->arena);
+        plan_add(plan, (struct action){.kind = kinds[i], .name = "p", .uid = "u", .version = "1"});
+        f->cluster->pods[0] = (struct pod){.name = "p", .uid = "u", .version = "1"};
+        f->cluster->pod_count = 1;
+        f->rereads = true;
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_CONFLICT);
+        assert_int_equal(f->failure.code, ERR_NONE);
+        assert_int_equal(executor_fixture_early_ms(f), 5000);
+        executor_fixture_now_ms += 5000;
+        assert_int_equal(executor_fixture_early_ms(f), 5000);
+        assert_string_equal(str_text(&f->asked), "old pod since 1000;");
+        f->cluster->pods[0].version = "2";
+        assert_int_equal(executor_fixture_early_ms(f), 0);
+        executor_fixture_start_plan(f, "ns/j", plan);
+        late_api_answer(&f->kube, late_api_find(&f->kube, "DELETE p"), ERR_NONE);
+        assert_int_equal(executor_fixture_early_ms(f), 5000); /* now its end is */
+        executor_fixture_close(f);
+    }
 }
 
 static void a_job_is_proven_by_a_status_that_was_written(void **state)
@@ -236,7 +244,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(what_is_never_seen_may_be_read_anew),
         cmocka_unit_test(after_a_conflict_a_newer_job_is_awaited),
-        cmocka_unit_test(a_refused_deletion_by_force_is_not_awaited),
+        cmocka_unit_test(a_deletion_as_seen_that_was_refused_awaits_the_change),
         cmocka_unit_test(a_job_is_proven_by_a_status_that_was_written),
         cmocka_unit_test(a_job_is_proven_where_its_stored_status_is_invalid),
     };

@@ -102,15 +102,15 @@ static void a_pod_group_that_was_made_must_be_shown(void **state)
     static const struct action create = {.kind = ACTION_CREATE_POD_GROUP, .name = "j"};
     struct pod pod = {.uid = "a", .name = "j"};
     struct pod_group group = {.uid = "a", .name = "j"};
-    bool missing[EXPECTATION_KINDS];
+    enum expectation_view views[EXPECTATION_KINDS];
     for (int known = 0; known < 2; known++) { /* its UID */
         struct snapshot snapshot = {.pods = &pod, .pod_count = 1};
         struct expectations *expect = expectations_open();
         expectations_done(expect, &create, known ? "a" : NULL);
         assert_false(expectations_is_met(expect, &snapshot, "1"));
-        expectations_missing(expect, &snapshot, "1", missing);
-        assert_true(missing[EXPECTATION_POD_GROUP] && !missing[EXPECTATION_POD] &&
-                    !missing[EXPECTATION_SERVICE]);
+        expectations_view(expect, &snapshot, "1", views);
+        for (int kind = 0; kind < EXPECTATION_KINDS; kind++)
+            assert_int_equal(views[kind], kind == EXPECTATION_POD_GROUP ? VIEW_LACKS : VIEW_IS_MET);
         snapshot.pod_group = &group;
         assert_true(expectations_is_met(expect, &snapshot, "1"));
         expectations_close(expect);
@@ -122,14 +122,15 @@ static void an_autoscaler_that_was_made_must_be_shown(void **state)
     (void)state;
     static const struct action create = {.kind = ACTION_CREATE_AUTOSCALER, .name = "j"};
     struct autoscaler autoscaler = {.uid = "a", .name = "j"};
-    bool missing[EXPECTATION_KINDS];
+    enum expectation_view views[EXPECTATION_KINDS];
     for (int known = 0; known < 2; known++) { /* its UID */
         struct snapshot snapshot = {0};
         struct expectations *expect = expectations_open();
         expectations_done(expect, &create, known ? "a" : NULL);
         assert_false(expectations_is_met(expect, &snapshot, "1"));
-        expectations_missing(expect, &snapshot, "1", missing);
-        assert_true(missing[EXPECTATION_AUTOSCALER] && !missing[EXPECTATION_POD_GROUP]);
+        expectations_view(expect, &snapshot, "1", views);
+        assert_int_equal(views[EXPECTATION_AUTOSCALER], VIEW_LACKS);
+        assert_int_equal(views[EXPECTATION_POD_GROUP], VIEW_IS_MET);
         snapshot.autoscaler = &autoscaler;
         assert_true(expectations_is_met(expect, &snapshot, "1"));
         expectations_close(expect);
@@ -180,11 +181,55 @@ static void a_workload_is_waited_for(void **state)
                                           .deleting = cases[i].deleting};
         struct snapshot snapshot = {.queue = {.workload = cases[i].seen_uid ? &workload : NULL}};
         struct expectations *expect = expectations_open();
-        bool missing[EXPECTATION_KINDS];
+        enum expectation_view views[EXPECTATION_KINDS];
         expectations_done(expect, &cases[i].action, cases[i].uid);
-        expectations_missing(expect, &snapshot, "1", missing);
-        assert_int_equal(missing[EXPECTATION_WORKLOAD], !cases[i].met);
+        expectations_view(expect, &snapshot, "1", views);
+        bool creates = cases[i].action.kind == ACTION_CREATE_WORKLOAD;
+        assert_int_equal(views[EXPECTATION_WORKLOAD], cases[i].met ? VIEW_IS_MET
+                                                      : creates    ? VIEW_LACKS
+                                                                   : VIEW_IS_OLD);
         assert_int_equal(expectations_is_met(expect, &snapshot, "1"), cases[i].met);
+        expectations_close(expect);
+    }
+}
+
+/* What was made may be gone again before it was seen, but what is over does not come back. */
+static void a_view_is_old_where_it_shows_what_is_over(void **state)
+{
+    (void)state;
+    static const struct action as_seen = {
+        .kind = ACTION_DELETE_POD, .name = "p", .uid = "a", .version = "7"};
+    static const struct {
+        const struct action *action;
+        bool changed; /* it found that the pod has */
+        struct pod pod;
+        enum expectation_view view;
+    } cases[] = {
+        {&create_pod, false, {.uid = "z"}, VIEW_LACKS},
+        {&delete_pod, false, {.uid = "a"}, VIEW_IS_OLD},
+        {&force_pod, false, {.uid = "a", .deleted_ms = 1, .grace_ms = 1}, VIEW_IS_OLD},
+        {&delete_pod, false, {.uid = "z"}, VIEW_IS_MET},
+        {&as_seen, true, {.uid = "a", .version = "7"}, VIEW_IS_OLD},
+        {&as_seen, true, {.uid = "a", .version = "8"}, VIEW_IS_MET},
+        {&as_seen, true, {.uid = "a", .version = NULL}, VIEW_IS_MET},
+        {&as_seen, true, {.uid = "z", .version = "7"}, VIEW_IS_MET},
+    };
+    for (size_t i = 0; i < array_length(cases); i++) {
+        struct snapshot snapshot = {.pods = &cases[i].pod, .pod_count = 1};
+        struct expectations *expect = expectations_open();
+        enum expectation_view views[EXPECTATION_KINDS];
+        if (cases[i].changed)
+            expectations_changed(expect, cases[i].action);
+        else
+            expectations_done(expect, cases[i].action, "a");
+        expectations_view(expect, &snapshot, "1", views);
+        assert_int_equal(views[EXPECTATION_POD], cases[i].view);
+        assert_int_equal(views[EXPECTATION_SERVICE], VIEW_IS_MET);
+        bool met = cases[i].view == VIEW_IS_MET;
+        assert_int_equal(expectations_is_met(expect, &snapshot, "1"), met);
+        expectations_done(expect, &create_pod, "another"); /* as well */
+        expectations_view(expect, &snapshot, "1", views);
+        assert_int_equal(views[EXPECTATION_POD], met ? VIEW_LACKS : cases[i].view);
         expectations_close(expect);
     }
 }
@@ -218,6 +263,10 @@ static void a_job_that_was_written_is_newer(void **state)
     assert_true(expectations_is_met(expect, &snapshot, "7"));
     expectations_newer(expect, "7");
     assert_false(expectations_is_met(expect, &snapshot, "7"));
+    enum expectation_view views[EXPECTATION_KINDS];
+    expectations_view(expect, &snapshot, "7", views);
+    assert_int_equal(views[EXPECTATION_JOB], VIEW_IS_OLD);
+    assert_int_equal(views[EXPECTATION_POD], VIEW_IS_MET);
     assert_true(expectations_is_met(expect, &snapshot, "5")); /* versions have no order */
     expectations_close(expect);
 }
@@ -229,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_pod_group_that_was_made_must_be_shown),
         cmocka_unit_test(an_autoscaler_that_was_made_must_be_shown),
         cmocka_unit_test(a_workload_is_waited_for),
+        cmocka_unit_test(a_view_is_old_where_it_shows_what_is_over),
         cmocka_unit_test(what_was_seen_once_need_not_be_seen_again),
         cmocka_unit_test(a_job_that_was_written_is_newer),
     };

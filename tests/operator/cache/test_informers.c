@@ -12,7 +12,15 @@
 
 enum { KINDS = 4, STEP_MS = 60 * 1000 }; /* jobs, pods, services, autoscalers; past any backoff */
 
-#define EMPTY     API_ANSWER("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}")
+#define NO_ITEMS API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}")
+#define EMPTY                                                                                      \
+    {                                                                                              \
+        .bytes = NO_ITEMS, .then = FAKE_CLOSE                                                      \
+    }
+#define LISTED(path)                                                                               \
+    {                                                                                              \
+        .to = "GET " path, .bytes = NO_ITEMS, .then = FAKE_CLOSE                                   \
+    }
 #define FORBIDDEN API_STATUS("403 Forbidden", "Forbidden", "may not watch")
 #define UNKNOWN   API_STATUS("404 Not Found", "NotFound", "no such kind")
 
@@ -96,9 +104,7 @@ static void what_fails_is_known_by_kind(void **state)
 {
     (void)state;
     static const struct fake_answer answers[] = {
-        {.to = "GET /apis/kubeflow.org/",
-         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
-         .then = FAKE_CLOSE},
+        LISTED("/apis/kubeflow.org/"),
         {.to = "GET /api/v1/services",
          .bytes = API_TEXT("403 Forbidden", "",
                            "{\"reason\":\"Forbidden\",\"message\":\"may not list services\"}"),
@@ -198,9 +204,7 @@ static void nodes_are_not_needed(void **state)
          .bytes = API_TEXT("403 Forbidden", "",
                            "{\"reason\":\"Forbidden\",\"message\":\"may not list nodes\"}"),
          .then = FAKE_CLOSE},
-        {.to = "GET /",
-         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
-         .then = FAKE_CLOSE},
+        LISTED("/"),
     };
     struct fixture f;
     bool failing;
@@ -237,9 +241,7 @@ static void kueue_may_come_later(void **state)
          .bytes = API_TEXT("404 Not Found", "",
                            "{\"reason\":\"NotFound\",\"message\":\"no such kind\"}"),
          .then = FAKE_CLOSE},
-        {.to = "GET /",
-         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
-         .then = FAKE_CLOSE},
+        LISTED("/"),
     };
     struct fixture f;
     char said[4096];
@@ -270,9 +272,7 @@ static void a_kueue_that_fails_is_waited_for_half_a_minute(void **state)
         {.to = "GET /apis/kueue.x-k8s.io/",
          .bytes = API_TEXT("500 Internal Server Error", "", "{\"reason\":\"InternalError\"}"),
          .then = FAKE_CLOSE},
-        {.to = "GET /",
-         .bytes = API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
-         .then = FAKE_CLOSE},
+        LISTED("/"),
     };
     struct fixture f;
     open_with(&f, broken, array_length(broken), (struct informers_options){.kueue = true});
@@ -301,10 +301,7 @@ static void the_newest_kueue_is_taken(void **state)
              .bytes = API_TEXT("404 Not Found", "",
                                "{\"reason\":\"NotFound\",\"message\":\"no such kind\"}"),
              .then = FAKE_CLOSE},
-            {.to = "GET /",
-             .bytes =
-                 API_TEXT("200 OK", "", "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"),
-             .then = FAKE_CLOSE},
+            LISTED("/"),
         };
         struct fixture f;
         open_with(&f, answers, array_length(answers), (struct informers_options){.kueue = true});
@@ -357,6 +354,57 @@ static void a_silent_watch_is_listed_again(void **state)
     close_fixture(&f);
 }
 
+/* Its events come, but one was lost: the kind is listed again, once in a while. */
+static void a_watch_that_lost_an_event_is_listed_again(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {EMPTY};
+    static const struct {
+        int64_t after_ms;
+        bool again;
+    } rows[] = {{0, true}, {0, false}, {ANEW_EVERY_MS - 1, false}, {1, true}};
+    struct fixture f;
+    size_t lists = 1;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        test_now_ms += rows[i].after_ms;
+        assert_int_equal(informers_relist_outdated(f.informers, CACHE_SERVICES), rows[i].again);
+        if (!rows[i].again)
+            continue;
+        assert_true(informers_relist_outdated(f.informers, CACHE_SERVICES)); /* it is under way */
+        informers_tick(f.informers);
+        api_wait_answers(&f.api);
+        assert_int_equal(count_asked(&f, "/services?limit="), ++lists);
+    }
+    assert_false(informers_relist_outdated(f.informers, CACHE_POD_GROUPS)); /* nobody watches */
+    close_fixture(&f);
+}
+
+/* One kind cannot be listed any more: the others do not wait for it. */
+static void a_list_that_fails_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        LISTED("/apis/"), LISTED("/api/v1/pods"), EMPTY, EMPTY, /* the first lists are all good */
+        API_BUSY,                                               /* then those of services fail */
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    step(&f);
+    assert_true(informers_have_synced(f.informers));
+    informers_list_anew(f.informers);
+    informers_tick(f.informers);
+    assert_true(informers_list_still(f.informers));
+    api_wait_answers(&f.api);
+    kube_tick(f.api.kube, test_now_ms, &(int64_t){0}); /* it decides what failed */
+    bool failing = false;
+    assert_string_equal(informers_watched(f.informers, CACHE_SERVICES, &failing), "services");
+    assert_true(failing);
+    assert_false(informers_list_still(f.informers));
+    close_fixture(&f);
+}
+
 /* The lists are under way once, however many writes show that the first ones were of the past. */
 static void lists_of_the_past_are_made_again(void **state)
 {
@@ -390,6 +438,8 @@ int main(void)
         cmocka_unit_test(a_kueue_that_fails_is_waited_for_half_a_minute),
         cmocka_unit_test(the_newest_kueue_is_taken),
         cmocka_unit_test(a_silent_watch_is_listed_again),
+        cmocka_unit_test(a_watch_that_lost_an_event_is_listed_again),
+        cmocka_unit_test(a_list_that_fails_is_not_waited_for),
         cmocka_unit_test(lists_of_the_past_are_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

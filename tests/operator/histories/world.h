@@ -62,6 +62,7 @@ struct world {
     const struct world_setting *setting;
     struct world_bounds left;
     int job_version, version;
+    int pod_versions[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
     int made[REPLICA_TYPES]
             [SIMULATION_MAX_REPLICAS];            /* pods under a name so far: part of the UID */
     int failed_pods;                              /* that anybody could count */

@@ -178,7 +178,8 @@ void server_publish_job(void)
 /* Which of its end and its deletion was first matters. */
 void server_publish_pod(const struct pod *pod, bool gone)
 {
-    publish(CACHE_PODS, pod->name, gone, pod_text(pod, ++world->version),
+    world->pod_versions[pod->type][pod->index] = ++world->version;
+    publish(CACHE_PODS, pod->name, gone, pod_text(pod, world->version),
             pod_text(pod, pod->exited && pod->exited_ms < pod->deleted_ms ? -1 : 0));
 }
 

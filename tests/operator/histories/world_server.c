@@ -149,13 +149,21 @@ static enum error_code create(const struct kube_request *request)
     return ERR_NONE;
 }
 
+/* The other precondition of a delete: that the pod is in this version, if it names one. */
+static bool is_as_seen(const struct kube_request *request, const struct pod *pod)
+{
+    const struct json *preconditions = json_get(request->body, "preconditions");
+    const char *version = json_as_text(json_get(preconditions, "resourceVersion"));
+    return !version || atoi(version) == world->pod_versions[pod->type][pod->index];
+}
+
 static enum error_code delete_pod(const struct kube_request *request, const char *uid)
 {
     struct cluster *truth = world->s.truth;
     struct pod *pod = cluster_pod(truth, request->name);
     if (!pod)
         return ERR_NOT_FOUND;
-    if (strcmp(pod->uid, uid) != 0)
+    if (strcmp(pod->uid, uid) != 0 || !is_as_seen(request, pod))
         return ERR_CONFLICT;
     if (pod->deleted_ms)
         return ERR_NONE;
