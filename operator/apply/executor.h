@@ -131,8 +131,9 @@ bool executor_confirm_write(struct executor *executor, const char *key,
 int64_t executor_hold_ms(struct executor *executor, const char *key, const char *uid,
                          const struct job_status *before, const struct plan *plan);
 /* The history of the last such status over `seen`, if it completes replicas and was not written
- * yet; NULL: there is none. Its pods may be gone by the next pass. Lives until executor_hold_ms, or
- * until a status of the job is written. */
+ * yet; NULL: there is none. Its pods may be gone by the next pass. `seen` may also be a status of
+ * ours that was late (executor_confirm_write). Lives until executor_hold_ms, or until a status of
+ * the job is written. */
 const struct history *executor_unwritten(struct executor *executor, const char *key,
                                          const char *uid, const struct job_status *seen);
 /* The job was deleted and has no plan in progress. */

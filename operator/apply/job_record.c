@@ -113,6 +113,16 @@ static bool is_seen(const struct job_record *record, const struct job_status *tr
     return job_status_equal(&shown, seen);
 }
 
+/* This status of ours was written after all: what waits over the one before it waits over this. */
+static void move_completed(struct job_record *record, const struct job_status *before,
+                           const struct job_status *done)
+{
+    struct unwritten *unwritten = record->unwritten;
+    if (unwritten && job_status_equal(&unwritten->before, before) &&
+        !job_status_starts_over(before, done))
+        unwritten->before = job_status_copy(done, unwritten->arena);
+}
+
 bool job_record_confirm_write(struct job_record *record, const struct job_status *seen,
                               struct arena *arena, struct job_status *ret_before)
 {
@@ -123,8 +133,10 @@ bool job_record_confirm_write(struct job_record *record, const struct job_status
     for (int i = 0; i < unconfirmed->count; i++)
         if (is_seen(record, &unconfirmed->tried[i], seen))
             done = &unconfirmed->tried[i];
-    if (done)
+    if (done) {
         *ret_before = job_status_copy(&unconfirmed->before, arena);
+        move_completed(record, &unconfirmed->before, done);
+    }
     /* The cache shows that status without its history, which was pruned; ours goes with it from now
      * on. */
     if (done && record->kept)

@@ -78,3 +78,10 @@ bool job_status_may_wait(const struct job_status *before, const struct job_statu
     return before->start_ms == after->start_ms && before->completion_ms == after->completion_ms &&
            history_only_completes(&before->history, &after->history);
 }
+
+bool job_status_starts_over(const struct job_status *before, const struct job_status *after)
+{
+    return before->history.attempt != after->history.attempt ||
+           condition_is_true(before, CONDITION_SUSPENDED) !=
+               condition_is_true(after, CONDITION_SUSPENDED);
+}

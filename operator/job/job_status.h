@@ -18,4 +18,8 @@ bool job_status_equal(const struct job_status *a, const struct job_status *b);
  * replicas have succeeded, which the caller must remember (executor_unwritten), as their pods may
  * be gone by then. A counted failure may not, nor what ends, suspends or hinders the job. */
 bool job_status_may_wait(const struct job_status *before, const struct job_status *after);
+
+/* Whether all replicas begin anew with `after`, or end until they do: what has succeeded before is
+ * not complete then. */
+bool job_status_starts_over(const struct job_status *before, const struct job_status *after);
 #endif

@@ -146,6 +146,42 @@ static void what_is_complete_is_remembered_until_it_is_written(void **state)
     executor_fixture_close(f);
 }
 
+/* A write that was reported as failed may get through behind what was found since. */
+static void what_is_complete_is_remembered_over_a_late_write(void **state)
+{
+    (void)state;
+    static const struct {
+        int attempt;
+        bool suspends;
+        bool kept;
+    } rows[] = {{0, false, true}, {1, false, false}, {0, true, false}};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        start();
+        late_api_answer_all(&f->kube);
+        struct job_status seen = f->cluster->status, late = seen, complete = seen, before;
+        bool done[] = {true};
+        late.replicas[REPLICA_WORKER].active++;
+        late.history.attempt += rows[i].attempt;
+        late.conditions[late.condition_count] = (struct condition){
+            .type = CONDITION_SUSPENDED, .status = true, .reason = "R", .message = "m"};
+        late.condition_count += rows[i].suspends;
+        complete.history.completed[REPLICA_WORKER] = done;
+        complete.history.completed_count[REPLICA_WORKER] = 1;
+        const struct action first = {.kind = ACTION_SET_STATUS, .status = &late};
+        const struct action second = {.kind = ACTION_SET_STATUS, .status = &complete};
+        executor_fixture_start_plan(f, "ns/j", plan_of(&first, 1));
+        late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), ERR_TIMEOUT);
+        assert_int_equal(executor_hold_ms(f->executor, "ns/j", "job", &seen, plan_of(&second, 1)),
+                         150);
+        const struct snapshot snapshot = {.job = f->cluster->job, .status = &late};
+        assert_true(
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before));
+        const struct history *history = unwritten(&late);
+        assert_int_equal(history && history_is_complete(history, REPLICA_WORKER, 0), rows[i].kept);
+        executor_fixture_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +189,7 @@ int main(void)
         cmocka_unit_test(what_does_more_does_not_wait),
         cmocka_unit_test(a_job_is_proven_without_delay),
         cmocka_unit_test(what_is_complete_is_remembered_until_it_is_written),
+        cmocka_unit_test(what_is_complete_is_remembered_over_a_late_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

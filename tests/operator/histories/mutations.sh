@@ -16,6 +16,7 @@ a failure is counted again in each pass|operator/reconcile/observe.c|s/replica.c
 failures of a group are counted one by one|operator/reconcile/observe.c|s/history->failures = before + 1;/;/|2 pods, a group: two failures
 a counted failure waits|operator/job/job_status.c|s/           history_only_completes(&before->history, &after->history);/           after->history.known;/
 what waits to be written is forgotten|operator/pass.c|s/= executor_unwritten(.*;/= NULL;/|2 pods: deletion, crash
+what waits is forgotten when a late write gets through|operator/apply/job_record.c|s/^        move_completed(.*/        (void)move_completed;/|2 pods: trouble, deletion
 a replica that is done is made again|operator/reconcile/children.c|s/pods \&\& !there \&\& !history_is_complete(history, type, i)/pods \&\& !there/|2 pods: deletion, crash
 pods of the next attempt are made beside those of the last|operator/reconcile/children.c|s/type, !old_attempt, blocker/type, true, blocker/
 an attempt never gets old|operator/reconcile/children.c|s/pod->attempt < history->attempt/pod->attempt + 1 < history->attempt/
