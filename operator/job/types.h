@@ -258,7 +258,7 @@ struct pod {
     int32_t restart_count;
     bool exited; /* container `pytorch` has terminated; sets the next two */
     int32_t exit_code;
-    int64_t exited_ms;
+    int64_t exited_ms;  /* 0: nobody knows, or it never began */
     struct pod_end end; /* the last failure that a restart follows or that failed the pod */
     bool disrupted; /* the system terminated it (evicted, preempted, node lost): no failure of its
                        own */

@@ -16,7 +16,9 @@ static int64_t backoff_of(const struct pod *pod, const struct job_status *status
 int64_t policy_recreate_at_ms(const struct pod *pod, const struct job_status *status,
                               int64_t now_ms)
 {
-    if (!pod->created_ms || pod->phase != POD_FAILED || !pod->disrupted || pod->exited)
+    /* the kubelet calls a container ended, too, that it never began: at no time */
+    bool ran = pod->exited && pod->exited_ms;
+    if (!pod->created_ms || pod->phase != POD_FAILED || !pod->disrupted || ran)
         return 0;
     int64_t backoff_ms = backoff_of(pod, status);
     return pod->created_ms - now_ms > backoff_ms ? 0 : pod->created_ms + backoff_ms;

@@ -69,6 +69,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *                          CODE[:REASON][@CONTAINER]; of an end with 144 the reason is hardware's
  *   fail POD               phase Failed without an exit code
  *   evict POD              phase Failed, by the system
+ *   abort POD              ... before its container began, which "has ended", nobody knows when
  *   starve POD             ... because the operator's own init container gave up waiting
  *   reject POD REASON      so, too, and at once: it was made in this moment
  *   delete POD             someone asks for its deletion

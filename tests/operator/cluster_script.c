@@ -74,6 +74,17 @@ static void reject_pod(struct cluster *cluster, struct pod *pod, const char *rea
     pod->waiting_reason = arena_strdup(cluster->arena, reason);
 }
 
+/* As a kubelet has it that ends a pod whose container has not begun. */
+static void abort_pod(struct pod *pod)
+{
+    pod->phase = POD_FAILED;
+    pod->disrupted = true;
+    pod->exited = true;
+    pod->exit_code = 137;
+    pod->end =
+        (struct pod_end){.container = "pytorch", .code = 137, .reason = "ContainerStatusUnknown"};
+}
+
 static void bind_pod(struct cluster *cluster, struct pod *pod, const char *node)
 {
     pod->node = arena_strdup(cluster->arena, node);
@@ -99,6 +110,8 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         pod->phase = POD_FAILED;
     else if (strcmp(verb, "reject") == 0)
         reject_pod(cluster, pod, argument);
+    else if (strcmp(verb, "abort") == 0)
+        abort_pod(pod);
     else if (strcmp(verb, "lose") == 0)
         pod->node_lost_ms = cluster->now_ms;
     else if (strcmp(verb, "find") == 0)

@@ -59,6 +59,10 @@ static const struct row rows[] = {
      "{phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: "
      "137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
      "Failed 0 last pytorch 137 ContainerStatusUnknown exit 137@43200 deleted@43200+30"},
+    {"",
+     "{phase: Failed, reason: Evicted, message: no memory, containerStatuses: [{name: pytorch, state: "
+     "{terminated: {exitCode: 137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}",
+     "Failed 0 last pytorch 137 ContainerStatusUnknown exit 137@0 disrupted waits: Evicted (no memory)"},
     /* ended by the system */
     {"", "{phase: Failed, reason: Evicted, message: no memory}",
      "Failed 0 disrupted waits: Evicted (no memory)"},

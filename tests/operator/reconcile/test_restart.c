@@ -256,6 +256,8 @@ static const struct story pauses[] = {
      "delete pod j-worker-0 u4\n"},
     {"but for one that has not", 1, 1, "Never", "",
      "settle; bind worker-0 n; evict worker-0; pass; pass", "requeue 11000\n"},
+    {"whose container is said to have ended, and never began", 1, 1, "Never", "",
+     "settle; bind worker-0 n; abort worker-0; pass; pass", "requeue 11000\n"},
     {"nor does it keep what has no place", 1, 2, "Never", "",
      "settle; reject worker-1 OutOfcpu; pass; scale 1; pass",
      "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Master=0/0/0 Worker=0/0/0 start=1000 incidents=1 worker-1:u6:0+0\n"
