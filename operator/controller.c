@@ -12,7 +12,6 @@ struct controller *controller_open(struct kube *kube, const struct controller_op
 {
     struct controller *c = xcalloc(1, sizeof *c);
     c->options = *options;
-    c->begun_ms = options->clocks->wall_ms();
     c->kube = kube;
     c->metrics = metrics_open();
     controller_due_restart(c);
@@ -72,12 +71,11 @@ int64_t controller_run_once(struct controller *c, bool leading)
         return least(delay_ms, aside_ms);
     if (!leading || !(controller_is_ready(c) || c->list_forbidden))
         return delay_ms;
-    bool waits = informers_list_still(c->informers);
-    if (!waits)
-        controller_due_run(c, now_ms);
+    controller_due_run(c, now_ms);
     controller_pass_ask_details(c);
     /* a pass may have found a watch silent */
     delay_ms = least(informers_tick(c->informers), asker_tick(c->asker));
+    bool waits = informers_list_still(c->informers);
     return least(delay_ms, waits ? LIST_LOOK_MS : controller_due_next_ms(c, now_ms));
 }
 

@@ -39,7 +39,9 @@ void controller_due_at(struct controller *c, const char *key, const struct job_s
 
 static void run_lane(struct controller *c, enum queue_lane lane, int64_t now_ms)
 {
-    for (int i = 0; i < PASSES_PER_RUN_MAX && active_plans_have_room(&c->active, lane); i++) {
+    for (int i = 0; i < PASSES_PER_RUN_MAX && active_plans_have_room(&c->active, lane) &&
+                    !informers_list_still(c->informers);
+         i++) {
         const char *key = queue_pop(c->queue, lane, now_ms);
         if (!key)
             return;

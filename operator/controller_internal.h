@@ -34,7 +34,6 @@ struct controller {
     bool leading;        /* as of the last turn; not while another operator works */
     bool list_forbidden; /* likewise: children cannot be seen */
     struct active_plans active;
-    int64_t begun_ms; /* wall clock */
     uint64_t passes, failed_passes;
 };
 
@@ -61,7 +60,8 @@ void controller_due_in(struct controller *controller, const char *key,
 /* At this wall clock time; 0: none. */
 void controller_due_at(struct controller *controller, const char *key,
                        const struct job_status *status, int64_t wall_ms);
-/* Passes over what is due at now_ms (steady clock), while there is room for plans. */
+/* Passes over what is due at now_ms (steady clock), while there is room for plans, and nothing that
+ * was of the past is listed anew. */
 void controller_due_run(struct controller *controller, int64_t now_ms);
 /* In how many milliseconds the next pass is due that there is room for; INT64_MAX: none is. */
 int64_t controller_due_next_ms(const struct controller *controller, int64_t now_ms);

@@ -53,8 +53,6 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     if (outcome->job_deleted)
         metrics_job_deleted(c->metrics, job->namespace_);
     controller_due_at(c, key, status, outcome->requeue_ms);
-    if (outcome->is_of_the_past && job->created_ms < c->begun_ms) /* later ones were never listed */
-        informers_list_anew(c->informers);
     if (outcome->expects_changes)
         controller_due_in(c, key, status, EXPECT_MAX_MS);
     if (outcome->failure) {
@@ -156,12 +154,16 @@ void controller_pass_over(struct controller *c, const char *key, enum queue_lane
 {
     struct cached_job *job = cache_acquire_job(c->cache, key);
     if (!job) {
+        if (executor_is_of_the_past(c->executor, key, NULL, NULL, NULL))
+            informers_list_anew(c->informers);
         forget(c, key);
         return;
     }
     auto_arena struct arena *arena = arena_open();
     const struct pass_options options = options_of(c, key);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
+    if (pass.is_of_the_past)
+        informers_list_anew(c->informers);
     if (!pass.plan) {
         put_off(c, key, job, pass.early_ms);
         return;

@@ -33,6 +33,10 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
     pass.confirmed = executor_confirm_write(executor, key, snapshot, arena, &pass.before_confirmed);
     if (pass.confirmed)
         snapshot->status = executor_restore_history(executor, key, uid, job->status);
+    pass.is_of_the_past =
+        executor_is_of_the_past(executor, key, uid, job->object, snapshot->status);
+    if (pass.is_of_the_past)
+        return pass;
     snapshot->unwritten = executor_unwritten(executor, key, uid, snapshot->status);
     cache_find_bad_nodes(cache, snapshot, arena);
     struct training *newest = arena_new(arena, struct training);

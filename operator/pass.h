@@ -17,9 +17,10 @@ struct pass_options {
 /* Its texts live as long as the arena, and until the cache is fed and the executor called again. */
 struct pass {
     struct snapshot snapshot; /* that the plan was made from */
-    const struct plan *plan;  /* NULL: too early, see early_ms */
-    int64_t early_ms; /* the cache does not show the last plan's changes: ask again in so many */
-    bool confirmed;   /* a status write that was reported as failed has succeeded */
+    const struct plan *plan;  /* NULL: too early, see early_ms; or is_of_the_past */
+    int64_t early_ms;    /* the cache does not show the last plan's changes: ask again in so many */
+    bool is_of_the_past; /* as what was listed: pass again, once that is listed anew */
+    bool confirmed;      /* a status write that was reported as failed has succeeded */
     struct job_status before_confirmed; /* then: the status before it */
     int64_t hold_ms; /* the plan writes only what may wait: pass again in so many instead; 0: carry
                         it out */

@@ -58,7 +58,6 @@ static void finish(struct run *run)
         .written = run->written,
         .job_deleted = run->job_deleted,
         .expects_changes = !expectations_is_empty(run->record->expect),
-        .is_of_the_past = run->is_of_the_past,
         .requeue_ms = requeue_ms,
     };
     end_run(run);
@@ -132,6 +131,7 @@ static void record_result(struct run *run, const struct action *action, const st
         run->record->proven = true;
         job_record_drop_unconfirmed(run->record);
         job_record_drop_completed(run->record);
+        job_record_drop_conflict(run->record);
         if (!action->as_stored || run->record->stored_invalid) {
             check_history_kept(run, action->status, answer);
             executor_check_training_kept(run, action->status, answer);
@@ -153,7 +153,10 @@ static void record_unconfirmed(struct run *run, const struct action *action, enu
 {
     if (code == ERR_CONFLICT || code == ERR_IO || code == ERR_TIMEOUT)
         job_record_add_unconfirmed(run->record, run->status, action->status);
-    run->is_of_the_past |= code == ERR_CONFLICT && !run->record->proven;
+    /* a job that was made later was never listed */
+    bool was_listed = run->job->created_ms < run->executor->begun_ms;
+    if (code == ERR_CONFLICT && !run->record->proven && was_listed)
+        job_record_set_conflict(run->record, text_at(run->object, "resourceVersion"), run->status);
     bool is_first_as_stored =
         code == ERR_INPUT && action->as_stored && !run->record->stored_invalid;
     run->record->stored_invalid |= is_first_as_stored;
@@ -321,6 +324,14 @@ bool executor_confirm_write(struct executor *executor, const char *key,
     return record && job_record_confirm_write(record, snapshot->status, arena, ret_before);
 }
 
+bool executor_is_of_the_past(struct executor *executor, const char *key, const char *uid,
+                             const struct json *object, const struct job_status *seen)
+{
+    struct job_record *record = (struct job_record *)table_find(&executor->records, key);
+    return record &&
+           job_record_judge_conflict(record, uid, text_at(object, "resourceVersion"), seen);
+}
+
 /* ---- life cycle ---- */
 
 struct executor *executor_open(struct kube *kube, const struct executor_options *options)
@@ -330,9 +341,10 @@ struct executor *executor_open(struct kube *kube, const struct executor_options 
     executor->options = *options;
     if (!options->transport)
         executor->options.transport = &kube_transport;
+    executor->begun_ms = options->clocks->wall_ms();
     /* unlike the numbers of an earlier operator: it wrote less than a million events
      * a millisecond */
-    executor->event_number = (uint64_t)options->clocks->wall_ms() << 20;
+    executor->event_number = (uint64_t)executor->begun_ms << 20;
     return executor;
 }
 

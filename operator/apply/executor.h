@@ -31,8 +31,6 @@ struct executor_outcome {
     bool job_deleted;
     bool expects_changes; /* the cache does not show all changes yet: reconcile after EXPECT_MAX_MS
                              at the latest */
-    bool is_of_the_past;  /* the first status write met another version of the job: what was listed
-                             may be old, and other kinds with it */
     int64_t requeue_ms;   /* wall clock, or 0. Also set if a name was taken */
 };
 
@@ -124,6 +122,13 @@ bool executor_may_tell_training(const struct executor *executor);
 bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
+/* Whether what was listed is of the past, and other kinds with it: the first status write of a job
+ * that is older than the executor met another version. What is seen now is another job (uid NULL:
+ * none), or its status was written since, and not by us. Where only somebody edited the job
+ * meanwhile, the status is the same. True once. Call it behind executor_confirm_write, with the
+ * status that executor_restore_history returned then. */
+bool executor_is_of_the_past(struct executor *executor, const char *key, const char *uid,
+                             const struct json *object, const struct job_status *seen);
 /* Whether the caller may hold this plan back: how many milliseconds, 0: not at all, or no more.
  * That is a plan which writes a status that may wait (job_status_may_wait), and does nothing else
  * but tell of containers that ended.

@@ -21,11 +21,10 @@ struct run {
     const struct job_status *written;
     struct job_status written_without; /* what `written` is if its training was pruned */
     bool job_deleted;
-    bool taken;          /* a create found its name taken */
-    bool is_of_the_past; /* of struct executor_outcome */
-    bool went_well;      /* an action succeeded */
-    bool refused;        /* an action was refused: the record has the message */
-    bool invalid;        /* the API server found the status invalid */
+    bool taken;     /* a create found its name taken */
+    bool went_well; /* an action succeeded */
+    bool refused;   /* an action was refused: the record has the message */
+    bool invalid;   /* the API server found the status invalid */
 };
 
 /* A request in flight. */
@@ -48,6 +47,7 @@ struct executor {
     struct inflight *events;
     size_t event_count;
     uint64_t event_number;
+    int64_t begun_ms;                   /* wall clock */
     bool history_pruned;                /* the API server pruned the history of the last status */
     char training_lost[32];             /* what it pruned of a status.training; "": nothing */
     int64_t training_again_ms;          /* then: from when on jobs tell of it again */

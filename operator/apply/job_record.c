@@ -11,6 +11,7 @@ static void free_memory(struct job_record *record)
     expectations_close(record->expect);
     job_record_drop_unconfirmed(record);
     job_record_drop_completed(record);
+    job_record_drop_conflict(record);
     arena_close(record->kept_arena);
     arena_close(record->restored_arena);
     free(record->key);
@@ -136,6 +137,7 @@ bool job_record_confirm_write(struct job_record *record, const struct job_status
     if (done) {
         *ret_before = job_status_copy(&unconfirmed->before, arena);
         move_completed(record, &unconfirmed->before, done);
+        job_record_drop_conflict(record);
     }
     /* The cache shows that status without its history, which was pruned; ours goes with it from now
      * on. */
@@ -159,6 +161,7 @@ static void doubt(void *context, struct table_entry *entry)
     struct job_record *record = (struct job_record *)entry;
     prune_history(context, entry);
     job_record_drop_completed(record);
+    job_record_drop_conflict(record);
     record->proven = false;
 }
 
@@ -235,6 +238,37 @@ const struct history *job_record_completed(struct job_record *record, const stru
     if (record->unwritten && !job_status_equal(&record->unwritten->before, seen))
         job_record_drop_completed(record);
     return record->unwritten ? &record->unwritten->after.history : NULL;
+}
+
+void job_record_set_conflict(struct job_record *record, const char *version,
+                             const struct job_status *status)
+{
+    job_record_drop_conflict(record);
+    struct arena *arena = arena_open();
+    struct conflict *conflict = arena_new(arena, struct conflict);
+    conflict->arena = arena;
+    conflict->version = arena_strdup(arena, version ? version : "");
+    conflict->status = job_status_copy(status, arena);
+    record->conflict = conflict;
+}
+
+void job_record_drop_conflict(struct job_record *record)
+{
+    if (record->conflict)
+        arena_close(record->conflict->arena);
+    record->conflict = NULL;
+}
+
+bool job_record_judge_conflict(struct job_record *record, const char *uid, const char *version,
+                               const struct job_status *seen)
+{
+    const struct conflict *conflict = record->conflict;
+    bool is_it = uid && strcmp(record->uid, uid) == 0;
+    if (!conflict || (is_it && strcmp(conflict->version, version ? version : "") == 0))
+        return false;
+    bool differs = !is_it || !job_status_equal(&conflict->status, seen);
+    job_record_drop_conflict(record);
+    return differs;
 }
 
 bool job_record_set_failure(struct job_record *record, const char *failure)

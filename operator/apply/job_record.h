@@ -27,6 +27,13 @@ struct unwritten {
     struct job_status before, after;
 };
 
+/* What the first status write of a job was to be written over: there was another version. */
+struct conflict {
+    struct arena *arena; /* owns all of this */
+    const char *version; /* that was seen */
+    struct job_status status;
+};
+
 struct job_record {
     struct table_entry entry;
     char *key;
@@ -34,7 +41,8 @@ struct job_record {
     struct event_budget budget;
     struct expectations *expect; /* NULL: the cache shows all changes */
     int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
-    bool proven;         /* a status was written: the job was not of the past (struct snapshot) */
+    bool proven; /* a status was written: the job was not of the past (struct snapshot) */
+    struct conflict *conflict; /* not judged yet; NULL: none */
     bool stored_invalid; /* the API server refused the status as it has it: we write ours instead */
     bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
     char *refused; /* see executor_refused */
@@ -70,9 +78,20 @@ void job_record_drop_unconfirmed(struct job_record *record);
 /* Compares the unconfirmed writes with the status that job_record_restore_history returned. Returns
  * whether one of them succeeded; *ret_before is then the status before it, in `arena`. Forgets the
  * writes once one is confirmed or the status has changed otherwise. What waits to be written over
- * the status before a confirmed one waits over that, unless all replicas begin anew with it. */
+ * the status before a confirmed one waits over that, unless all replicas begin anew with it. The
+ * conflict, if there is one, was with that write. */
 bool job_record_confirm_write(struct job_record *record, const struct job_status *seen,
                               struct arena *arena, struct job_status *ret_before);
+
+/* The first status write met another version than this one, with this status. Copies; NULL is no
+ * version. */
+void job_record_set_conflict(struct job_record *record, const char *version,
+                             const struct job_status *status);
+void job_record_drop_conflict(struct job_record *record);
+/* Whether the job that is seen now (uid NULL: none) is another one, or has another status: not only
+ * its spec has changed. Forgets the conflict, but where the job is still seen in that version. */
+bool job_record_judge_conflict(struct job_record *record, const char *uid, const char *version,
+                               const struct job_status *seen);
 
 /* The status was written, and its history came back or was pruned. Copies. Returns whether it was
  * pruned for the first time. */

@@ -44,7 +44,7 @@ bool informers_relist_if_silent(struct informers *informers, enum cache_kind kin
 #define ANEW_EVERY_MS (10 * 60 * 1000)
 bool informers_relist_outdated(struct informers *informers, enum cache_kind kind);
 
-/* What was listed was of the past, as the API server's answer to a write shows: each kind is listed
+/* What was listed was of the past, as a write that met a newer status shows: each kind is listed
  * again, but no sooner than ANEW_EVERY_MS after the last time. */
 void informers_list_anew(struct informers *informers);
 /* Whether one of these lists is under way: decide nothing meanwhile. A kind whose list fails is not

@@ -285,6 +285,54 @@ static void a_status_shows_how_the_training_goes(void **state)
     fake_server_close(agent);
 }
 
+/* The job in its next version, after an edit; with a status that somebody has written. */
+#define NEXT(status)                                                                                      \
+    "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\"," \
+    "\"resourceVersion\":\"5\"},\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,"           \
+    "\"template\":{\"spec\":{\"containers\":[{\"name\":\"pytorch\",\"image\":\"j\"}]}}}}}" status         \
+    "}}\n"
+
+/* A first write meets another version of the job. Only if its status is another one, too, all is
+ * listed again, and nothing is written before. */
+static void old_lists_are_told_from_edits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *next;
+        size_t lists, writes;
+    } rows[] = {
+        {NEXT(""), 1, 2},
+        {NEXT(",\"status\":{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\"}]}"), 2, 1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_free char *stream =
+            xasprintf(FAKE_CHUNKED "%zx\r\n%s\r\n", strlen(rows[i].next), rows[i].next);
+        const struct fake_answer answers[] = {
+            {.to = "GET " JOBS "watch",
+             .bytes = stream,
+             .pause = true,
+             .pause_at = strlen(FAKE_CHUNKED),
+             .then = FAKE_HOLD},
+            CLUSTER,
+            KEPT(STATUS,
+                 API_TEXT("409 Conflict", "", "{\"kind\":\"Status\",\"reason\":\"Conflict\"}")),
+        };
+        struct fixture f;
+        open_fixture(&f, answers, array_length(answers));
+        settle(&f);
+        assert_int_equal(asked(&f, STATUS), 1);
+        controller_now_ms += 1000; /* to try again, if the job were another one */
+        settle(&f);
+        assert_int_equal(asked(&f, STATUS), 1);
+        fake_server_go(f.api.server);
+        while (asked(&f, "GET " PODS "limit") + asked(&f, STATUS) < 3)
+            turn(&f);
+        assert_int_equal(asked(&f, STATUS), rows[i].writes);
+        assert_int_equal(asked(&f, "GET " PODS "limit"), rows[i].lists);
+        close_fixture(&f);
+    }
+}
+
 /* The job has ended, its pod is to be deleted as it was seen, and has changed since. */
 #define ENDED                                                                                      \
     "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"4\"}," \
@@ -348,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_missing_right_to_list_is_told_on_the_jobs),
         cmocka_unit_test(a_new_job_waits_for_no_finished_ones),
         cmocka_unit_test(a_status_shows_how_the_training_goes),
+        cmocka_unit_test(old_lists_are_told_from_edits),
         cmocka_unit_test(a_change_that_no_watch_tells_is_looked_for),
         cmocka_unit_test(closing_cancels_what_is_under_way),
     };

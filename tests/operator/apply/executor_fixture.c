@@ -24,7 +24,6 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     f->is_new = outcome->is_new;
     f->written = outcome->written != NULL;
     f->job_deleted = outcome->job_deleted;
-    f->is_of_the_past = outcome->is_of_the_past;
     f->accounted_ms = outcome->written ? goodput_sum_ms(&outcome->written->goodput) : 0;
     f->requeue_ms = outcome->requeue_ms;
 }

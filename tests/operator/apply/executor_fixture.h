@@ -14,7 +14,7 @@ struct executor_fixture {
     struct json *object;
     int overs;
     struct error failure; /* of the last one that was over, like the rest */
-    bool is_new, written, job_deleted, is_of_the_past;
+    bool is_new, written, job_deleted;
     int64_t accounted_ms; /* of what was written, its goodput */
     int64_t requeue_ms;
     bool rereads;     /* what to say when something is unseen */

@@ -202,7 +202,9 @@ void operator_pass(void)
     struct cached_job *job = cache_acquire_job(world->cache, key);
     auto_arena struct arena *arena = arena_open();
     const struct pass_options options = {.now_ms = now_ms()};
-    const struct pass pass = pass_over(world->cache, world->executor, key, job, &options, arena);
+    struct pass pass = pass_over(world->cache, world->executor, key, job, &options, arena);
+    if (pass.is_of_the_past) /* the worst case: nothing is listed anew, as it was of late */
+        pass = pass_over(world->cache, world->executor, key, job, &options, arena);
     if (!pass.plan) {
         add(now_ms() + pass.early_ms);
         queue_done(world->queue, key);
