@@ -133,7 +133,7 @@ class Subject:
         await job.delete()
 
     def is_right(self, spec):
-        """Whether a value that was meant to be bad is none."""
+        """Whether the API server makes a pod of a value that was meant to be bad."""
         return False
 
     async def let_through(self, seat, job, value, spec):
@@ -142,13 +142,11 @@ class Subject:
         lit = self.probe == "remake" and not told(job.look())
         if lit:
             await self.bring_to_light(seat, job, False)
+        right = self.is_right(spec)
         try:
-            if self.is_right(spec):
-                self.counts["taken"] += 1
-                await job.until(f"{value!r} in the pods", lambda: not self.faults(spec, job.look(), None))
-            else:
-                self.counts["told"] += 1
-                await job.until(f"that it says what is wrong with {value!r}", lambda: told(job.look()))
+            await job.until(f"{value!r} in the pods, or why not" if right else f"that it says what is wrong with {value!r}",
+                            lambda: told(job.look()) or right and not self.faults(spec, job.look(), None))
+            self.counts["told" if told(job.look()) else "taken"] += 1
         except truth.Stuck as stuck:
             self.trouble.append(f"(d) {stuck}")
         if lit and self.rest == "suspended":
