@@ -59,9 +59,12 @@ static int add_time(const struct agent_config *c, const struct model *model, int
     struct time_plan time;
     if (!question.device)
         return 0;
-    if (time_plan_make(c, model, &world, build_strategy(c, model), &question, &time, err))
+    if (time_plan_make(c, model, &world, build_strategy(c, model), &question, &time, err) == 0)
+        time_plan_print_short(&time, out);
+    else if (err->code == ERR_UNSUPPORTED)
+        log_warning("the run would fail: %s", err->msg);
+    else
         return -1;
-    time_plan_print_short(&time, out);
     return 0;
 }
 

@@ -10,10 +10,9 @@
 
 /* Adds the resolved configuration as YAML, the units, the memory of a rank by its plan, and what
  * the run would read. Where the model of time knows the GPU, adds the time of a step, too. What the
- * run would miss is logged. world_size, local_size: ranks in all and of this node; min_ranks: the
- * fewest of an elastic run, else 0. Errors: a model
- * that cannot be built, a group that does not divide the ranks, a tokenizer that does not fit the
- * model. */
+ * run would miss or ask too much of the GPU is logged. world_size, local_size: ranks in all and of
+ * this node; min_ranks: the fewest of an elastic run, else 0. Errors: a model that cannot be built,
+ * a group that does not divide the ranks, a tokenizer that does not fit the model. */
 int dry_run(const struct config *config, int world_size, int local_size, int min_ranks,
             struct str *out, struct error *err);
 #endif

@@ -14,7 +14,6 @@
 #include "agent/launch/topology.h"
 #include "agent/plan/run_plan_facts.h"
 #include "agent/plan/time_plan.h"
-#include "agent/plan/trainer_settings.h"
 #include "agent/trainer/build.h"
 #include "base/contract.h"
 #include "base/environment.h"
@@ -125,18 +124,6 @@ static int read_amount(const char *name, const char *text, double *ret_value, st
                      text);
 }
 
-/* As training refuses it. */
-static int check_precision(const char *name, const struct time_device *device,
-                           const struct agent_config *c, struct error *err)
-{
-    if (device->bf16 > 0 || trainer_dtype(c) != DTYPE_BF16)
-        return 0;
-    return error_set(err, ERR_UNSUPPORTED,
-                     "--device %s: it has compute capability %d.%d, and bf16 needs 8.0: set "
-                     "precision.mixed_precision=no, and it trains in fp32",
-                     name, device->compute_capability / 10, device->compute_capability % 10);
-}
-
 /* What of time is asked; ret_question->device is NULL where nothing is. */
 static int read_question(const struct plan_options *o, const struct config *config,
                          struct time_question *ret_question, struct error *err)
@@ -158,7 +145,7 @@ static int read_question(const struct plan_options *o, const struct config *conf
                          "--device %s: the configuration has runtime.device cpu, and only a GPU's "
                          "time can be planned: give --runtime.device=cuda, or leave --device out",
                          o->device);
-    return check_precision(o->device, ret_question->device, &config->value, err);
+    return 0;
 }
 
 /* A model that is not on this machine has its published sizes, if it is known. */
@@ -319,7 +306,7 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     }
     if (question.device) {
         if (time_plan_make(c, model, &p.world, p.strategy, &question, &time, err) < 0)
-            return -1;
+            return error_wrap(err, "--device");
         p.time = &time;
     }
     if (!o->json)

@@ -1,5 +1,6 @@
 #include "agent/plan/time_plan.h"
 
+#include "agent/plan/trainer_settings.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -91,6 +92,12 @@ static struct time_ranks ranks_of(const struct run_plan_facts *f, const struct r
     else
         r.others += r.block;
     return r;
+}
+
+/* Training refuses it; the model would divide by a rate of 0. */
+static bool lacks_bf16(const struct time_device *device, const struct agent_config *c)
+{
+    return device->bf16 <= 0 && trainer_dtype(c) == DTYPE_BF16;
 }
 
 /* ---- one configuration ---- */
@@ -270,14 +277,13 @@ static int add_advice(const struct variant *v, const struct outcome *now, const 
     for (int i = 0; i < list.count; i++) {
         struct outcome then;
         struct time_advice a = {.setting = list.rows[i].text};
+        if (lacks_bf16(plan->question.device, list.rows[i].variant.config))
+            continue;
         if (evaluate(&list.rows[i].variant, model, world, &plan->question, &then, err) < 0)
             return -1;
         a.device_bytes = then.device_bytes;
         compare(&now->steps[TIME_MIDDLE], &then.steps[TIME_MIDDLE], &a);
-        bool is_refused = list.rows[i].variant.config->precision.mixed != PRECISION_FP32 &&
-                          plan->question.device->bf16 <= 0;
-        if (!is_refused && fits(plan->question.device, then.device_bytes) &&
-            (a.gain > least || !plan->fits))
+        if (fits(plan->question.device, then.device_bytes) && (a.gain > least || !plan->fits))
             plan->advice[plan->advice_count++] = a;
     }
     qsort(plan->advice, (size_t)plan->advice_count, sizeof *plan->advice, more_gain);
@@ -290,22 +296,30 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
                    struct error *err)
 {
     const struct variant asked = {config, strategy, false};
+    const struct time_device *device = question->device;
     struct outcome now;
+    if (lacks_bf16(device, config))
+        return error_set(err, ERR_UNSUPPORTED,
+                         "%s has compute capability %d.%d, and bf16 needs %d.%d: set "
+                         "precision.mixed_precision=no, and it trains in fp32",
+                         device->driver_name, device->compute_capability / 10,
+                         device->compute_capability % 10, DEVICE_BF16_CAPABILITY / 10,
+                         DEVICE_BF16_CAPABILITY % 10);
     *ret_plan = (struct time_plan){.question = *question, .world_size = world->world_size};
     if (evaluate(&asked, model, world, question, &now, err) < 0)
         return -1;
     for (int band = 0; band < TIME_BANDS; band++)
         ret_plan->steps[band] = now.steps[band];
     ret_plan->device_bytes = now.device_bytes;
-    ret_plan->fits = fits(question->device, now.device_bytes);
+    ret_plan->fits = fits(device, now.device_bytes);
     const struct time_ranks *r = &now.ranks;
     if (r->world > 1) {
         int ring = r->group > 1 ? r->group : r->world;
-        ret_plan->ring_rate = time_ring_rate(question->device, ring, r->node, r->network);
+        ret_plan->ring_rate = time_ring_rate(device, ring, r->node, r->network);
         ret_plan->over_network = ring > r->node;
     }
     const struct time_step *step = &now.steps[TIME_MIDDLE];
-    double peak = flops_peak_per_s(question->device->driver_name);
+    double peak = flops_peak_per_s(device->driver_name);
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret_plan->utilization[c] =
             flops_utilization(step->tokens / step->total_s, now.flops_per_token[c], 1, peak);

@@ -215,12 +215,39 @@ check "the agent's own --device is the agent's" bash -c "! shoal plan --preset=g
 check "a GPU that is not in the table is refused with the nearest and the list" fails 2 \
     "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s t4" shoal plan --preset=gpt2 --device h1oo0
 check "... with the nearest" fails 2 "--device: 'v100' (the nearest is h100) is not one of: " shoal plan --preset=gpt2 --device=v100
-check "a T4 has no bf16" fails 2 "--device t4: it has compute capability 7.5, and bf16 needs 8.0: set precision.mixed_precision=no" \
-    shoal plan --preset=gpt2 --device t4
+no_bf16="Tesla T4 has compute capability 7.5, and bf16 needs 8.0: set precision.mixed_precision=no, and it trains in fp32"
+for precision in auto bf16 bf16-true; do
+    check "a T4 has no bf16: $precision is refused" fails 2 "--device: $no_bf16" shoal plan --preset=gpt2 --device t4 --mixed_precision=$precision
+done
 t4() { shoal plan --preset=gpt2 --device "Tesla T4" --mixed_precision no >"$work/t4"; }
 check "... its time in fp32 is planned" t4
 check "... which is told" contains "$work/t4" " tokens/s per GPU"
 check "... and bf16 is not advised" lacks "$work/t4" "mixed_precision=bf16"
+# without an end, or no number at all
+all_finite() { answers_no grep -iwE -- '-?(inf|infinity|nan)' "$1"; }
+check "... nor is anything infinite" all_finite "$work/t4"
+# the machine's own GPU: FLAG...
+on_a_t4() {
+    FAKE_NVML=t4 SHOAL_CUDA_LIBRARY=$BUILD/emulation/libshoal_cuda.so SHOAL_CUDA_LIBRARY_PATH=$BUILD/emulation:$BUILD/fakes \
+        SHOAL_EMULATION="capability=75,name=Tesla T4" shoal-agent --dry_run --preset=gpt2 --tokenizer=tests/data/tokenizers/llama2_metaspace "$@" \
+        >"$work/t4" 2>&1
+}
+if [ -e "$BUILD/emulation/libshoal_cuda.so" ] && [ -e "$BUILD/fakes/libnvidia-ml.so.1" ]; then
+    check "a dry run in bf16 on a T4" on_a_t4
+    check "... says that it would fail, and what to set" contains "$work/t4" "the run would fail: $no_bf16"
+    check "... and predicts no time" lacks "$work/t4" "Predicted"
+    check "... least of all an infinite one" all_finite "$work/t4"
+    check "a dry run in fp32 on a T4" on_a_t4 --mixed_precision no
+    check "... predicts its time" contains "$work/t4" "Predicted for Tesla T4, not measured: "
+    check "... all of it finite" all_finite "$work/t4"
+else
+    skip "a dry run on a T4" "this build has no emulated GPU or no fake NVML"
+fi
+t4_does_not_hold() { shoal plan --preset=llama3.2-1b --device t4 --mixed_precision no --max_context_width=8192 "$@" >"$work/t4"; }
+for form in --gpus=1 --gpus=8 --json; do
+    check "what a T4 cannot hold is planned, too: $form" t4_does_not_hold $form
+    check "... all of it finite" all_finite "$work/t4"
+done
 check "a CPU's configuration is refused" fails 2 "--device h100: the configuration has runtime.device cpu" \
     shoal plan --preset=gpt2 --device h100 --runtime.device=cpu
 check "a price without a GPU is refused" fails 2 "--price-per-gpu-hour: needs --device" shoal plan --preset=gpt2 --price-per-gpu-hour 2

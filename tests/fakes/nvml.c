@@ -1,9 +1,9 @@
 /* A libnvidia-ml.so.1 for machines without a driver: GPUs with known values. What nvmlInit_v2 finds
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
- * no memory sensor); "h200" (of that name); "xid" (the second GPU falls off the bus), "xid=N,N..."
- * (it reports these); "mig" (the second is in slices); "broken" (memory that cannot be mended);
- * "wears" (it begins to fail after the first look); "process=N" (which has the second GPU); else
- * two GPUs that tell all. */
+ * no memory sensor); "h200", "t4" (of that name); "xid" (the second GPU falls off the bus),
+ * "xid=N,N..." (it reports these); "mig" (the second is in slices); "broken" (memory that cannot be
+ * mended); "wears" (it begins to fail after the first look); "process=N" (which has the second
+ * GPU); else two GPUs that tell all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static struct nvml_gpm_sample_ {
     int gpu, taken;
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
-static bool is_ampere, is_h200, is_mig, is_broken, wears;
+static bool is_ampere, is_h200, is_t4, is_mig, is_broken, wears;
 static int ecc_looks;
 static unsigned long long xids[MAX_XIDS];
 static int xid_count;
@@ -52,6 +52,7 @@ int nvmlInit_v2(void)
         return DRIVER_NOT_LOADED;
     is_ampere = kind && strcmp(kind, "ampere") == 0;
     is_h200 = kind && strcmp(kind, "h200") == 0;
+    is_t4 = kind && strcmp(kind, "t4") == 0;
     is_mig = kind && strcmp(kind, "mig") == 0;
     is_broken = kind && strcmp(kind, "broken") == 0;
     wears = kind && strcmp(kind, "wears") == 0;
@@ -125,7 +126,10 @@ int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 int nvmlDeviceGetName(nvml_device device, char *name, unsigned length)
 {
     (void)device;
-    snprintf(name, length, "%s", is_h200 ? "NVIDIA H200" : "NVIDIA \"H100\" 80GB");
+    snprintf(name, length, "%s",
+             is_h200 ? "NVIDIA H200"
+             : is_t4 ? "Tesla T4"
+                     : "NVIDIA \"H100\" 80GB");
     return NVML_SUCCESS;
 }
 
