@@ -14,7 +14,8 @@
  *  - b0: rows 2t and 2t + 1 of column g; b1: rows 2t + 8 and 2t + 9 of it;
  *  - d[0], d[1]: row g, columns 2t and 2t + 1; d[2], d[3]: row g + 8, the same columns:
  *    two D side by side, rounded, are an A. So attention's probabilities go from one product into
- * the next in registers, without shared memory. */
+ * the next in registers, without shared memory.
+ * tests/emulation/test_matrix.cu compares that with CuTe's layouts of the same instructions. */
 #ifndef SHOAL_KERNELS_CUDA_MATRIX_H
 #define SHOAL_KERNELS_CUDA_MATRIX_H
 
