@@ -84,7 +84,7 @@ $(BUILD)/%.c.o: %.c
 # ---- the CUDA backend: a shared object that programs load when they are asked for a GPU -----------------
 # It is the same in every variant, so it is built once for a choice of architectures.
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'))
+NVCC_VERSION = $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*, V\([0-9.]*\)$$/\1/p'))
 # An older toolkit does not know all of them (one that does not say is thought to); CUDA_ARCHS is taken as it is.
 # nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
@@ -99,7 +99,8 @@ CUDA_HOME = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 CUDA_SOURCES := $(wildcard kernels/cuda/*.c kernels/cuda/*.cu kernels/attention_*.c) $(patsubst %,kernels/%.c,data_error matmul) $(patsubst %,base/%.c,clock error log mem utf8)
 CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
-NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
+NVCC_COMMON := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP
+NVCCFLAGS := $(NVCC_COMMON) -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
 
 .PHONY: gpu
@@ -122,19 +123,22 @@ $(CUDA)/%.cu.o: %.cu
 	@$(NVCC) $(NVCCFLAGS) -c -o $@ $<
 -include $(wildcard $(CUDA)/*/*.d $(CUDA)/*/*/*.d)
 
-# the hot kernels' machine code, which tests/sass looks at
+# The hot kernels' machine code, which tests/sass looks at; and all that a release has for the oldest GPUs, which nothing
+# else in a test run compiles.
 SASS := build/sass
-SASS_ARCHS := 80 90a
-SASS_FILES := $(addprefix attention_,forward keys queries) adam conv2d cross_entropy gated layer_norm rms_norm
-SASS_CUBINS := $(if $(NVCC),$(foreach a,$(SASS_ARCHS),$(patsubst %,$(SASS)/$(a)/%.cubin,$(SASS_FILES))))
-.PHONY: sass
-sass: $(SASS_CUBINS)
+SASS_HOT := $(addprefix attention_,forward keys queries) adam conv2d cross_entropy gated layer_norm rms_norm
+SASS_CUBINS := $(if $(NVCC),$(foreach a,80 90a,$(patsubst %,$(SASS)/$(a)/%.cubin,$(SASS_HOT))))
+SASS_OLDEST := $(if $(NVCC),$(patsubst kernels/cuda/%.cu,$(SASS)/75/%.cubin,$(wildcard kernels/cuda/*.cu)))
+.PHONY: sass sass-cubins
+sass: $(SASS_CUBINS) $(SASS_OLDEST)
+sass-cubins: # the hot kernels': what else lies there may be of another day
+	@printf '%s\n' $(SASS_CUBINS)
 define cubin
 $(SASS)/$(1)/%.cubin: kernels/cuda/%.cu
 	@mkdir -p $$(@D) && echo "NVCC $$< (sm_$(1))"
-	@$(NVCC) -std=c++17 -O3 -I. -MMD -MP -cubin -arch=sm_$(1) -o $$@ $$<
+	@$(NVCC) $(NVCC_COMMON) -cubin -arch=sm_$(1) -o $$@ $$<
 endef
-$(foreach a,$(SASS_ARCHS),$(eval $(call cubin,$(a))))
+$(foreach a,75 80 90a,$(eval $(call cubin,$(a))))
 -include $(wildcard $(SASS)/*/*.d)
 
 # The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
@@ -280,7 +284,7 @@ image-small: cluster-deps
 	@mkdir -p build/image
 	@for i in $(IMAGES); do deploy/image/pack.sh $(REGISTRY)/$$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
 # With NVIDIA's libraries of the same CUDA as the toolkit; what is fetched of them is kept.
-CUDA_MAJOR = $(firstword $(subst ., ,$(CUDA_RELEASE)))
+CUDA_MAJOR = $(firstword $(subst ., ,$(NVCC_VERSION)))
 WHEELS ?= $(HOME)/.cache/shoal/wheels
 image-cuda: cluster-deps
 ifneq ($(CUDA_MAJOR),13)
@@ -551,7 +555,7 @@ attention-table: deps
 .PHONY: sass-budget
 sass-budget: deps sass
 	@[ -n "$(NVCC)" ] || { echo "make sass-budget: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
-	@tests/sass/budget.py write tests/sass/budget.txt "$(CUDA_RELEASE)" $(SASS)
+	@tests/sass/budget.py write tests/sass/budget.txt "$(NVCC_VERSION)" $(SASS_CUBINS)
 	@git --no-pager diff --stat tests/sass/budget.txt
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu

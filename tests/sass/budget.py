@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What the kernels may cost, compared with what the compiler made of them.
 
-    budget.py check TABLE RELEASE CUBINS    every kernel of CUBINS/ARCH/FILE.cubin, with a line for each that differs
-    budget.py write TABLE RELEASE CUBINS    writes the table anew
+    budget.py check TABLE VERSION CUBIN...    every kernel of the cubins, with a line for each that differs
+    budget.py write TABLE VERSION CUBIN...    writes the table anew
 
-RELEASE is the CUDA release of the compiler. Exit code 1: something differs; 3: the table is of another release."""
+VERSION is nvcc's own, patch number included; a CUBIN is .../ARCH/FILE.cubin. Exit code 1: something differs; 3: the table is of
+another version."""
 
 import pathlib
 import sys
@@ -20,7 +21,8 @@ EXACT = {"stack": "bytes of spilled registers", "shared": "bytes of static share
 HEADER = """# What the compiler makes of the hot kernels: `make sass-budget` writes this file, tests/sass/test_sass_budget.sh compares.
 # stack: bytes of registers that found no room (spilled); shared: static bytes; local: loads and stores of what is spilled;
 # all, HMMA, LDSM: instructions of the kernel; loop: those of its hot loop (tests/sass/cubin.py says which that is)
-# CUDA """
+# nvcc """
+OF_VERSION = HEADER.splitlines()[-1]
 
 
 def local(counted):
@@ -37,31 +39,31 @@ def numbers(kernel):
 def compiled(cubins):
     """{(architecture, file, kernel): numbers}"""
     found = {}
-    for path in sorted(pathlib.Path(cubins).glob("*/*.cubin")):
+    for path in sorted(map(pathlib.Path, cubins)):
         for kernel in cubin.kernels(path):
             found[path.parent.name, path.stem, kernel.name] = numbers(kernel)
     return found
 
 
 def read(table):
-    """The release, and what compiled() gave when the table was written."""
-    release, rows = None, {}
+    """nvcc's version, and what compiled() gave when the table was written."""
+    version, rows = None, {}
     for line in pathlib.Path(table).read_text().splitlines():
-        if line.startswith("# CUDA "):
-            release = line.removeprefix("# CUDA ")
+        if line.startswith(OF_VERSION):
+            version = line.removeprefix(OF_VERSION)
         elif not line.startswith("#"):
             architecture, file, *told = line.split(None, 2 + len(NAMES))
             if architecture != "arch":
                 rows[architecture, file, told[-1]] = dict(zip(NAMES, map(int, told[:-1])))
-    return release, rows
+    return version, rows
 
 
-def write(table, release, found):
+def write(table, version, found):
     lines = [("arch", "file", *NAMES, "kernel")]
     lines += [(*key[:2], *map(str, told.values()), key[2]) for key, told in found.items()]
     widths = [max(map(len, column)) for column in zip(*lines)]
     with open(table, "w") as file:
-        file.write(HEADER + release + "\n")
+        file.write(HEADER + version + "\n")
         for line in lines:
             cells = [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))]
             file.write(" ".join(cells[:-1]) + " " + line[-1] + "\n")
@@ -80,14 +82,14 @@ def differences(recorded, found):
 
 
 def main():
-    action, table, release, cubins = sys.argv[1:]
+    action, table, version, *cubins = sys.argv[1:]
     found = compiled(cubins)
     if action == "write":
-        write(table, release, found)
+        write(table, version, found)
         return 0
-    of_release, recorded = read(table)
-    if of_release != release:
-        print(f"{table} is of CUDA {of_release}")
+    of_version, recorded = read(table)
+    if of_version != version:
+        print(f"{table} is of nvcc {of_version}")
         return 3
     told = list(differences(recorded, found))
     print(*told, f"{len(found)} kernels", sep="\n")
