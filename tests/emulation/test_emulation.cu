@@ -1,40 +1,13 @@
 /* The emulated GPU itself: what it computes, and what it finds. A kernel with a mistake must fail,
  * with the place in the message. */
-#include "kernels/cuda/numbers.h"
-#include "tests/emulation/asan.h"
-#include "tests/emulation/emulation.h"
-#include "tests/support.h"
-
 #include <stdlib.h>
 #include <string>
-#include <unistd.h>
+
+#include "kernels/cuda/numbers.h"
+#include "tests/emulation/asan.h"
+#include "tests/emulation/kernel_test.h"
 
 enum { BLOCKS = 64, THREADS = 128 };
-
-#define LAUNCH(stream, kernel, blocks, threads, shared_bytes, ...)                                 \
-    emulation::launch_kernel(stream, #kernel, {__FILE__, __LINE__}, dim3(blocks), dim3(threads),   \
-                             (size_t)(shared_bytes), kernel, __VA_ARGS__)
-
-static cudaStream_t stream_new()
-{
-    cudaStream_t stream;
-    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    return stream;
-}
-
-template <typename T> static T *memory_new(int64_t count)
-{
-    void *memory;
-    assert_int_equal(cudaMalloc(&memory, (size_t)count * sizeof(T)), cudaSuccess);
-    return (T *)memory;
-}
-
-template <typename T> static void copy(cudaStream_t stream, T *dst, const T *src, int64_t count)
-{
-    assert_int_equal(
-        cudaMemcpyAsync(dst, src, (size_t)count * sizeof(T), cudaMemcpyDefault, stream),
-        cudaSuccess);
-}
 
 /* ---- what kernels compute ---- */
 
@@ -196,24 +169,6 @@ static const mistake mistakes[] = {
     {half_mask, THREADS, "the mask must be all 32 lanes (0xffff) of a full warp (32 lanes)"},
     {whole_warp, 40, "the mask must be all 32 lanes (0xffffffff) of a full warp (8 lanes)"},
 };
-
-/* What went to stderr while f ran. */
-template <typename F> static std::string told(F f)
-{
-    char text[4096] = "";
-    FILE *file = tmpfile();
-    fflush(stderr);
-    int before = dup(STDERR_FILENO);
-    dup2(fileno(file), STDERR_FILENO);
-    f();
-    fflush(stderr);
-    dup2(before, STDERR_FILENO);
-    close(before);
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
 
 static void test_mistakes(void **)
 {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention_tile.h"
-#include "tests/emulation/emulation.h"
-#include "tests/support.h"
+#include "tests/emulation/kernel_test.h"
 
 enum {
     LANES = 32,
@@ -52,10 +51,8 @@ template <typename T> struct device_array {
 
     explicit device_array(const std::vector<T> &host) : count(host.size())
     {
-        void *memory;
-        assert_int_equal(cudaMalloc(&memory, count * sizeof(T)), cudaSuccess);
-        at = (T *)memory;
-        copy(at, host.data());
+        at = memory_new<T>((int64_t)count);
+        move(at, host.data());
     }
     ~device_array()
     {
@@ -64,16 +61,15 @@ template <typename T> struct device_array {
     std::vector<T> host() const
     {
         std::vector<T> all(count);
-        copy(all.data(), at);
+        move(all.data(), at);
         return all;
     }
 
   private:
-    void copy(T *to, const T *from) const
+    void move(T *to, const T *from) const
     {
-        cudaStream_t stream;
-        assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-        cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream);
+        cudaStream_t stream = stream_new();
+        copy<T>(stream, to, from, (int64_t)count);
         assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
         cudaStreamDestroy(stream);
     }
@@ -83,11 +79,8 @@ template <typename T> struct device_array {
 template <typename... P, typename... A>
 static void run(void (*kernel)(P...), size_t shared_bytes, const A &...arguments)
 {
-    cudaStream_t stream;
-    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    assert_int_equal(emulation::launch_kernel(stream, "kernel", {__FILE__, __LINE__}, dim3(1),
-                                              dim3(LANES), shared_bytes, kernel, arguments...),
-                     cudaSuccess);
+    cudaStream_t stream = stream_new();
+    assert_int_equal(LAUNCH(stream, kernel, 1, LANES, shared_bytes, arguments...), cudaSuccess);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
     cudaStreamDestroy(stream);
 }
