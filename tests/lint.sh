@@ -36,6 +36,7 @@ check_analysis() {
         --inline-suppr --suppress=internalAstError --suppress=varFuncNullUB --error-exitcode=1 -I. -D_GNU_SOURCE -j2
 }
 check_clang() { make --no-print-directory V=fuzz fuzz-syntax; }
+check_clang_cuda() { make --no-print-directory cuda-syntax; }
 # `! COMMAND` for a check takes what could not find out for a "no", and under set -e it cannot fail (answers_no in tests/tap.sh).
 # It may stand in conditions, before || and before kill -0, which says nothing else.
 check_negations() {
@@ -66,6 +67,7 @@ step "format" check_format
 step "headers stand alone, in C and where C++ reaches them" check_headers
 step "include guards by path, extern \"C\" where C++ reaches, private headers" tests/headers.sh
 step "fuzz targets compile with clang" check_clang
+step "CUDA sources compile with clang" check_clang_cuda
 step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
 step "pages and their pictures" tests/check_pages.sh

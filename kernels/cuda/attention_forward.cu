@@ -127,7 +127,7 @@ __device__ static void finish(const struct attention_args &a, const struct tile_
 }
 
 /* Tiles in shared memory: queries, then two stages of keys and values. */
-template <int HD> constexpr int shared_bytes()
+template <int HD> constexpr int tiles_bytes()
 {
     return (QUERIES + 2 * 2 * KEYS) * HD * (int)sizeof(bf16);
 }
@@ -177,7 +177,7 @@ template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct
 {
     const struct attention_shape *z = &a->shape;
     int64_t blocks = z->B * z->heads * ((z->T_q + QUERIES - 1) / QUERIES);
-    CUDA_LAUNCH(s, (attention_forward<HD, EXTRAS>), (unsigned)blocks, THREADS, shared_bytes<HD>(),
+    CUDA_LAUNCH(s, (attention_forward<HD, EXTRAS>), (unsigned)blocks, THREADS, tiles_bytes<HD>(),
                 *a);
 }
 

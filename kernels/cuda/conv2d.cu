@@ -187,7 +187,7 @@ static __device__ inline void multiply(float (&sum)[tile<TILE_N>::ROWS][COLS],
                                        struct tile<TILE_N> &tile, const Product &product,
                                        uint32_t first, uint32_t last)
 {
-    float a[A_LOADS], b[tile.B_LOADS];
+    float a[A_LOADS], b[::tile<TILE_N>::B_LOADS];
     const int row = first_row<TILE_N>(), col = first_col<TILE_N>();
     for (int i = 0; i < tile.ROWS; i++)
         for (int j = 0; j < COLS; j++)
