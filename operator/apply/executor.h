@@ -124,9 +124,9 @@ bool executor_confirm_write(struct executor *executor, const char *key,
                             struct job_status *ret_before);
 /* Whether what was listed is of the past, and other kinds with it: the first status write of a job
  * that is older than the executor met another version. What is seen now is another job (uid NULL:
- * none), or its status was written since, and not by us. Where only somebody edited the job
- * meanwhile, the status is the same. True once. Call it behind executor_confirm_write, with the
- * status that executor_restore_history returned then. */
+ * none), or its status was written since: maybe as we tried to, for the operator before us decided
+ * the same. Where only somebody edited the job meanwhile, the status is as it was. True once. Call
+ * it behind executor_confirm_write, with the status that executor_restore_history returned then. */
 bool executor_is_of_the_past(struct executor *executor, const char *key, const char *uid,
                              const struct json *object, const struct job_status *seen);
 /* Whether the caller may hold this plan back: how many milliseconds, 0: not at all, or no more.

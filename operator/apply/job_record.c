@@ -137,7 +137,6 @@ bool job_record_confirm_write(struct job_record *record, const struct job_status
     if (done) {
         *ret_before = job_status_copy(&unconfirmed->before, arena);
         move_completed(record, &unconfirmed->before, done);
-        job_record_drop_conflict(record);
     }
     /* The cache shows that status without its history, which was pruned; ours goes with it from now
      * on. */

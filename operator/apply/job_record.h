@@ -78,8 +78,7 @@ void job_record_drop_unconfirmed(struct job_record *record);
 /* Compares the unconfirmed writes with the status that job_record_restore_history returned. Returns
  * whether one of them succeeded; *ret_before is then the status before it, in `arena`. Forgets the
  * writes once one is confirmed or the status has changed otherwise. What waits to be written over
- * the status before a confirmed one waits over that, unless all replicas begin anew with it. The
- * conflict, if there is one, was with that write. */
+ * the status before a confirmed one waits over that, unless all replicas begin anew with it. */
 bool job_record_confirm_write(struct job_record *record, const struct job_status *seen,
                               struct arena *arena, struct job_status *ret_before);
 

@@ -209,7 +209,7 @@ static void a_job_is_proven_by_a_status_that_was_written(void **state)
 static void a_list_is_of_the_past_where_the_status_is(void **state)
 {
     (void)state;
-    enum change { EDITED, WRITTEN, WRITTEN_BY_US, NOT_SHOWN, MADE_AGAIN, GONE };
+    enum change { EDITED, WRITTEN, WRITTEN_AS_TRIED, NOT_SHOWN, MADE_AGAIN, GONE };
     static const struct {
         enum change change;
         enum error_code code;
@@ -222,7 +222,7 @@ static void a_list_is_of_the_past_where_the_status_is(void **state)
         {WRITTEN, ERR_TIMEOUT, 1, false, false},
         {WRITTEN, ERR_CONFLICT, 1, true, false}, /* somebody else wrote meanwhile */
         {EDITED, ERR_CONFLICT, 1, false, false},
-        {WRITTEN_BY_US, ERR_CONFLICT, 1, false, false}, /* an earlier try of it */
+        {WRITTEN_AS_TRIED, ERR_CONFLICT, 1, false, true}, /* the operator before decided the same */
         {NOT_SHOWN, ERR_CONFLICT, 1, false, false},
         {MADE_AGAIN, ERR_CONFLICT, 1, false, true},
         {GONE, ERR_CONFLICT, 1, false, true},
@@ -237,7 +237,7 @@ static void a_list_is_of_the_past_where_the_status_is(void **state)
         executor_fixture_start(f, "ns/j");
         const struct job_status *tried = f->cluster->plan->actions[0].status;
         late_api_answer(&f->kube, late_api_find(&f->kube, "PUT status j"), rows[i].code);
-        struct job_status seen = change == WRITTEN_BY_US ? *tried : f->cluster->status, before;
+        struct job_status seen = change == WRITTEN_AS_TRIED ? *tried : f->cluster->status, before;
         if (change == WRITTEN)
             seen.start_ms = 7;
         if (change != NOT_SHOWN)
