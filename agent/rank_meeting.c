@@ -29,7 +29,7 @@ int rank_meeting_open(const struct rendezvous_options *options, bool tells,
         result = rendezvous_open(&patient, ret_rendezvous, err);
     }
     if (result == 0)
-        last_words_met(0);
+        last_words_met(LAST_WORDS_NOT_ASKED);
     return result;
 }
 
@@ -42,12 +42,13 @@ static const char *new_launcher(int number, char out[STORE_KEY_MAX])
 
 void rank_meeting_announce(struct store *store)
 {
-    char key[STORE_KEY_MAX];
+    char key[STORE_KEY_MAX], rounds[16];
     struct error err = {.code = ERR_EXISTS};
-    if (!getenv(ENV_LAUNCH_ROUNDS) || rank_meeting_number(ENV_LAUNCH_ROUNDS) > 0)
+    if (rank_meeting_number(ENV_IS_NEW) == 0)
         return;
+    snprintf(rounds, sizeof rounds, "%d", rank_meeting_number(ENV_HAVE_MET));
     for (int i = 0; i < RANK_MEETING_NEW_MOST && err.code == ERR_EXISTS; i++)
-        if (store->fn->set(store, new_launcher(i, key), "", &err) == 0)
+        if (store->fn->set(store, new_launcher(i, key), rounds, &err) == 0)
             return;
 }
 
@@ -55,12 +56,11 @@ void rank_meeting_ask(struct store *store)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     struct error ignored; /* no more have announced themselves */
-    int count = 0;
-    if (rank_meeting_number(ENV_LAUNCH_ROUNDS) == 0)
-        return;
-    while (count < RANK_MEETING_NEW_MOST &&
-           store->fn->get(store, new_launcher(count, key), 0, value, &ignored) == 0)
-        count++;
-    if (count > 0)
-        last_words_met(count);
+    int count = 0, own = rank_meeting_number(ENV_HAVE_MET);
+    int64_t rounds;
+    for (int i = 0; i < RANK_MEETING_NEW_MOST &&
+                    store->fn->get(store, new_launcher(i, key), 0, value, &ignored) == 0;
+         i++)
+        count += str_to_i64(value, 0, INT_MAX, &rounds) && rounds < own;
+    last_words_met(count);
 }

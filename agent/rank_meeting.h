@@ -20,9 +20,11 @@ int rank_meeting_number(const char *variable);
 int rank_meeting_open(const struct rendezvous_options *options, bool tells,
                       struct rendezvous **ret_rendezvous, struct error *err);
 
-/* For the first rank of each launcher. A launcher in its first round among others that are not has
- * taken the place of one that was lost. Announce, pass a point that all ranks pass, then ask: so
- * the others' launchers learn how many there are. */
+/* For the first rank of each launcher. One that has met in fewer rounds than this rank's launcher
+ * since that one last asked, the round of that question included, has taken the place of one that
+ * was lost. Announce, pass a point that all ranks pass, then ask: so each launcher learns how many
+ * there are. Who is new announces itself until a rank of its own has asked: a round may break
+ * before the others have. */
 void rank_meeting_announce(struct store *store);
 void rank_meeting_ask(struct store *store);
 #endif

@@ -71,11 +71,13 @@
 
 /* Ours, from the launcher to its ranks: the fewest that may be next time; 0: all of them. */
 #define ENV_MIN_RANKS "SHOAL_MIN_RANKS"
-/* Likewise: the elastic run's reduction slots (0: none), the rounds that the launcher has had
- * before, and "1" if its ranks have met the others' in one of them and these may come back. */
-#define ENV_SLOTS         "SHOAL_SLOTS"
-#define ENV_LAUNCH_ROUNDS "SHOAL_LAUNCH_ROUNDS"
-#define ENV_HAVE_MET      "SHOAL_HAVE_MET"
+/* Likewise: the elastic run's reduction slots (0: none). Whether the launcher is new: no rank of
+ * its has asked the others yet which launchers are. And in how many rounds its ranks have met the
+ * others' since they last asked, that round included; 0 where those that are lost do not come back
+ * to the same place. */
+#define ENV_SLOTS    "SHOAL_SLOTS"
+#define ENV_IS_NEW   "SHOAL_IS_NEW"
+#define ENV_HAVE_MET "SHOAL_HAVE_MET"
 
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable
  * (restartPolicy ExitCode). */

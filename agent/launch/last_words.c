@@ -35,6 +35,7 @@ void last_words_send(const struct error *err, bool has_met)
         return;
     struct last_words words = {.code = (int32_t)err->code,
                                .has_met = has_met,
+                               .new_launchers = LAST_WORDS_NOT_ASKED,
                                .was_asked = stop_requested(NULL),
                                .was_asked_by_others = stop_requested_by_others()};
     snprintf(words.text, sizeof words.text, "%s", err->msg);
@@ -54,7 +55,7 @@ void last_words_set_inheritable(int fd)
 void last_words_take(int fd, struct last_words *ret_words)
 {
     struct last_words words;
-    *ret_words = (struct last_words){.code = ERR_NONE};
+    *ret_words = (struct last_words){.code = ERR_NONE, .new_launchers = LAST_WORDS_NOT_ASKED};
     if (fd < 0)
         return;
     while (read(fd, &words, sizeof words) == sizeof words) {

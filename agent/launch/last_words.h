@@ -15,14 +15,17 @@ struct last_words {
     char text[sizeof((struct error *)NULL)->msg];
     bool was_asked;           /* a signal had asked this rank itself to stop */
     bool was_asked_by_others; /* likewise, and its launcher had not sent it */
-    int new_launchers;        /* in has_met: those of other ranks that were in their first round */
+    int new_launchers;        /* those of other ranks that this rank's launcher has not met yet */
 };
+
+/* The rank ended before it could ask which launchers are new. */
+enum { LAST_WORDS_NOT_ASKED = -1 };
 
 /* ---- in the rank ---- */
 
 /* Takes the pipe from the environment; called once, before any thread starts. */
 void last_words_inherit(void);
-/* The rank has joined all others. Before last_words_send(). */
+/* The rank has joined all others; and again when it knows more. Before last_words_send(). */
 void last_words_met(int new_launchers);
 /* Only the first call of a process has an effect: it is closest to the cause. Without a launcher,
  * none has. From any thread; never blocks. */

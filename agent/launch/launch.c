@@ -40,7 +40,8 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
                      .spent = round->budget.spent,
                      .max_restarts = round->options->max_restarts,
                      .slots = round->nodes.slots,
-                     .have_met = round->have_met_ever && !round->nodes.meeting},
+                     .is_new = !round->budget.has_asked,
+                     .rounds_met = round->nodes.meeting ? 0 : round->budget.rounds_met},
         .memory = round->memory[i],
         .note = round->notes[i],
         .mask = mask,
@@ -251,7 +252,7 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     round->exit_code = round->alive = 0;
     round->deadline_ms = 0;
     round->is_killed = round->have_met = false;
-    round->new_launchers = 0;
+    round->new_launchers = LAST_WORDS_NOT_ASKED;
     round->stop_signs = (struct stop_signs){0};
     round->cause.pid = 0;
     if (round->options->names_endpoint)
@@ -264,7 +265,6 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     wait_for_ranks(round, signals);
     settle_exit_code(round);
     note_end(round);
-    round->have_met_ever |= round->have_met;
     if (result) /* which the ranks that were killed say nothing of, if there were any */
         round->exit_code = EXIT_FAILED;
     return result;

@@ -20,9 +20,9 @@ struct launch_position {
     int attempt; /* rounds before this one */
     int spent;   /* restarts of max_restarts; fewer where nodes came and went */
     int max_restarts;
-    int slots;     /* of an elastic run; 0: none */
-    bool have_met; /* the launcher's ranks, in an earlier round, and those that are lost return to
-                      the same place */
+    int slots;      /* of an elastic run; 0: none */
+    bool is_new;    /* restart_budget.h, as the next */
+    int rounds_met; /* 0 also where ranks that are lost do not return to the same place */
 };
 
 /* The run's id is the topology's, or a new random one. A run that began before this process and has

@@ -27,8 +27,7 @@ struct round {
     int attempt;                   /* rounds before this one */
     struct restart_budget budget;  /* spent: fewer than attempts where nodes came and went */
     bool have_met;                 /* this round's ranks, with the others' */
-    bool have_met_ever;            /* those of some round */
-    int new_launchers;             /* in this round: of other ranks, which were started anew */
+    int new_launchers;             /* as last_words.h has it, of this round's ranks */
     struct stop_signs stop_signs;  /* of this round's ranks */
     int port;                      /* MASTER_PORT */
     struct local_rank *ranks;      /* [local_size] */

@@ -1,7 +1,8 @@
 /* What spends a restart of a run whose number of nodes is fixed. The launcher starts this very
  * program as its rank: `test_launch_budget rank HOW FILE`. HOW has a letter for each round, in
- * which the rank leaves a word: which round it is, how many restarts are spent, and whether ranks
- * have met before. `pair HOW FILE` is one of two local ranks. */
+ * which the rank leaves a word: which round it is, how many restarts are spent, in how many rounds
+ * ranks have met since they last asked who is new, and "n" while they never have. `pair HOW FILE`
+ * is one of two local ranks. */
 #include "tests/agent/launched.h"
 #include "tests/support.h"
 
@@ -26,21 +27,26 @@ static int say(enum error_code code, int exit_code, bool has_met)
 
 static int rank_main(const char *how, const char *file)
 {
-    int round = launched_number("SHOAL_LAUNCH_ROUNDS");
+    int round = launched_number(ENV_RESTART_COUNT);
     char word[32];
     alarm(SUPPORT_PATIENCE_S);
     last_words_inherit();
-    snprintf(word, sizeof word, "%d/%d/%d ", round, launched_number("TORCHELASTIC_RESTART_COUNT"),
-             launched_number("SHOAL_HAVE_MET"));
+    snprintf(word, sizeof word, "%d/%d/%d%s ", round,
+             launched_number(ENV_TORCHELASTIC_RESTART_COUNT), launched_number(ENV_HAVE_MET),
+             launched_number(ENV_IS_NEW) ? "n" : "");
     launched_leave_word(file, word);
     if (how[round] != 'f' && how[round] != 'w')
-        last_words_met(how[round] == 'n' ? 1 : how[round] == 'm' ? 2 : 0);
+        last_words_met(how[round] == 'b'   ? LAST_WORDS_NOT_ASKED
+                       : how[round] == 'n' ? 1
+                       : how[round] == 'm' ? 2
+                                           : 0);
     switch (how[round]) {
     case 'd':
         return EXIT_DONE;
     case 'k': /* it can say no more */
         raise(SIGKILL);
         return 9;
+    case 'b': /* a peer was lost before the ranks asked who is new */
     case 'l': /* a peer was lost */
     case 'n': /* likewise, after the launcher of one was lost */
     case 'm': /* after those of two were */
@@ -63,14 +69,14 @@ static int rank_main(const char *how, const char *file)
 static int pair_main(const char *how, const char *file)
 {
     bool asked = how[0] == 'a';
-    int rank = launched_number("RANK"), first = how[1] - '0';
+    int rank = launched_number(ENV_RANK), first = how[1] - '0';
     char word[8];
     sigset_t set;
     alarm(SUPPORT_PATIENCE_S);
     last_words_inherit();
     last_words_met(0);
-    if (launched_number("SHOAL_LAUNCH_ROUNDS") > 0) {
-        snprintf(word, sizeof word, "%d", launched_number("TORCHELASTIC_RESTART_COUNT"));
+    if (launched_number(ENV_RESTART_COUNT) > 0) {
+        snprintf(word, sizeof word, "%d", launched_number(ENV_TORCHELASTIC_RESTART_COUNT));
         if (rank == 0)
             launched_leave_word(file, word);
         return EXIT_DONE;
@@ -120,21 +126,25 @@ static void only_failures_spend_restarts(void **state)
         int max_restarts, expected;
         const char *words;
     } rows[] = {
-        {"ffd", 1, 5, "0/0/0 1/1/0 "},
-        {"lld", 1, EXIT_RETRYABLE, "0/0/0 1/1/1 "},
-        {"kld", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 "}, /* that it had met is known of a dead one */
-        {"lfd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 "}, /* also of one that fails before it meets */
-        {"sssssd", 1, EXIT_DONE, "0/0/0 1/0/1 2/0/1 3/0/1 4/0/1 5/0/1 "},
-        {"slsl", 1, EXIT_RETRYABLE, "0/0/0 1/0/1 2/1/1 3/1/1 "},
-        {"sd", 0, EXIT_TERMINATED, "0/0/0 "}, /* switched off */
-        {"SSd", 1, EXIT_TERMINATED, "0/0/0 1/1/1 "},
-        {"lnnnd", 1, EXIT_DONE, "0/0/0 1/1/1 2/1/1 3/1/1 4/1/1 "},
-        {"fnd", 1, EXIT_RETRYABLE, "0/0/0 1/1/0 "}, /* its own failure is */
-        {"snnd", 1, EXIT_DONE, "0/0/0 1/0/1 2/1/1 3/1/1 "},
-        {"lfnd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 3/2/1 "}, /* which is another incident */
-        {"lwmd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 3/1/1 "}, /* two were lost, and both are back */
-        {"lwnd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 3/2/1 "},
-        {"llmd", 2, EXIT_DONE, "0/0/0 1/1/1 2/2/1 3/2/1 "}, /* the first was back in place */
+        {"ffd", 1, 5, "0/0/0n 1/1/0n "},
+        {"lld", 1, EXIT_RETRYABLE, "0/0/0n 1/1/1 "},
+        {"kld", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 "}, /* that it had met is known of a dead one */
+        {"lfd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 "}, /* also of one that fails before it meets */
+        {"sssssd", 1, EXIT_DONE, "0/0/0n 1/0/1 2/0/1 3/0/1 4/0/1 5/0/1 "},
+        {"slsl", 1, EXIT_RETRYABLE, "0/0/0n 1/0/1 2/1/1 3/1/1 "},
+        {"sd", 0, EXIT_TERMINATED, "0/0/0n "}, /* switched off */
+        {"SSd", 1, EXIT_TERMINATED, "0/0/0n 1/1/1 "},
+        {"lnnnd", 1, EXIT_DONE, "0/0/0n 1/1/1 2/1/1 3/1/1 4/1/1 "},
+        {"fnd", 1, EXIT_RETRYABLE, "0/0/0n 1/1/0n "}, /* its own failure is */
+        {"snnd", 1, EXIT_DONE, "0/0/0n 1/0/1 2/1/1 3/1/1 "},
+        {"lfnd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 3/2/1 "}, /* which is another incident */
+        {"lwmd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 3/1/1 "}, /* two were lost, and both are back */
+        {"lwnd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 3/2/1 "},
+        {"llmd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/1 3/2/1 "}, /* the first was back in place */
+        /* what is owed stays owed until somebody asks */
+        {"lbnd", 2, EXIT_DONE, "0/0/0n 1/1/1 2/2/2 3/2/1 "},
+        {"lbwbmd", 4, EXIT_DONE, "0/0/0n 1/1/1 2/2/2 3/3/2 4/4/3 5/3/1 "},
+        {"bbnd", 2, EXIT_DONE, "0/0/0n 1/1/1n 2/2/2n 3/2/1 "},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct launched_place place = launched_place_open();

@@ -101,17 +101,23 @@ static void listen_to_own_words(int *ret_fd)
 }
 
 /* A store in which keys are found at once. */
-static char table[10][STORE_KEY_MAX];
+static struct {
+    char key[STORE_KEY_MAX], value[16];
+} table[10];
 
 static int set(struct store *s, const char *key, const char *value, struct error *err)
 {
-    (void)s, (void)value;
+    (void)s;
     for (size_t i = 0; i < array_length(table); i++)
-        if (strcmp(table[i], key) == 0)
+        if (strcmp(table[i].key, key) == 0)
             return error_set(err, ERR_EXISTS, "%s", key);
-    for (size_t i = 0; i < array_length(table); i++)
-        if (!table[i][0])
-            return snprintf(table[i], sizeof table[i], "%s", key) < 0;
+    for (size_t i = 0; i < array_length(table); i++) {
+        if (table[i].key[0])
+            continue;
+        snprintf(table[i].key, sizeof table[i].key, "%s", key);
+        snprintf(table[i].value, sizeof table[i].value, "%s", value);
+        return 0;
+    }
     return -1;
 }
 
@@ -121,28 +127,39 @@ static int get(struct store *s, const char *key, int timeout_ms, char *value, st
     value[0] = '\0';
     assert_int_equal(timeout_ms, 0);
     for (size_t i = 0; i < array_length(table); i++)
-        if (strcmp(table[i], key) == 0)
-            return 0;
+        if (strcmp(table[i].key, key) == 0)
+            return snprintf(value, STORE_VALUE_MAX, "%s", table[i].value) < 0;
     return error_set(err, ERR_TIMEOUT, "%s", key);
 }
 
-/* NULL: without a launcher. */
-static struct last_words words_after(struct store *store, const char *rounds)
+/* The two as the launcher sets them; NULL: without a launcher. asks: before it fails. */
+static struct last_words words_after(struct store *store, const char *is_new, const char *have_met,
+                                     bool asks)
 {
     int fd;
     struct last_words words;
     const struct error lost = {.code = ERR_PEER, .msg = "rank 1 is lost"};
     listen_to_own_words(&fd);
-    unsetenv(ENV_LAUNCH_ROUNDS);
-    if (rounds)
-        setenv(ENV_LAUNCH_ROUNDS, rounds, 1);
+    unsetenv(ENV_IS_NEW), unsetenv(ENV_HAVE_MET);
+    if (is_new)
+        setenv(ENV_IS_NEW, is_new, 1);
+    if (have_met)
+        setenv(ENV_HAVE_MET, have_met, 1);
+    last_words_met(LAST_WORDS_NOT_ASKED);
     rank_meeting_announce(store);
-    rank_meeting_ask(store);
+    if (asks)
+        rank_meeting_ask(store);
     last_words_send(&lost, false);
     last_words_take(fd, &words);
     assert_int_equal(words.code, ERR_PEER); /* what was said before takes nothing away */
     assert_string_equal(words.text, "rank 1 is lost");
+    assert_true(words.has_met);
     return words;
+}
+
+static int seen_by(struct store *store, const char *is_new, const char *have_met)
+{
+    return words_after(store, is_new, have_met, true).new_launchers;
 }
 
 static void a_new_launcher_is_known_to_the_old_ones(void **state)
@@ -150,18 +167,45 @@ static void a_new_launcher_is_known_to_the_old_ones(void **state)
     (void)state;
     static const struct store_functions functions = {.set = set, .get = get};
     struct store store;
+    memset(table, 0, sizeof table);
     store_init(&store, &functions);
-    assert_int_equal(words_after(&store, "3").new_launchers, 0);
-    assert_int_equal(words_after(&store, NULL).new_launchers, 0);
-    assert_int_equal(words_after(&store, "3").new_launchers, 0);
+    assert_int_equal(seen_by(&store, "0", "1"), 0);
+    assert_int_equal(seen_by(&store, NULL, NULL), 0);
+    assert_int_equal(seen_by(&store, "0", "1"), 0);
     for (int i = 1; i <= RANK_MEETING_NEW_MOST + 1; i++) {
-        assert_int_equal(words_after(&store, "0").new_launchers, 0); /* itself is no loss to it */
-        struct last_words words = words_after(&store, "3");
-        assert_true(words.has_met);
-        assert_int_equal(words.new_launchers,
+        assert_int_equal(seen_by(&store, "1", "0"), 0); /* itself is no loss to it */
+        assert_int_equal(seen_by(&store, "0", "1"),
                          i < RANK_MEETING_NEW_MOST ? i : RANK_MEETING_NEW_MOST);
     }
     store_destroy(&store);
+}
+
+/* A round broke between the meeting and the question. Who was new announces itself once more, in
+ * the second round in which it meets. */
+static void a_round_that_broke_takes_nothing_away(void **state)
+{
+    (void)state;
+    static const struct store_functions functions = {.set = set, .get = get};
+    static const struct {
+        const char *its, *is_new, *have_met; /* of the announced one; of the one that asks */
+        int expected;
+    } rows[] = {
+        {"0", "0", "1", 1},
+        {"1", "0", "2", 1}, /* the one that asks has seen it come, and not asked since */
+        {"1", "0", "1", 0}, /* it has asked then: that one was told of, and given back */
+        {"1", "1", "1", 0}, /* both are as old as the run, in which nobody has asked yet */
+        {"0", "1", "1", 1}, /* in such a run that one has come later */
+        {"2", "0", "2", 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct store store;
+        memset(table, 0, sizeof table);
+        store_init(&store, &functions);
+        assert_int_equal(words_after(&store, "1", rows[i].its, false).new_launchers,
+                         LAST_WORDS_NOT_ASKED);
+        assert_int_equal(seen_by(&store, rows[i].is_new, rows[i].have_met), rows[i].expected);
+        store_destroy(&store);
+    }
 }
 
 int main(void)
@@ -169,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_ranks_that_have_met_wait_on),
         cmocka_unit_test(a_new_launcher_is_known_to_the_old_ones),
+        cmocka_unit_test(a_round_that_broke_takes_nothing_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
