@@ -1,7 +1,8 @@
 """What a storm has cost: told from what was done and what the run printed. Pure but for what prints.
 
-  tests/storm/ledger.py BLOWS STEPS    prints that of a storm over pods. BLOWS has a line each: SECONDS STEP KIND, the step that was
-                                       done when it came; STEPS is what tests/storm/steps.py printed
+  tests/storm/ledger.py BLOWS STEPS    prints that of a storm over pods, and fails where a start lost more steps than it may. BLOWS has
+                                       a line each: SECONDS STEP KIND, the step that was done when it came; STEPS is what
+                                       tests/storm/steps.py printed
 """
 import re
 import sys
@@ -11,7 +12,10 @@ import sys
 IN_FLIGHT = {"memory": 1, "a buddy": 2, "disk": 1}
 COPIED_S = 1  # after the end of a step its copy is there
 
-ENDS_PROCESSES = {"rank", "launcher", "pod"}  # of the kinds of a storm over pods
+# Of the kinds of a storm over pods, in which the run stands still behind a checkpoint when a blow comes: which end processes, and
+# which let the run go on before they do.
+ENDS_PROCESSES = {"rank", "launcher", "pod"}
+LETS_GO_ON = {"pod"}
 
 
 def percentile(values, share):
@@ -39,10 +43,30 @@ def starts(log):
     return sources, lost
 
 
+def may_lose(source=None, stands_still=False):
+    """The rule: how many steps a start may lose, with a snapshot after each step. Those in flight; source: from where it goes on, None:
+    not known. None if the run stood still behind a checkpoint."""
+    if stands_still:
+        return 0
+    return IN_FLIGHT[source] if source else max(IN_FLIGHT.values())
+
+
 def lost_more(log, numbers):
-    """How many starts lost more steps than were in flight, with a snapshot after each step. Told twice, as below; the larger."""
-    as_said = sum(lost > IN_FLIGHT[source] for source, lost in losses(log))
-    return max(as_said, sum(lost > max(IN_FLIGHT.values()) for lost in lost_steps(numbers)))
+    """How many starts lost more than they may. Told twice, as below; the larger."""
+    as_said = sum(lost > may_lose(source) for source, lost in losses(log))
+    return max(as_said, sum(lost > may_lose() for lost in lost_steps(numbers)))
+
+
+def lost_more_in_pods(blows, steps):
+    """The same, of a storm over pods: what its log said has gone with its containers, and by when a step ended its blow is known. For
+    each such start the steps lost, those that might have been, and the blow's kind."""
+    more = []
+    for end_s, lost in repeats((end_s, step) for end_s, step, _ in steps):
+        kind = next((kind for struck_s, _, kind in reversed(blows) if struck_s < end_s), "nothing")
+        most = may_lose(stands_still=kind not in LETS_GO_ON)
+        if lost > most:
+            more.append((lost, most, kind))
+    return more
 
 
 def explained(ends):
@@ -53,12 +77,18 @@ def explained(ends):
 
 def lost_steps(steps):
     """Of the numbers of steps in the order in which they were done: how many each new start did once more."""
-    lost, last = [], 0
-    for step in steps:
+    return [lost for _, lost in repeats((0, step) for step in steps)]
+
+
+def repeats(steps):
+    """steps: (when it ended, number), in the order in which they were done. When the first step of each new start ended that did some
+    once more, and how many these were."""
+    found, last = [], 0
+    for end_s, step in steps:
         if step <= last:
-            lost.append(last - step + 1)
+            found.append((end_s, last - step + 1))
         last = step
-    return lost
+    return found
 
 
 def seconds_to_next(blows, steps):
@@ -107,11 +137,13 @@ def read_lines(path):
 
 
 def main(blows_path, steps_path):
+    """What to complain of; nothing: None."""
     blows = [(float(struck_s), int(step), kind.strip()) for struck_s, step, kind in read_lines(blows_path)]
     steps = [(float(end_s), int(step), float(began_s)) for end_s, step, began_s in read_lines(steps_path)]
     print_seconds([kind for _, _, kind in blows], seconds_to_next(blows, steps))
     print_lost(lost_steps([step for _, step, _ in steps]))
+    return "\n".join(f"a start after {kind} lost {lost} steps, where {most} may be" for lost, most, kind in lost_more_in_pods(blows, steps)) or None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))

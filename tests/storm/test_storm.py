@@ -94,15 +94,22 @@ def raises(call, *arguments):
     return False
 
 
-def pods_ledger():
+def pods_ledger(blow):
+    """Of a storm whose first blow cost a step: what is printed, and what it complains of."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/blows", "w") as file:
-            file.write("10 4 rank\n20 5 server\n30 6 rank\n")
+            file.write(f"10 4 {blow}\n20 5 server\n30 6 {blow}\n")
         with open(f"{folder}/steps", "w") as file:
             file.write("9 4 1\n11 5 10.5\n12 5 11.5\n22 6 11.5\n33 7 31\n")
         command = [sys.executable, os.path.join(os.path.dirname(__file__), "ledger.py"), file.name.replace("steps", "blows"), file.name]
-        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-        return [*(line.split() for line in lines[1:-1]), lines[-1]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        return [*(line.split() for line in lines[1:-1]), lines[-1]], done.stderr, done.returncode
+
+
+def lost_in_pods(kind, *numbers):
+    """Of a storm with one blow, at second 9.5; each step takes one second, the first from second 7 on."""
+    return ledger.lost_more_in_pods([(9.5, 4, kind)], [(8 + i, step, 7) for i, step in enumerate(numbers)])
 
 
 def job_that_ended(told_s=None, **training):
@@ -180,8 +187,14 @@ rows = [
     ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "server")], AFTER_4) == [3]),
     ("... of whatever process, or of a new one", [ledger.seconds_to_next([(8.5, 3, kind)], AFTER_4) for kind in ("server", "pod")] == [[0.5], [2]]),
     ("... and must be there", raises(ledger.seconds_to_next, [(14, 4, "rank")], AFTER_4)),
-    ("a storm over pods has a ledger, too", pods_ledger() == [["rank", "2", "1.00", "3.00", "3.00"], ["server", "1", "2.00", "2.00", "2.00"],
-                                                             ["all", "3", "2.00", "3.00", "3.00"], "steps lost: 1, at most 1 at once"]),
+    ("a storm over pods has a ledger, too", pods_ledger("pod") == (
+        [["pod", "2", "1.00", "3.00", "3.00"], ["server", "1", "2.00", "2.00", "2.00"], ["all", "3", "2.00", "3.00", "3.00"],
+         "steps lost: 1, at most 1 at once"], "", 0)),
+    ("... and fails where a start lost more than it may", pods_ledger("rank")[1:] == ("a start after rank lost 1 steps, where 0 may be\n", 1)),
+    ("behind a checkpoint no step is in flight", lost_in_pods("rank", 3, 4, 5) == [] and lost_in_pods("rank", 3, 4, 4, 5) == [(1, 0, "rank")]),
+    ("... but of a pod that steps on until it ends", lost_in_pods("pod", 3, 4, 5, 6, 5) == [] and
+     lost_in_pods("pod", 3, 4, 5, 6, 7, 5) == [(3, 2, "pod")]),
+    ("... and none before any blow", lost_in_pods("pod", 3, 3) == [(1, 0, "nothing")]),
     ("where a job's time went is told, the most first", goodput_printed(job_that_ended()) == (
         [["step", "60.00", "60.0", "%"], ["recovery", "38.50", "38.5", "%"], ["pending", "1.00", "1.0", "%"], ["suspended", "0.50", "0.5", "%"],
          "sum 100.00 of 100 s; goodput 60.3%".split()], "", 0)),
