@@ -1,5 +1,6 @@
 /* shoal-agent: one rank of a training job, or the launcher of a pod's ranks. */
 #include "agent/comm/comm_device.h"
+#include "agent/comm/rendezvous.h"
 #include "agent/compat/accelerate.h"
 #include "agent/compat/command_stubs.h"
 #include "agent/compat/script.h"
@@ -8,6 +9,8 @@
 #include "agent/config/model_path.h"
 #include "agent/doctor/doctor.h"
 #include "agent/dry_run.h"
+#include "agent/health/hang_action.h"
+#include "agent/health/hang_detector.h"
 #include "agent/launch/crash.h"
 #include "agent/launch/last_words.h"
 #include "agent/launch/launch.h"
@@ -143,6 +146,15 @@ static void explain_to_kubelet(const char *why, const char *lines)
     termination_log_explain(TERMINATION_LOG_PATH, why, lines);
 }
 
+/* As long as of a rank that another one of its pod sees. */
+static int64_t stopped_most_ms(const struct agent_config *c)
+{
+    if (c->runtime.hang_action != HANG_RESTART)
+        return 0;
+    return hang_detector_silence_ms(RENDEZVOUS_BEAT_MS,
+                                    (int64_t)(c->runtime.hang_patience_s * 1000));
+}
+
 static int launch(const struct agent_config *c, const struct topology *t, char *const *argv,
                   bool is_shim, struct error *err)
 {
@@ -155,6 +167,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
         .restart_delay_s = c->runtime.monitor_interval_s,
         .shrink_after_s = c->runtime.shrink_after_s,
         .join_timeout_s = c->runtime.join_timeout_s,
+        .stopped_most_ms = stopped_most_ms(c),
         .reduction_slots = slots,
         .slots_are = slots_are,
         .slots_are_refused = c->memory.cpu_offload,

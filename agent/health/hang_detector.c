@@ -308,13 +308,21 @@ enum hang_news hang_detector_tick(struct hang_detector *d, int64_t now_ms,
     return HANG_FOUND;
 }
 
+static int64_t silent_patience_ms(int64_t patience_ms)
+{
+    return patience_ms > 0 && patience_ms < SILENT_PATIENCE_MS ? patience_ms : SILENT_PATIENCE_MS;
+}
+
+int64_t hang_detector_silence_ms(int64_t beat_ms, int64_t patience_ms)
+{
+    return HANG_SILENT_BEATS * beat_ms + silent_patience_ms(patience_ms);
+}
+
 bool hang_detector_must_end(const struct hang_detector *d, int64_t patience_ms)
 {
-    int64_t silent_ms = SILENT_PATIENCE_MS;
+    int64_t silent_ms = silent_patience_ms(patience_ms);
     if (d->hung < 0)
         return false;
-    if (patience_ms > 0 && patience_ms < silent_ms)
-        silent_ms = patience_ms;
     if (patience_ms <= 0)
         patience_ms = allowances[d->rank[d->hung].report.phase].patience * INT64_C(1000);
     return hangs_for(d, d->hung, patience_ms, silent_ms);

@@ -56,4 +56,6 @@ int64_t hang_detector_bound_ms(const struct hang_detector *detector, int rank,
 /* Whether the rank that hangs has done so for as long beyond its bound that it hardly goes on:
  * patience_ms; 0: as long as its phase has it. A silent one only for 4 s at most. */
 bool hang_detector_must_end(const struct hang_detector *detector, int64_t patience_ms);
+/* How long a rank may be silent until then: its name, and the patience with one that is. */
+int64_t hang_detector_silence_ms(int64_t beat_ms, int64_t patience_ms);
 #endif

@@ -113,30 +113,24 @@ static void record_exit(struct round *round, pid_t pid, int status)
     }
 }
 
+static void record_stop(struct round *round, pid_t pid, bool is_stopped)
+{
+    for (int i = 0; i < round->count; i++)
+        if (round->ranks[i].pid == pid)
+            round->ranks[i].is_stopped = is_stopped;
+}
+
 static void reap_ranks(struct round *round)
 {
     int status;
-    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG))
-        record_exit(round, pid, status);
-    find_root_cause(round);
-}
-
-/* Kills ranks whose heartbeat is overdue. Returns when the next one is due. */
-static int64_t kill_stuck(struct round *round, int64_t now_ms)
-{
-    int64_t next_ms = INT64_MAX;
-    for (int i = 0; i < round->count; i++) {
-        struct local_rank *rank = &round->ranks[i];
-        if (rank->pid > 0 && !rank->exit.is_stuck && now_ms >= rank->heartbeat.due_ms) {
-            launch_print_stuck(round, i);
-            rank->exit.is_stuck = true;
-            memcpy(rank->exit.doing, rank->heartbeat.doing, sizeof rank->exit.doing);
-            kill(rank->pid, SIGKILL);
-        }
-        if (rank->pid > 0 && !rank->exit.is_stuck && rank->heartbeat.due_ms < next_ms)
-            next_ms = rank->heartbeat.due_ms;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (WIFSTOPPED(status) || WIFCONTINUED(status))
+            record_stop(round, pid, WIFSTOPPED(status));
+        else
+            record_exit(round, pid, status);
     }
-    return next_ms;
+    find_root_cause(round);
 }
 
 /* ---- a round ---- */
@@ -192,7 +186,7 @@ void launch_wait_event(struct round *round, int signals, int64_t until_ms)
 static void wait_for_ranks(struct round *round, int signals)
 {
     while (round->alive > 0) {
-        int64_t now_ms = clock_monotonic_ms(), next_ms = kill_stuck(round, now_ms);
+        int64_t now_ms = clock_monotonic_ms(), next_ms = launch_kill_stuck(round, now_ms);
         if (round->deadline_ms > 0 && now_ms >= round->deadline_ms) {
             launch_signal_all(round, SIGKILL);
             round->is_killed = true;

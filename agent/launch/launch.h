@@ -27,6 +27,7 @@ struct launch_options {
     double restart_delay_s;  /* between the end of a round and the next */
     double shrink_after_s;   /* of an elastic run: how long to wait for nodes that are gone */
     double join_timeout_s;   /* likewise: how long to wait for fewer than it needs */
+    int64_t stopped_most_ms; /* all local ranks may be stopped, if others wait; 0: for any time */
     int64_t reduction_slots; /* likewise: at most so many ranks take part; 0: no limit */
     enum slots_source slots_are;
     bool slots_are_refused;           /* memory.cpu_offload, which has no use for them */
@@ -58,7 +59,8 @@ int launch_count_gpus(void);
  * Once ranks have met, those of a later round wait for lost peers longer (ENV_HAVE_MET).
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.
- * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE.
+ * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE, and so do all
+ * that stay stopped (stopped_ranks.h) while a restart is left.
  *
  * *ret_exit_code: 0 if all ranks ended with 0, else the root cause's in the last round (128 + n for
  * signal n). The root cause is the first rank that failed for a reason of its own: one that exits

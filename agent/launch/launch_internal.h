@@ -7,6 +7,7 @@
 #include "agent/launch/launch_rank.h"
 #include "agent/launch/repeated_end.h"
 #include "agent/launch/restart_budget.h"
+#include "agent/launch/stopped_ranks.h"
 
 #include <poll.h>
 
@@ -38,6 +39,7 @@ struct round {
     struct pollfd *fds; /* [1 + 3 local_size]: the signals', the streams', the heartbeats'; then
                            the meeting's */
     int count, alive;
+    struct stopped_ranks stopped;
     int exit_code;          /* of the root cause; 0: no rank has failed yet */
     struct rank_exit cause; /* if exit_code is not 0 */
     int64_t cause_ms;       /* when it failed; wall clock */
@@ -59,11 +61,19 @@ bool launch_is_free(const struct round *round);
  * launcher ends: its exit code says that it was asked to. */
 void launch_end_as_asked(struct round *round);
 
+/* ---- launch_watch.c ---- */
+
+/* Kills ranks whose heartbeat is overdue, and all if they are stopped for too long. Returns when to
+ * look again. */
+int64_t launch_kill_stuck(struct round *round, int64_t now_ms);
+
 /* ---- launch_words.c: what a round says on stderr ---- */
 
 /* A local rank gives no sign of life, and is killed: what it did last, and what the kernel says of
  * its threads. */
 void launch_print_stuck(const struct round *round, int local_rank);
+/* A local rank is stopped, as all of them are, and is killed. */
+void launch_print_stopped(const struct round *round, int local_rank);
 /* Which rank failed, where, when and why. The last lines that it wrote, if it has not told why. */
 void launch_print_failure(const struct round *round);
 /* No rank starts again: tells the kubelet what launch_print_failure() has said. */

@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 struct local_rank {
-    pid_t pid; /* 0: ended */
+    pid_t pid;       /* 0: ended */
+    bool is_stopped; /* by a signal */
     struct heartbeat_listener heartbeat;
     int words;               /* pipe of its last words; -1: none */
     struct output_tail tail; /* of what it wrote */

@@ -35,6 +35,18 @@ void launch_print_stuck(const struct round *round, int local_rank)
     thread_stacks_show(rank->exit.rank, (int)rank->pid);
 }
 
+void launch_print_stopped(const struct round *round, int local_rank)
+{
+    const struct local_rank *rank = &round->ranks[local_rank];
+    fprintf(
+        stderr,
+        "shoal-agent: rank %d (local rank %d, pid %d) hangs: it has been stopped for %.0f s, and no "
+        "other rank of this pod runs; it is killed, so that all ranks start again "
+        "(runtime.hang_action=restart)\n",
+        rank->exit.rank, local_rank, (int)rank->pid, (double)round->stopped.for_ms / 1000);
+    thread_stacks_show(rank->exit.rank, (int)rank->pid);
+}
+
 /* Of a rank that could not tell its launcher why it ends: killed, crashed, ended by a library. */
 static void describe_last_lines(const struct round *round, struct str *out)
 {

@@ -144,6 +144,38 @@ kill_comes_first() {
     grep -qE "error rank 1 is killed, .*\(runtime.hang_action=restart\): hangs in phase .* at step [0-9]+: no sign of life for" "$work/silent.log"
 }
 check "a silent rank is killed before it is lost" longer kill_comes_first
+
+# ---- each in a pod of its own: no other rank is there to see one that is stopped ----
+meets=$(free_port 22000)
+pod() { # NUMBER: becomes the launcher of that pod of one rank, with the operator's variables
+    exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$meets" WORLD_SIZE=2 RANK="$1" PET_NODE_RANK="$1" PET_NNODES=2 PET_NPROC_PER_NODE=1 \
+        PET_MAX_RESTARTS=3 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=alone shoal-agent --preset=mnist "--data.root=$data" --train_size=4096 \
+        --eval_size=64 --batch_size=32 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" >"$work/alone$1.log" 2>&1
+}
+pod 0 & run=$!
+pod 1 & other=$!
+only_rank() { pgrep -P "$1"; } # LAUNCHER: its rank's process
+check "two pods of one rank make steps" wait_for 120 has_stepped
+victim=$(only_rank "$other")
+kill -STOP "$victim"
+ended_it() { grep -qE "shoal-agent: rank 1 \(local rank 0, pid $victim\) hangs: it has been stopped for 1[0-9].* is killed, .*\(runtime.hang_action=restart\)" "$work/alone1.log"; }
+check "the launcher of a stopped rank kills it, with no other rank in its pod" wait_for 120 ended_it
+check "... and shows what it does" grep -q "thread $victim (main): stopped" "$work/alone1.log"
+check "... and starts it again" wait_for 120 grep -q "failed at .*: it gave no sign of life, and was killed" "$work/alone1.log"
+lost_one() { grep -q "a peer was lost .*all local ranks start again" "$work/alone0.log"; }
+check "... as does the other" wait_for 120 lost_one
+check "the new ranks of both make steps" wait_for 120 goes_on
+victim=$(only_rank "$run")
+kill -STOP "$victim"
+ended_first() { grep -qE "shoal-agent: rank 0 \(local rank 0, pid $victim\) hangs: it has been stopped for " "$work/alone0.log"; }
+check "rank 0's does so, too, though nobody names it" wait_for 120 ended_first
+check "... and both make steps again" wait_for 120 goes_on
+kill -TERM "$run" "$other"
+code=0
+wait "$run" || code=$?
+wait "$other" || code=$code,$?
+check "both end as ever" test "$code" = 143,143
+
 begin ignored --hang_action=none
 check "a run without a watch makes steps" wait_for 120 has_stepped
 check "it has no word of ranks" answers_no grep -q '"ranks"' <(get /status)

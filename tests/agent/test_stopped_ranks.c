@@ -1,0 +1,126 @@
+/* Ranks that are stopped with nobody in their pod to see it. The launcher starts this very program
+ * as its ranks: `test_stopped_ranks rank HOW FILE`. Each leaves a word, and stops in the first
+ * round. */
+#include "agent/launch/stopped_ranks.h"
+#include "base/contract.h"
+#include "base/mem.h"
+#include "tests/agent/launched.h"
+#include "tests/support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- when: pure ---- */
+
+static void time_counts_while_the_launcher_is_awake(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        struct {
+            int64_t at_ms;
+            bool are_stopped;
+        } looks[8];
+        int ends_at; /* the look; -1: none */
+    } rows[] = {
+        {"they stand still",
+         {{0, true}, {1000, true}, {2000, true}, {3000, true}, {3001, true}},
+         4},
+        {"from the first look on", {{9000, true}, {10000, true}, {12000, true}, {12001, true}}, 3},
+        {"they go on", {{0, true}, {2000, true}, {2500, false}, {3000, true}, {5000, true}}, -1},
+        {"the launcher was away", {{0, true}, {60000, true}, {60001, true}, {60002, false}}, -1},
+        {"... and they stay", {{0, true}, {60000, true}, {61000, true}, {61001, true}}, 3},
+        {"none is stopped", {{0, false}, {9000, false}, {99000, false}}, -1},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct stopped_ranks s = {0};
+        int ends_at = -1;
+        for (int k = 0; k < (int)array_length(rows[i].looks); k++) {
+            bool is_told = k == 0 || rows[i].looks[k].at_ms > 0;
+            if (is_told && ends_at < 0 &&
+                stopped_ranks_look(&s, rows[i].looks[k].are_stopped, rows[i].looks[k].at_ms, 3000))
+                ends_at = k;
+        }
+        if (ends_at != rows[i].ends_at)
+            fail_msg("%s: at %d, not %d", rows[i].what, ends_at, rows[i].ends_at);
+    }
+}
+
+/* ---- who: by a launcher ---- */
+
+/* Longer than the launcher needs to end them; where it is slower, nothing is shown. */
+enum { LETS_GO_ON_AFTER_S = 3 };
+
+static void let_parent_go_on(void)
+{
+    pid_t parent = getpid();
+    if (fork() != 0)
+        return;
+    sleep(LETS_GO_ON_AFTER_S);
+    kill(parent, SIGCONT);
+    _exit(0);
+}
+
+static int rank_main(const char *how, const char *file)
+{
+    bool is_first = launched_number(ENV_RESTART_COUNT) == 0;
+    launched_leave_word(file, is_first ? "." : "!");
+    if (!is_first)
+        return EXIT_DONE;
+    if (strcmp(how, "goes-on") == 0)
+        let_parent_go_on();
+    raise(SIGSTOP);
+    return EXIT_DONE; /* somebody has let it go on */
+}
+
+static void their_launcher_ends_ranks_that_others_wait_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how;
+        int ranks, max_restarts, most_ms;
+        const char *words;
+    } rows[] = {
+        {"stays", 4, 1, 1, "..!!"},
+        {"goes-on", 2, 1, 1, ".."}, /* nobody waits for them */
+        {"goes-on", 4, 0, 1, ".."}, /* nobody would start them again */
+        {"goes-on", 4, 1, 0, ".."}, /* runtime.hang_action=report */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct launched_place place = launched_place_open();
+        struct topology t = {.world_size = rows[i].ranks,
+                             .local_size = 2,
+                             .nodes = rows[i].ranks / 2,
+                             .host = "h",
+                             .port = 1};
+        char *argv[] = {(char *)"test_stopped_ranks", (char *)"rank", (char *)rows[i].how,
+                        place.file, NULL};
+        const struct launch_options options = {.topology = &t,
+                                               .argv = argv,
+                                               .max_restarts = rows[i].max_restarts,
+                                               .stopped_most_ms = rows[i].most_ms};
+        struct error err;
+        int exit_code = -1;
+        assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
+        char words[8] = "";
+        auto_fclose FILE *file = fopen(place.file, "re");
+        assert_non_null(file);
+        fread(words, 1, sizeof words - 1, file);
+        if (exit_code != EXIT_DONE || strcmp(words, rows[i].words) != 0)
+            fail_msg("row %zu: exit code %d, '%s', not '%s'", i, exit_code, words, rows[i].words);
+        launched_place_close(&place);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "rank") == 0)
+        return rank_main(argv[2], argv[3]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_counts_while_the_launcher_is_awake),
+        cmocka_unit_test(their_launcher_ends_ranks_that_others_wait_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
