@@ -31,6 +31,8 @@ struct gpu_poller {
     int logged_count;
     struct gpu_sample first[GPU_MAX];
     bool has_first;
+    struct gpu_slowdown slowdowns[GPU_MAX];
+    int64_t read_ms;      /* when samples were read last */
     pthread_mutex_t lock; /* of the sign and of looks */
     pthread_cond_t looked;
     char sign[GPU_SIGN_BYTES]; /* "": none */
@@ -59,6 +61,25 @@ static void compare_with_first(struct gpu_poller *p, const struct gpu_sample *gp
     p->has_first = true;
 }
 
+/* What went by unseen counts for two looks at most. */
+static void look_at_slowdowns(struct gpu_poller *p, const struct gpu_sample *gpus, int count)
+{
+    char text[GPU_SLOWDOWN_BYTES];
+    int64_t now_ms = clock_monotonic_ms(), passed_ms = p->read_ms ? now_ms - p->read_ms : 0;
+    if (passed_ms > 2 * (int64_t)p->setting.interval_ms)
+        passed_ms = 2 * (int64_t)p->setting.interval_ms;
+    p->read_ms = now_ms;
+    for (int i = 0; i < count; i++) {
+        enum gpu_slowdown_news news =
+            gpu_slowdown_look(&p->slowdowns[i], &gpus[i], passed_ms, p->setting.slowdown_ms);
+        gpu_slowdown_describe(&gpus[i], text);
+        if (news == GPU_SLOWDOWN_BEGINS)
+            log_warning("%s", text);
+        else if (news == GPU_SLOWDOWN_IS_OVER)
+            log_info("%s", text);
+    }
+}
+
 static void give_page(struct gpu_poller *p)
 {
     struct gpu_sample gpus[GPU_MAX];
@@ -66,6 +87,7 @@ static void give_page(struct gpu_poller *p)
     for (int i = 0; i < count; i++)
         nvml_read(p->nvml, i, &gpus[i]);
     compare_with_first(p, gpus, count);
+    look_at_slowdowns(p, gpus, count);
     str_clear(&p->text);
     gpu_metrics_print(gpus, count, p->setting.names, &p->setting.labels, &p->text);
     p->setting.page(p->setting.ctx, str_text(&p->text), p->text.length);

@@ -6,6 +6,7 @@
 
 #include "agent/telemetry/gpu_hardware.h"
 #include "agent/telemetry/gpu_metrics.h"
+#include "agent/telemetry/gpu_slowdown.h"
 #include "base/error.h"
 
 struct gpu_poller_setting {
@@ -14,6 +15,7 @@ struct gpu_poller_setting {
     enum gpu_names names;
     struct gpu_labels labels; /* driver is filled in */
     int interval_ms;          /* between two pages */
+    int64_t slowdown_ms;      /* of the hardware, that lasts so long: it is logged; 0: none is */
     /* Called on the poller's thread with each page, from gpu_poller_open() on. */
     void (*page)(void *ctx, const char *text, size_t bytes);
     void *ctx;

@@ -28,7 +28,7 @@ enum gpu_value {
     GPU_ROW_PENDING,   /* 1: a row is to be remapped when the GPU is reset */
     GPU_ECC_CORRECTED, /* errors since the driver was loaded */
     GPU_ECC_UNCORRECTED,
-    GPU_CLOCK_REASONS, /* why clocks are below their highest: a mask of enum gpu_clock_reason */
+    GPU_CLOCK_REASONS, /* why clocks are below their highest: a mask, by bit */
     GPU_LAST_XID,      /* of the last critical error; 0: none since we listen */
     /* Of the profiling counters (Hopper and newer): parts of the time since the last
      * sample, 0..1 */
@@ -45,6 +45,13 @@ enum gpu_value {
     GPU_VALUES,
 };
 
+/* Bits of the mask that something depends on (nvml.h, nvmlClocksThrottleReasonHwSlowdown and so
+ * on). The first is set with either of the others, too. */
+enum gpu_clock_reason {
+    GPU_CLOCK_HW_SLOWDOWN = 3,
+    GPU_CLOCK_HW_THERMAL = 6,
+    GPU_CLOCK_HW_POWER_BRAKE = 7
+};
 enum { GPU_CLOCK_REASONS_COUNT = 9 };
 /* The reason of bit i: "gpu_idle", as DCGM names it. */
 const char *gpu_clock_reason_name(int bit);

@@ -59,6 +59,7 @@ static void open_poller(struct telemetry *t)
         .names = s->gpu_names,
         .labels = s->gpu_labels,
         .interval_ms = (int)(1000 * s->gpu_interval_s),
+        .slowdown_ms = GPU_SLOWDOWN_MS,
         .page = add_gpu_page,
         .ctx = t,
     };

@@ -1,5 +1,5 @@
-/* Which signs of a GPU make a run leave its node, by the table, by numbers, and by a library of
- * ours (tests/fakes/nvml.c). */
+/* Which signs of a GPU make a run leave its node, and which are only told, by the table, by
+ * numbers, and by a library of ours (tests/fakes/nvml.c). */
 #include "tests/support.h"
 
 #include "agent/telemetry/gpu_poller.h"
@@ -72,12 +72,16 @@ static void drop_page(void *ctx, const char *text, size_t bytes)
     (void)ctx, (void)text, (void)bytes;
 }
 
-static struct gpu_poller *poll_fake(const char *kind, int interval_ms)
+static struct gpu_poller *poll_fake(const char *kind, int interval_ms, int64_t slowdown_ms)
 {
     static const char *const gpus[] = {"0000:a0:00.0", "0000:a1:00.0"};
     static const struct gpu_labels labels = {.hostname = "", .pod = "", .job = ""};
-    const struct gpu_poller_setting setting = {
-        .pci = gpus, .gpus = 2, .labels = labels, .interval_ms = interval_ms, .page = drop_page};
+    const struct gpu_poller_setting setting = {.pci = gpus,
+                                               .gpus = 2,
+                                               .labels = labels,
+                                               .interval_ms = interval_ms,
+                                               .slowdown_ms = slowdown_ms,
+                                               .page = drop_page};
     struct gpu_poller *poller;
     struct error err;
     setenv("FAKE_NVML", kind, 1);
@@ -102,12 +106,104 @@ static void the_first_sign_is_kept(void **state)
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         char sign[GPU_SIGN_BYTES];
-        struct gpu_poller *poller = poll_fake(rows[i].kind, rows[i].interval_ms);
+        struct gpu_poller *poller = poll_fake(rows[i].kind, rows[i].interval_ms, 1);
         for (int looks = 0; looks < 3; looks++)
             gpu_poller_look(poller, SUPPORT_PATIENCE_MS);
         assert_int_equal(gpu_poller_sign(poller, sign), rows[i].sign[0] != '\0');
         assert_string_equal(sign, rows[i].sign);
         gpu_poller_close(poller);
+    }
+}
+
+static void slowdowns_that_last_are_told(void **state)
+{
+    (void)state;
+    enum { LEAST_MS = 60000, LOOKS = 12 };
+    enum { COOL = 0x4 | 0x20, HOT = 0x8 | 0x40, SLOW = 0x8, UNKNOWN = -1 };
+    static const struct {
+        const char *what;
+        struct {
+            int passed_ms, mask;
+        } looks[LOOKS];
+        const char *news; /* a letter a look: '.', 'b'egins, is 'o'ver */
+    } rows[] = {
+        {"hot for a minute",
+         {{0, HOT}, {30000, HOT}, {29999, HOT}, {1, HOT}, {9000, HOT}},
+         "...b."},
+        {"for a moment", {{0, SLOW}, {10000, SLOW}, {10000, COOL}, {60000, SLOW}}, "...b"},
+        {"software's work", {{0, COOL}, {60000, COOL}, {60000, COOL}}, "..."},
+        {"now and then", {{40000, HOT}, {20000, COOL}, {40000, HOT}, {40000, COOL}}, "..b."},
+        {"not known", {{60000, UNKNOWN}, {60000, UNKNOWN}}, ".."},
+        {"over, and anew",
+         {{60000, HOT}, {59999, COOL}, {1, COOL}, {1, COOL}, {60000, HOT}, {1, HOT}, {60000, COOL}},
+         "b.o.b.o"},
+        {"how long it is over counts, too", {{60000, HOT}, {30000, COOL}, {30000, HOT}}, "b.."},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct gpu_slowdown s = {0};
+        char news[LOOKS + 1] = "";
+        for (size_t k = 0; k < strlen(rows[i].news); k++) {
+            struct gpu_sample now = {.gpu = 3};
+            int mask = rows[i].looks[k].mask;
+            now.value[GPU_CLOCK_REASONS] = mask == UNKNOWN ? (double)NAN : mask;
+            news[k] = ".bo"[gpu_slowdown_look(&s, &now, rows[i].looks[k].passed_ms, LEAST_MS)];
+        }
+        if (strcmp(news, rows[i].news) != 0)
+            fail_msg("%s: %s, not %s", rows[i].what, news, rows[i].news);
+    }
+}
+
+static void their_words_name_the_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        int mask;
+        double celsius;
+        const char *text;
+    } rows[] = {
+        {0x8 | 0x40, 91,
+         "GPU 3 is slowed down by its hardware to half its clocks or less, as it is too hot "
+         "(nvmlClocksThrottleReasonHwThermalSlowdown), at 91 degrees Celsius: look at its cooling "
+         "and power"},
+        {0x8 | 0x80, (double)NAN,
+         "GPU 3 is slowed down by its hardware to half its clocks or less, as its power supply "
+         "asks for it (nvmlClocksThrottleReasonHwPowerBrakeSlowdown): look at its cooling and "
+         "power"},
+        {0x8, (double)NAN,
+         "GPU 3 is slowed down by its hardware to half its clocks or less, as it is too hot or "
+         "draws too much power (nvmlClocksThrottleReasonHwSlowdown): look at its cooling and "
+         "power"},
+        {0x4, 60, "GPU 3 is slowed down by its hardware no more, at 60 degrees Celsius"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct gpu_sample now = {.gpu = 3};
+        char text[GPU_SLOWDOWN_BYTES];
+        now.value[GPU_CLOCK_REASONS] = rows[i].mask;
+        now.value[GPU_TEMPERATURE] = rows[i].celsius;
+        gpu_slowdown_describe(&now, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
+/* Each look counts for two milliseconds at most. */
+static void a_slow_gpu_is_logged_and_stays(void **state)
+{
+    (void)state;
+    static const int64_t least_ms[] = {2, 0};
+    for (size_t i = 0; i < array_length(least_ms); i++) {
+        char told[1000], sign[GPU_SIGN_BYTES];
+        support_stderr_begin();
+        struct gpu_poller *poller = poll_fake("hot", 1, least_ms[i]);
+        for (int looks = 0; looks < 5; looks++)
+            gpu_poller_look(poller, SUPPORT_PATIENCE_MS);
+        bool is_sign = gpu_poller_sign(poller, sign);
+        gpu_poller_close(poller);
+        support_stderr_end(told, sizeof told);
+        assert_false(is_sign);
+        const char *begins = strstr(told, "warning GPU 1 is slowed down by its hardware to half");
+        const char *over = strstr(told, "info GPU 1 is slowed down by its hardware no more");
+        assert_int_equal(begins && over && begins<over, least_ms[i]> 0);
+        assert_null(strstr(told, "GPU 0"));
     }
 }
 
@@ -122,6 +218,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(some_xids_are_signs),
         cmocka_unit_test(memory_that_begins_to_fail_is_a_sign),
         cmocka_unit_test(the_first_sign_is_kept),
+        cmocka_unit_test(slowdowns_that_last_are_told),
+        cmocka_unit_test(their_words_name_the_reason),
+        cmocka_unit_test(a_slow_gpu_is_logged_and_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

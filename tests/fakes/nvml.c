@@ -2,8 +2,9 @@
  * in FAKE_NVML says what they are: "no-driver"; "ampere" (older calls only, no profiling counters,
  * no memory sensor); "h200", "t4" (of that name); "xid" (the second GPU falls off the bus),
  * "xid=N,N..." (it reports these); "mig" (the second is in slices); "broken" (memory that cannot be
- * mended); "wears" (it begins to fail after the first look); "process=N" (which has the second
- * GPU); else two GPUs that tell all. */
+ * mended); "wears" (it begins to fail after the first look); "hot" (the second slows down for
+ * HOT_LOOKS looks at its clocks); "process=N" (which has the second GPU); else two GPUs that tell
+ * all. */
 #include "agent/telemetry/nvml_api.h"
 
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 enum { UNINITIALIZED = 1, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
-enum { MAX_XIDS = 16 };
+enum { MAX_XIDS = 16, HOT_LOOKS = 4 };
 enum { GPUS = 2, FIRST_BUS = 0xa0 }; /* where the emulated GPUs are, too */
 
 static struct nvml_device_ {
@@ -27,8 +28,8 @@ static struct nvml_gpm_sample_ {
     int gpu, taken;
 } samples[2 * GPUS];
 static int samples_used, samples_taken;
-static bool is_ampere, is_h200, is_t4, is_mig, is_broken, wears;
-static int ecc_looks;
+static bool is_ampere, is_h200, is_t4, is_mig, is_broken, wears, is_hot;
+static int ecc_looks, clock_looks;
 static unsigned long long xids[MAX_XIDS];
 static int xid_count;
 static unsigned second_process;
@@ -56,7 +57,8 @@ int nvmlInit_v2(void)
     is_mig = kind && strcmp(kind, "mig") == 0;
     is_broken = kind && strcmp(kind, "broken") == 0;
     wears = kind && strcmp(kind, "wears") == 0;
-    ecc_looks = 0;
+    is_hot = kind && strcmp(kind, "hot") == 0;
+    ecc_looks = clock_looks = 0;
     read_xids(kind ? kind : "");
     if (!kind || sscanf(kind, "process=%u", &second_process) != 1)
         second_process = 2;
@@ -251,8 +253,9 @@ int nvmlDeviceGetTotalEccErrors(nvml_device device, int type, int counter,
 /* The older name only: the newer is looked for first, and is not there. */
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device device, unsigned long long *mask)
 {
-    (void)device;
     *mask = 0x4 | 0x20;
+    if (is_hot && device->index == 1 && ++clock_looks <= HOT_LOOKS)
+        *mask = 0x8 | 0x40;
     return NVML_SUCCESS;
 }
 
