@@ -3,10 +3,11 @@
 #include "base/mem.h"
 #include "kernels/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 int step_totals_open(struct step_totals *s, struct device *device, struct stream *stream,
-                     struct comm *world, struct shard *shard, struct error *err)
+                     struct comm *world, struct shard *shard, bool has_slots, struct error *err)
 {
     struct {
         double **to;
@@ -15,9 +16,11 @@ int step_totals_open(struct step_totals *s, struct device *device, struct stream
     } rows[] = {{&s->sums, MODEL_MAX_SUMS, "loss sums"},
                 {&s->totals, TOTALS, "loss sums of all ranks"},
                 {&s->number, 1, "stop flag"},
-                {&s->part, MODEL_MAX_SUMS, "loss sums of a micro-batch"}};
+                {&s->part, MODEL_MAX_SUMS, "loss sums of a micro-batch"},
+                {&s->first, 2 * MODEL_MAX_SUMS, "loss sums of the first slot"}};
     void *memory;
-    *s = (struct step_totals){.device = device, .stream = stream, .world = world, .shard = shard};
+    *s = (struct step_totals){
+        .device = device, .stream = stream, .world = world, .shard = shard, .has_slots = has_slots};
     for (size_t i = 0; i < array_length(rows); i++) {
         if (device_alloc(device, MEMORY_INPUT, rows[i].count * sizeof(double), rows[i].what,
                          &memory, err))
@@ -39,19 +42,36 @@ void step_totals_close(struct step_totals *s)
     device_free(s->device, s->totals);
     device_free(s->device, s->number);
     device_free(s->device, s->part);
+    device_free(s->device, s->first);
     device_host_free(s->device, s->host);
     *s = (struct step_totals){0};
 }
 
-void step_totals_begin_part(struct step_totals *s)
+static void clear(const struct step_totals *s, double *sums)
 {
-    device_ops(s->device)->fill(s->stream, (void *)s->part, 0,
+    device_ops(s->device)->fill(s->stream, (void *)sums, 0,
                                 MODEL_MAX_SUMS * sizeof(double) / sizeof(float));
 }
 
-void step_totals_add_part(struct step_totals *s)
+void step_totals_begin_step(struct step_totals *s)
 {
-    device_ops(s->device)->exact_add(s->stream, s->sums, s->part, MODEL_MAX_SUMS);
+    clear(s, s->first);
+}
+
+void step_totals_begin_part(struct step_totals *s)
+{
+    clear(s, s->part);
+}
+
+void step_totals_add_part(struct step_totals *s, bool is_first)
+{
+    const struct ops *ops = device_ops(s->device);
+    double *copy = s->first + MODEL_MAX_SUMS; /* the part is zero when it was added */
+    if (is_first) {
+        stream_copy(s->stream, copy, s->part, MODEL_MAX_SUMS * sizeof *copy);
+        ops->exact_add(s->stream, s->first, copy, MODEL_MAX_SUMS);
+    }
+    ops->exact_add(s->stream, s->sums, s->part, MODEL_MAX_SUMS);
 }
 
 void step_totals_set(struct step_totals *s, double loss, double correct, double samples)
@@ -91,6 +111,8 @@ void step_totals_restore(struct step_totals *s, const struct step_sums *sums)
 int step_totals_fetch(struct step_totals *s, struct error *err)
 {
     stream_copy(s->stream, s->host->sums, s->sums, sizeof s->host->sums);
+    if (s->has_slots)
+        stream_copy(s->stream, s->host->first, s->first, sizeof s->host->first);
     return shard_sync(s->shard, err);
 }
 
@@ -154,11 +176,32 @@ void step_totals_fold_labels(double sums[MODEL_MAX_SUMS], const double all[MODEL
     sums[3] = sums[4] = sums[5] = 0;
 }
 
+double step_totals_part(double x)
+{
+    return rint(x * 0x1p20) * 0x1p-20;
+}
+
+/* A rank's share of it depends on its slots, and so would each share's rounding: rank 0 takes it as
+ * a whole. */
+static void fold_labels_exactly(struct step_totals *s, double tokens)
+{
+    struct step_numbers *n = s->host;
+    double labels = n->totals[5] > 0 ? step_totals_part(n->totals[3] * tokens / n->totals[5]) : 0;
+    n->totals[0] += labels;
+    n->sums[0] += s->world->rank == 0 ? labels : 0;
+    for (int i = 3; i < MODEL_MAX_SUMS; i++)
+        n->sums[i] = n->totals[i] = 0;
+}
+
 void step_totals_fold_step(struct step_totals *s, const double before[TOTALS])
 {
     struct step_numbers *n = s->host;
     double tokens = n->totals[2] - before[2];
-    step_totals_fold_labels(n->sums, n->totals, tokens);
-    step_totals_fold_labels(n->totals, n->totals, tokens);
+    if (s->has_slots) {
+        fold_labels_exactly(s, tokens);
+    } else {
+        step_totals_fold_labels(n->sums, n->totals, tokens);
+        step_totals_fold_labels(n->totals, n->totals, tokens);
+    }
     stream_copy(s->stream, s->sums, n->sums, sizeof n->sums);
 }

@@ -19,10 +19,11 @@ enum { TOTAL_STOP = MODEL_MAX_SUMS, TOTAL_SAVED, TOTAL_TARGETS, TOTAL_LABELS, TO
 
 /* What goes to and from the device at every step, in memory it can copy beside the host. */
 struct step_numbers {
-    double sums[MODEL_MAX_SUMS]; /* the device's, as of the last fetch */
-    double totals[TOTALS];       /* likewise */
-    double mine[TOTALS];         /* this rank's part, from TOTAL_STOP on, as last sent */
-    double number;               /* step_totals_sum()'s */
+    double sums[MODEL_MAX_SUMS];  /* the device's, as of the last fetch */
+    double totals[TOTALS];        /* likewise */
+    double mine[TOTALS];          /* this rank's part, from TOTAL_STOP on, as last sent */
+    double first[MODEL_MAX_SUMS]; /* the device's, with reduction slots */
+    double number;                /* step_totals_sum()'s */
 };
 
 struct step_totals {
@@ -35,18 +36,22 @@ struct step_totals {
                        it */
     double *totals; /* device double[TOTALS], of all ranks; of language models */
     double *number; /* device double[1] */
-    double *part;   /* device double[MODEL_MAX_SUMS]: with reduction slots, of one micro-batch */
+    bool has_slots; /* the two below are used: */
+    double *part;   /* device double[MODEL_MAX_SUMS], of one micro-batch */
+    double *first;  /* likewise, of this step and the rank's first slot; and as many behind them */
     struct step_numbers *host;
 };
 
-/* Before and after a micro-batch with reduction slots, which adds to totals->part: its sums are
- * added to totals->sums in a way that depends on no order, or forgotten. */
+/* With reduction slots: before a step, and before and after each of its micro-batches, which adds
+ * to totals->part. Its sums are added to totals->sums in a way that depends on no order, or
+ * forgotten; is_first: to totals->first as well. */
+void step_totals_begin_step(struct step_totals *totals);
 void step_totals_begin_part(struct step_totals *totals);
-void step_totals_add_part(struct step_totals *totals);
+void step_totals_add_part(struct step_totals *totals, bool is_first);
 
 /* Allocates; the sums are not set yet. After an error step_totals_close() is due all the same. */
 int step_totals_open(struct step_totals *totals, struct device *device, struct stream *stream,
-                     struct comm *world, struct shard *shard, struct error *err);
+                     struct comm *world, struct shard *shard, bool has_slots, struct error *err);
 void step_totals_close(struct step_totals *totals); /* also one that is all zero */
 
 /* Sets the device's sums, ordered before what is queued from now on, and the host's totals. */
@@ -82,6 +87,10 @@ struct step_votes {
 /* Queues the sums of all ranks, with their votes, to host->totals. has_labels: MODEL_PRETRAINING.
  * Collective; step_totals_fetch() waits for it. */
 void step_totals_queue(struct step_totals *totals, const struct step_votes *votes, bool has_labels);
+
+/* x as the device's op exact_add (kernels/ops.h) adds it, to the nearest whole number of 2^-20:
+ * sums of such numbers below 2^33 depend on no order. */
+double step_totals_part(double x);
 
 /* MODEL_PRETRAINING: makes the sums of labels a part of the tokens' loss, so that it is one sum as
  * any other's: their mean weighs as much as that of `tokens` targets, of all ranks. all: the sums

@@ -390,8 +390,8 @@ static int open_engine(struct trainer *t, struct error *err)
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
     notify_small_units(t);
-    if (open_optimizer(t, err) ||
-        step_totals_open(&t->totals, t->device, t->compute, t->world, t->shard, err))
+    if (open_optimizer(t, err) || step_totals_open(&t->totals, t->device, t->compute, t->world,
+                                                   t->shard, t->fixed_slots, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
     if (open_checkpointer(t, err))

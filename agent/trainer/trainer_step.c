@@ -64,7 +64,7 @@ static int run_micro_batch(struct trainer *t, const struct slots_turn *turn, int
     if (result)
         return -1;
     if (t->fixed_slots && !slots_is_idle(t->slots, t->world->rank, turn->round))
-        step_totals_add_part(&t->totals);
+        step_totals_add_part(&t->totals, turn->round == 0);
     if (turn->round == 0)
         t->cursor.position.epoch_samples += batch.rows * t->slots.count;
     return 0;
@@ -174,13 +174,17 @@ static void queue_totals(struct trainer *t)
 }
 
 /* The mean loss of the step: over all ranks' targets (*ret_targets), or, of images, over this
- * rank's. */
+ * rank's. With reduction slots these are its first slot's: the rank of the same number would have
+ * them in a run of as many ranks as slots. */
 static double step_loss(const struct trainer *t, const double *sums_before,
                         const double *totals_before, double *ret_targets)
 {
+    static const double nothing[MODEL_MAX_SUMS];
     const double *after = t->totals.host->sums, *before = sums_before;
     if (trainer_is_language(t))
         after = t->totals.host->totals, before = totals_before;
+    else if (t->fixed_slots)
+        after = t->totals.host->first, before = nothing;
     *ret_targets = after[2] - before[2];
     return (after[0] - before[0]) / *ret_targets;
 }
@@ -252,6 +256,8 @@ int trainer_step(struct trainer *t, const struct step_batches *fetched, struct e
                                                           .number = t->cursor.position.step + 1});
     if (find_scales(t, fetched, &scales, err))
         return -1;
+    if (t->fixed_slots)
+        step_totals_begin_step(&t->totals);
     if (run_micro_batches(t, fetched->batches, &scales, err))
         return -1;
     shard_finish(t->shard);

@@ -2,7 +2,10 @@
  * that never changed its number of ranks. */
 #include "tests/agent/checkpoints.h"
 #include "tests/agent/runs.h"
+#include "tests/agent/token_texts.h"
 #include "tests/support.h"
+
+#include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,9 @@
 #define T5                                                                                         \
     "--model.type=t5 --vocab_size=550 --tokenizer=tests/data/tokenizers/unigram_t5 "               \
     "--max_source_length=24 --max_target_length=12 --num_key_value_heads=0 "
+#define BERT                                                                                       \
+    "--model.type=bert --head=pretraining --vocab_size=500 --max_position_embeddings=32 "          \
+    "--tokenizer=tests/data/tokenizers/bert_uncased --max_seq_length=24 --num_key_value_heads=0 "
 
 enum { MOST_PARTS = 6, STEPS_A_PART = 2 };
 
@@ -48,6 +54,9 @@ static const struct change {
      6, .ranks = {6, 4, 2}},
     {"llama", runs_do_language, NULL, "--gradient_accumulation_steps=3", 3, .ranks = {3, 2, 1}},
     {"t5", runs_do_language, "rows", T5 "--dropout=0.1", 3, .ranks = {3, 2, 1, 3}},
+    {"bert", runs_do_language, "lines", BERT "--dropout=0.1", 3, .ranks = {3, 2, 1, 3}},
+    {"bert", runs_do_language, "lines", BERT "--gradient_accumulation_steps=2", 4,
+     .ranks = {4, 3, 1}},
 };
 
 static bool is_cpu(void)
@@ -71,14 +80,14 @@ static void do_part(const struct change *c, bool over_nccl, struct run *run, str
     assert_int_equal(run->seen[0].last_step, last_step);
 }
 
-/* What was reported, too, to the last bit. Of images each rank reports its own loss. */
+/* What was reported, too, to the last bit. */
 static void assert_same_step(const struct change *c, const struct seen *calm,
                              const struct seen *changed, int s)
 {
     if (memcmp(&calm->norm[s], &changed->norm[s], sizeof calm->norm[s]))
         fail_msg("%s %s, step %d: norm %a, not %a", c->name, c->flags, s + 1, changed->norm[s],
                  calm->norm[s]);
-    if (c->train == runs_do_language && calm->loss[s] != changed->loss[s])
+    if (calm->loss[s] != changed->loss[s])
         fail_msg("%s %s, step %d: loss %a, not %a", c->name, c->flags, s + 1, changed->loss[s],
                  calm->loss[s]);
 }
@@ -104,6 +113,10 @@ static void leaves_the_bits(const char *data, size_t i, bool over_nccl)
                             arena_printf(arena, "%s/%s-%dsteps", dir, c->name, step));
     for (int s = 0; s < step; s++)
         assert_same_step(c, &calm->seen[0], &parts[s / STEPS_A_PART]->seen[0], s);
+    const struct seen *last = &parts[(step - 1) / STEPS_A_PART]->seen[0];
+    if (last->epoch_loss != calm->seen[0].epoch_loss)
+        fail_msg("%s %s: the epoch's loss is %a, not %a", c->name, c->flags, last->epoch_loss,
+                 calm->seen[0].epoch_loss);
 }
 
 static void changes_leave_the_bits(void **state)
@@ -120,12 +133,24 @@ static void changes_leave_the_bits_over_nccl(void **state)
             leaves_the_bits(*state, i, true);
 }
 
+/* Three lines a text, of which two have a next one. */
+static void make_lines(const char *dir)
+{
+    auto_str struct str lines;
+    str_init(&lines, 1 << 16);
+    for (int i = 0; i < 54; i++)
+        str_printf(&lines, "the line %d of a text%s\n%s", i, i % 4 ? " that is long" : "",
+                   i % 3 == 2 ? "\n" : "");
+    free(texts_write(dir, "lines/train.txt", str_text(&lines), lines.length));
+}
+
 static int make_data(void **state)
 {
     void *images, *rows;
     if (runs_make_tokens(state) || runs_make_images(&images) || runs_make_rows(&rows))
         return -1;
     const char *to = *state;
+    make_lines(to);
     for (int i = 0; i < 2; i++) {
         auto_free char *command = xasprintf("cp -r %s/. %s", i ? (char *)rows : (char *)images, to);
         assert_int_equal(system(command), 0);
