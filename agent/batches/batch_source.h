@@ -78,14 +78,14 @@ int batch_source_open(const struct agent_config *config, enum data_split split,
                       const struct model *model, const struct batch_source_env *env,
                       struct batch_source **ret_source, struct error *err);
 void batch_source_close(struct batch_source *source); /* NULL-safe; the stream has been synced */
-/* batch_source_shares.c: the same for the training split, as the shares of the `count` ranks
- * env->rank, env->rank + stride, ... of env->size. Its micro-batches are those of the first share,
- * then of the second, ...: a step has so many times step_batches.batches. Each share's are taken in
- * order. Of what was fetched, targets and labels are the sums over the shares, all else is the
- * first's. */
-int batch_source_shares_open(const struct agent_config *config, const struct model *model,
-                             const struct batch_source_env *env, int count, int stride,
-                             struct batch_source **ret_source, struct error *err);
+/* batch_source_shares.c: the same as the shares of the `count` ranks env->rank, env->rank + stride,
+ * ... of env->size. Its micro-batches are those of the first share, then of the second, ...: a step
+ * has so many times step_batches.batches. Each share's are taken in order. Of what was fetched,
+ * targets and labels are the sums over the shares, all else is the first's. */
+int batch_source_shares_open(const struct agent_config *config, enum data_split split,
+                             const struct model *model, const struct batch_source_env *env,
+                             int count, int stride, struct batch_source **ret_source,
+                             struct error *err);
 
 /* Goes to an epoch, behind its first `samples` of all ranks. state: what batch_source_state() gave
  * there, or "" at the beginning of an epoch. The stream has been synced. */

@@ -89,20 +89,21 @@ static void close_shares(struct batch_source *source)
     free(s);
 }
 
-int batch_source_shares_open(const struct agent_config *config, const struct model *model,
-                             const struct batch_source_env *env, int count, int stride,
-                             struct batch_source **ret_source, struct error *err)
+int batch_source_shares_open(const struct agent_config *config, enum data_split split,
+                             const struct model *model, const struct batch_source_env *env,
+                             int count, int stride, struct batch_source **ret_source,
+                             struct error *err)
 {
     static const struct batch_source_functions functions = {seek, fetch, batch, state,
                                                             close_shares};
     if (count == 1)
-        return batch_source_open(config, SPLIT_TRAIN, model, env, ret_source, err);
+        return batch_source_open(config, split, model, env, ret_source, err);
     struct shares *s = xcalloc(1, sizeof *s);
     s->sources = xcalloc((size_t)count, sizeof *s->sources);
     for (; s->count < count; s->count++) {
         struct batch_source_env share = *env;
         share.rank = env->rank + s->count * stride;
-        if (batch_source_open(config, SPLIT_TRAIN, model, &share, &s->sources[s->count], err)) {
+        if (batch_source_open(config, split, model, &share, &s->sources[s->count], err)) {
             close_shares(&s->head);
             return -1;
         }

@@ -47,7 +47,7 @@ static int open_data(struct trainer *t, struct batch_source_env *ret_env, struct
     if (open_tokenizer(t, &ret_env->encoder, err))
         return -1;
     notify_no_eos(t, &ret_env->encoder);
-    return trainer_open_shares(t, *ret_env, err) ||
+    return trainer_open_shares(t, SPLIT_TRAIN, *ret_env, &t->cursor.train, err) ||
                    data_cursor_check_epoch(&t->cursor, t->cursor.train->batches, err)
                ? -1
                : 0;
@@ -74,7 +74,7 @@ static int open_evaluation(struct trainer *t, struct batch_source_env env, struc
     if (t->config->eval.strategy == EVAL_NO)
         return 0;
     env.max_batches = 1;
-    int result = batch_source_open(t->config, SPLIT_EVAL, t->model, &env, &t->cursor.test, err);
+    int result = trainer_open_shares(t, SPLIT_EVAL, env, &t->cursor.test, err);
     if (result == 0)
         result = try_evaluation(t, err);
     result = agree_all(t->world, t->compute, result, err);

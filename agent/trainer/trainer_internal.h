@@ -132,8 +132,9 @@ int trainer_open_slots(struct trainer *t, struct error *err);
  * it has none. path: of it. Errors: ERR_CONFIG. */
 int trainer_check_slots(const struct trainer *t, const char *path, int64_t saved,
                         struct error *err);
-/* Opens t->cursor.train for what this rank's slots have. env: its rank and size are not read. */
-int trainer_open_shares(struct trainer *t, struct batch_source_env env, struct error *err);
+/* Opens what this rank's slots have of the split. env: its rank and size are not read. */
+int trainer_open_shares(struct trainer *t, enum data_split split, struct batch_source_env env,
+                        struct batch_source **ret_source, struct error *err);
 
 /* trainer_step.c: forward and backward of the fetched micro-batches, and the optimizer. Fetches
  * the next step's meanwhile. Collective. */

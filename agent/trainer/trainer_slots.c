@@ -83,10 +83,12 @@ int trainer_check_slots(const struct trainer *t, const char *path, int64_t saved
                      path, (long long)saved, now, (long long)saved);
 }
 
-int trainer_open_shares(struct trainer *t, struct batch_source_env env, struct error *err)
+int trainer_open_shares(struct trainer *t, enum data_split split, struct batch_source_env env,
+                        struct batch_source **ret_source, struct error *err)
 {
     env.rank = t->world->rank;
     env.size = t->slots.count;
-    return batch_source_shares_open(t->config, t->model, &env, slots_held(t->slots, env.rank),
-                                    t->slots.ranks, &t->cursor.train, err);
+    return batch_source_shares_open(t->config, split, t->model, &env,
+                                    slots_held(t->slots, env.rank), t->slots.ranks, ret_source,
+                                    err);
 }

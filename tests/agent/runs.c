@@ -192,6 +192,8 @@ static void on_test(void *ctx, const struct trainer_score *score)
     ((struct seen *)ctx)->tests++;
     ((struct seen *)ctx)->test_loss = score->loss_sum / score->samples;
     ((struct seen *)ctx)->test_samples = score->samples;
+    if (score->step > 0 && score->step <= RUNS_MAX_STEPS)
+        ((struct seen *)ctx)->score[score->step - 1] = score->loss;
 }
 
 static void on_saved(void *ctx, const struct trainer_save *save)

@@ -35,6 +35,7 @@ struct seen {
     long memory_calls[RUNS_MAX_STEPS];    /* of the emulated GPU by then, by all ranks; else 0 */
     double epoch;                         /* as the last step told it */
     double epoch_loss, test_loss, test_samples;
+    double score[RUNS_MAX_STEPS]; /* the loss as an evaluation told it behind that step */
     int steps, tests, resumed_step, last_step; /* tests: evaluations */
     int64_t nonfinite_steps, skipped_steps;
     char skipped[1024]; /* what was passed over, if that may be */

@@ -37,7 +37,7 @@ static const struct change {
     {"mnist_cnn", runs_do, NULL, "--sharding_strategy=NO_SHARD --grad_clip=0.5", 8,
      .ranks = {8, 5, 8}},
     {"mnist_cnn", runs_do, NULL, "--sharding_strategy=SHARD_GRAD_OP", 8, .ranks = {8, 5, 8}},
-    {"llama", runs_do_language, NULL, "", 4, .ranks = {4, 3, 2, 1, 4}},
+    {"llama", runs_do_language, NULL, "--eval.reduction=rank_mean", 4, .ranks = {4, 3, 2, 1, 4}},
     {"llama",
      runs_do_language,
      NULL,
@@ -55,8 +55,9 @@ static const struct change {
     {"llama", runs_do_language, NULL, "--gradient_accumulation_steps=3", 3, .ranks = {3, 2, 1}},
     {"t5", runs_do_language, "rows", T5 "--dropout=0.1", 3, .ranks = {3, 2, 1, 3}},
     {"bert", runs_do_language, "lines", BERT "--dropout=0.1", 3, .ranks = {3, 2, 1, 3}},
-    {"bert", runs_do_language, "lines", BERT "--gradient_accumulation_steps=2", 4,
-     .ranks = {4, 3, 1}},
+    {"bert", runs_do_language, "lines",
+     BERT "--gradient_accumulation_steps=2 --eval.reduction=rank_mean --max_eval_batches=2", 5,
+     .ranks = {5, 4, 3, 2, 1}},
 };
 
 static bool is_cpu(void)
@@ -67,12 +68,16 @@ static bool is_cpu(void)
 static void do_part(const struct change *c, bool over_nccl, struct run *run, struct arena *arena,
                     const char *data, const char *dir, int ranks, int last_step)
 {
-    const char *rows = c->rows ? arena_printf(arena, "--dataset=%s/%s", data, c->rows) : "";
+    const char *rows = c->rows ? arena_printf(arena, "--dataset=%s/%s", data, c->rows)
+                       : c->train == runs_do_language
+                           ? arena_printf(arena, "--dataset=%s --eval_split=eval", data)
+                           : "";
     const char *gpu = is_cpu() || ranks == 1 ? "" : over_nccl ? " --collectives=nccl" : ":0";
     run->over_nccl = over_nccl;
     c->train(run, arena, data, ranks,
              arena_printf(arena,
                           "--batch_size=%d --device=%s%s %s %s --parallel.reduction_slots=%d "
+                          "--eval_strategy=steps --eval_steps=1 "
                           "--epochs=20 --decay_steps=12 --max_steps=%d --checkpoint_dir=%s "
                           "--resume_from_checkpoint=latest",
                           c->slots < 8 ? 2 : 1, support_device(), gpu, c->flags, rows, c->slots,
@@ -87,6 +92,9 @@ static void assert_same_step(const struct change *c, const struct seen *calm,
     if (memcmp(&calm->norm[s], &changed->norm[s], sizeof calm->norm[s]))
         fail_msg("%s %s, step %d: norm %a, not %a", c->name, c->flags, s + 1, changed->norm[s],
                  calm->norm[s]);
+    if (calm->score[s] != changed->score[s])
+        fail_msg("%s %s, behind step %d: evaluation %a, not %a", c->name, c->flags, s + 1,
+                 changed->score[s], calm->score[s]);
     if (calm->loss[s] != changed->loss[s])
         fail_msg("%s %s, step %d: loss %a, not %a", c->name, c->flags, s + 1, changed->loss[s],
                  calm->loss[s]);
@@ -117,6 +125,12 @@ static void leaves_the_bits(const char *data, size_t i, bool over_nccl)
     if (last->epoch_loss != calm->seen[0].epoch_loss)
         fail_msg("%s %s: the epoch's loss is %a, not %a", c->name, c->flags, last->epoch_loss,
                  calm->seen[0].epoch_loss);
+    /* the rows of others have nothing to evaluate on */
+    bool is_evaluated = !c->rows || strcmp(c->rows, "lines") == 0;
+    if (is_evaluated != (calm->seen[0].tests > 0) ||
+        last->test_samples != calm->seen[0].test_samples)
+        fail_msg("%s %s: %d evaluations, the last of %g samples, not %g", c->name, c->flags,
+                 calm->seen[0].tests, last->test_samples, calm->seen[0].test_samples);
 }
 
 static void changes_leave_the_bits(void **state)
@@ -142,6 +156,7 @@ static void make_lines(const char *dir)
         str_printf(&lines, "the line %d of a text%s\n%s", i, i % 4 ? " that is long" : "",
                    i % 3 == 2 ? "\n" : "");
     free(texts_write(dir, "lines/train.txt", str_text(&lines), lines.length));
+    free(texts_write(dir, "lines/test.txt", str_text(&lines), lines.length));
 }
 
 static int make_data(void **state)
