@@ -181,6 +181,8 @@ static bool may_share(const launch &work)
     return work.shared_bytes <= shared_limit(work.function);
 }
 
+bool (*kernel_runner)(const launch &work) = run_kernel;
+
 cudaError_t launch_on(cudaStream_t stream, launch work)
 {
     unsigned long threads = (unsigned long)work.block.x * work.block.y * work.block.z;
@@ -193,7 +195,7 @@ cudaError_t launch_on(cudaStream_t stream, launch work)
         return noted(cudaErrorInvalidValue);
     return put_node(stream, {node::KERNEL, [stream, work = std::move(work)] {
                                  uint64_t begin = cupti_now();
-                                 if (!run_kernel(work))
+                                 if (!kernel_runner(work))
                                      the_gpu()->broken = cudaErrorLaunchFailure;
                                  else
                                      break_in_time(the_gpu());

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -85,10 +86,18 @@ struct launch {
     dim3 grid, block;
     size_t shared_bytes;
     std::function<void()> thread;
+    std::vector<unsigned char> arguments; /* as they lie in memory, each aligned to its type */
 };
 
 cudaError_t launch_on(cudaStream_t stream, launch work);
 cudaError_t has_code(); /* for the GPU's architecture */
+
+template <typename T> void append_argument(std::vector<unsigned char> &all, const T &argument)
+{
+    size_t at = (all.size() + alignof(T) - 1) / alignof(T) * alignof(T);
+    all.resize(at + sizeof argument);
+    memcpy(all.data() + at, (const void *)&argument, sizeof argument);
+}
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_kernel(cudaStream_t stream, const char *name, site from, dim3 grid, dim3 block,
@@ -96,8 +105,10 @@ cudaError_t launch_kernel(cudaStream_t stream, const char *name, site from, dim3
                           const Arguments &...arguments)
 {
     std::tuple<std::decay_t<Parameters>...> held(arguments...);
+    std::vector<unsigned char> bytes;
+    std::apply([&](const auto &...each) { (append_argument(bytes, each), ...); }, held);
     return launch_on(stream, {name, (const void *)kernel, from, grid, block, shared_bytes,
-                              [kernel, held] { std::apply(kernel, held); }});
+                              [kernel, held] { std::apply(kernel, held); }, std::move(bytes)});
 }
 
 /* The block's dynamic shared memory, 16-byte aligned and full of NaNs when the block starts. */
