@@ -173,6 +173,24 @@ $(EMULATION)/tests/emulation/races.cc.o: CXXFLAGS += -O2 # called at each access
 .PHONY: races
 races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 
+# And beside it the PTX that nvcc makes of the kernels with inline assembly (tests/ptx/compare.cc).
+PTX := build/ptx
+PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile)\.h"' kernels/cuda/*.cu)
+PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
+$(PTX)/%.ptx: kernels/cuda/%.cu
+	@mkdir -p $(@D) && echo "NVCC $< (PTX)"
+	@$(NVCC) -std=c++17 -O3 -I. -MMD -MP -ptx -arch=sm_80 -o $@ $<
+-include $(wildcard $(PTX)/*.d)
+PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,program forms arithmetic memory warp_instructions grid)
+$(EMULATION)/tests/ptx/%.cc.o: CXXFLAGS += -O2 # it interprets
+$(BUILD)/ptx/libshoal_cuda.so: $(EMULATED) $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,symbols compare)
+	@mkdir -p $(@D) && echo "LINK $@"
+	@$(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
+$(BUILD)/ptx/instructions: $(PTX_MACHINE) $(EMULATION)/tests/ptx/instructions.cc.o
+	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) -o $@ $^
+.PHONY: ptx
+ptx: $(PTX_TEXTS) $(addprefix $(BUILD)/ptx/,instructions $(if $(filter debug,$(V)),libshoal_cuda.so))
+
 EMULATION_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/emulation/test_*.cu))
 $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
@@ -234,7 +252,7 @@ build/patience: $(wildcard tests/runner/*.c tests/runner/*.h)
 	@$(CC) -std=gnu17 -O1 -g $(WARN) -I. -D_GNU_SOURCE -o $@ $(filter %.c,$^)
 
 .PHONY: tests
-tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)) sass races)
+tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(filter debug,$(V)),$(addprefix $(BUILD)/,$(BENCH_PROGRAMS)) sass races ptx)
 
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
@@ -567,6 +585,12 @@ sass-budget: deps sass
 	@[ -n "$(NVCC)" ] || { echo "make sass-budget: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
 	@tests/sass/budget.py write tests/sass/budget.txt "$(NVCC_VERSION)" $(SASS_CUBINS)
 	@git --no-pager diff --stat tests/sass/budget.txt
+
+#> make ptx-mutations  breaks the inline assembly of the GPU kernels in many ways: what nvcc makes of it must be found wrong (T=WORDS)
+.PHONY: ptx-mutations
+ptx-mutations: deps
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=debug build/patience emulation ptx build/debug/tests/kernels/test_attention
+	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps

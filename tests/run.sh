@@ -68,7 +68,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name != e2e/test_plan_launches.sh || $variant == debug ]] || continue # it counts, as the plan does
         [[ $name != e2e/test_first_gpu.sh || $variant == debug ]] || continue # which has the benches
         [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
-        [[ $name != gpu/* && $name != sass/* && $name != browser/* && $name != deploy/test_bundle.sh && $name != e2e/test_dashboards.sh || $variant == debug ]] || continue
+        [[ $name != gpu/* && $name != sass/* && $name != ptx/* && $name != browser/* && $name != deploy/test_bundle.sh && $name != e2e/test_dashboards.sh || $variant == debug ]] || continue
         queue "$variant $name" env BUILD="$PWD/build/$variant" "$script"
     done
 }

@@ -1,0 +1,41 @@
+/* The instructions that are known, each with what its operands are and what it does to a warp. A
+ * row in one of the tables is all that another one costs. */
+#ifndef SHOAL_TESTS_PTX_FORMS_H
+#define SHOAL_TESTS_PTX_FORMS_H
+
+#ifdef __cplusplus
+#include "tests/ptx/program.h"
+
+#include <cstddef>
+
+namespace ptx
+{
+
+struct warp;
+
+/* What an operand may be. */
+struct operand_rule {
+    enum { WRITTEN, READ, ADDRESS, LABEL } how;
+    unsigned bytes;       /* of the register */
+    bool or_more = false; /* loads, stores and conversions: it may be wider */
+};
+
+struct form {
+    std::string name;
+    std::vector<operand_rule> operands;
+    void (*run)(warp &, const instruction &);
+    enum { ANY_LANES, WHOLE_WARP } lanes = ANY_LANES; /* WHOLE_WARP: all 32 come here together */
+};
+
+/* Rows of one kind of instruction; each is in the file of its name. */
+const std::vector<form> &arithmetic_forms();
+const std::vector<form> &memory_forms();
+const std::vector<form> &warp_forms();
+const std::vector<form> &control_forms(); /* grid.cc */
+
+/* NULL: unknown. */
+const form *find_form(const std::string &name);
+
+} // namespace ptx
+#endif
+#endif

@@ -1,0 +1,64 @@
+#!/bin/bash
+# shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD and work
+# The PTX that nvcc makes of the kernels with inline assembly, run by an interpreter: all rows of tests/kernels/attention_rows.c
+# must leave what the emulated GPU leaves, which runs the C++ twins. And what is broken in the PTX is found; more of that does
+# tests/ptx/mutations.sh.
+. "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
+known=13.0 # release of nvcc whose PTX has nothing that the interpreter does not know
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$BUILD/ptx/libshoal_cuda.so SHOAL_CUDA_LIBRARY_PATH="$BUILD/emulation"
+
+compared() { # FOLDER OF PTX: the rows, and then a line a kernel of what was run
+    SHOAL_EMULATION=gpus=4,ptx=$1 build/patience --quiet 300 --cpu 300 "$BUILD/tests/kernels/test_attention" >"$work/log" 2>&1
+    local status=$?
+    grep -E '^ptx: |^not ok|rror' "$work/log"
+    return "$status"
+}
+all_run() { # the log's kernels, and all of their inline assembly
+    local n kernels
+    kernels=$(cat build/ptx/*.ptx | grep -c '^\.visible \.entry ')
+    n=$(grep -cE '^ptx: .*: [1-9][0-9]* launches, .*, ([1-9][0-9]*) of \1 of inline assembly$' "$work/log")
+    echo "$n of $kernels kernels"
+    [ "$kernels" -gt 0 ] && [ "$n" -eq "$kernels" ]
+}
+broken() { # TEXT SED: forward's PTX, edited, leaves something else, and the message has TEXT
+    mkdir -p "$work/ptx"
+    sed -E "$2" build/ptx/attention_forward.ptx >"$work/ptx/attention_forward.ptx"
+    answers_no cmp -s build/ptx/attention_forward.ptx "$work/ptx/attention_forward.ptx" || return
+    if compared "$work/ptx" >"$work/told"; then
+        echo "nothing is found"
+        return 1
+    fi
+    contains "$work/told" "$1"
+}
+
+if [ "$BUILD" != "$PWD/build/debug" ]; then
+    skip "PTX" "once is enough, in the debug build"
+    tap_done
+    exit
+fi
+check "the interpreter is built" make --no-print-directory --silent V=debug ptx
+check "instructions do what PTX says, and faults are told" "$BUILD/ptx/instructions"
+if [ -z "$nvcc" ]; then
+    skip "what nvcc makes of the inline assembly" "no nvcc"
+    tap_done
+    exit
+fi
+release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
+status=0
+told=$(compared build/ptx) || status=$?
+if [ "$status" -ne 0 ] && [ "$release" != "$known" ] && grep -q unknown <<<"$told"; then
+    skip "what nvcc makes of the inline assembly" "nvcc is of CUDA $release: $(grep -m 1 unknown <<<"$told")"
+    tap_done
+    exit
+fi
+same() { printf '%s\n' "$told"; return "$status"; }
+check "PTX and the emulation leave the same" same
+check "all kernels ran, and all of their inline assembly" all_run
+
+differ='words of device memory differ'
+check "a wait that is missing is found" broken "$differ" '/cp\.async\.wait_all/d'
+check "a transposition that is missing is found" broken "$differ" 's/\.x4\.trans\./.x4./'
+check "a product's swapped operands are found" broken "$differ" '/^\tmma/s/\{(%r[0-9]+), (%r[0-9]+)\}/{\2, \1}/'
+check "an unknown instruction is told with its line" broken 'attention_forward.ptx:' 's/ex2\.approx\.ftz/lg2.approx.ftz/'
+tap_done
