@@ -9,8 +9,8 @@
 
 enum {
     SHORT_MS = 1000,
-    SHORT_PART = 10,                                   /* of what lies between two looks */
-    ROOM = PAGE_SEGMENTS_MAX + 2 * TIMELINE_KINDS_MAX, /* one look adds so many at most */
+    SHORT_PART = 10, /* of what lies between two looks */
+    FIRST_ROOM = 8,  /* pieces: most jobs have few, and there may be many jobs */
 };
 
 void timeline_free(struct timeline *t)
@@ -24,14 +24,24 @@ static int64_t end_ms(const struct timeline *t)
     return t->count ? t->pieces[t->count - 1].until_ms : 0;
 }
 
-static void append(struct timeline *t, int kind, int64_t until_ms)
+static bool is_alike(const struct timeline_piece *a, const struct timeline_piece *b)
 {
-    if (until_ms <= end_ms(t))
+    return a->kind == b->kind && a->summed == b->summed;
+}
+
+static void append(struct timeline *t, struct timeline_piece piece)
+{
+    if (piece.until_ms <= end_ms(t))
         return;
-    if (t->count && t->pieces[t->count - 1].kind == kind)
-        t->pieces[t->count - 1].until_ms = until_ms;
-    else
-        t->pieces[t->count++] = (struct timeline_piece){until_ms, kind};
+    if (t->count && is_alike(&t->pieces[t->count - 1], &piece)) {
+        t->pieces[t->count - 1] = piece;
+        return;
+    }
+    if (t->count == t->size) {
+        t->size = t->size ? 2 * t->size : FIRST_ROOM;
+        t->pieces = xrealloc(t->pieces, (size_t)t->size * sizeof *t->pieces);
+    }
+    t->pieces[t->count++] = piece;
 }
 
 static int64_t length_ms(const struct timeline *t, int i)
@@ -40,23 +50,23 @@ static int64_t length_ms(const struct timeline *t, int i)
 }
 
 /* The shortest piece but for the last, which still grows, becomes part of the one before it; the
- * first of the next. */
+ * first of the next. What was seen and what is summed up do not become one another. */
 static void drop_shortest(struct timeline *t)
 {
-    int shortest = 0;
-    for (int i = 1; i < t->count - 1; i++)
+    struct timeline_piece *pieces = t->pieces;
+    int shortest = pieces[0].summed && !pieces[1].summed ? 1 : 0;
+    for (int i = shortest + 1; i < t->count - 1; i++)
         if (length_ms(t, i) < length_ms(t, shortest))
             shortest = i;
-    if (shortest > 0)
-        t->pieces[shortest - 1].until_ms = t->pieces[shortest].until_ms;
+    if (shortest > 0 && pieces[shortest - 1].summed == pieces[shortest].summed)
+        pieces[shortest - 1].until_ms = pieces[shortest].until_ms;
     t->count--;
-    memmove(t->pieces + shortest, t->pieces + shortest + 1,
-            (size_t)(t->count - shortest) * sizeof *t->pieces);
-    /* what is now side by side may be of one kind */
-    if (shortest > 0 && shortest < t->count &&
-        t->pieces[shortest - 1].kind == t->pieces[shortest].kind) {
-        memmove(t->pieces + shortest - 1, t->pieces + shortest,
-                (size_t)(t->count - shortest) * sizeof *t->pieces);
+    memmove(pieces + shortest, pieces + shortest + 1,
+            (size_t)(t->count - shortest) * sizeof *pieces);
+    /* what is now side by side may be alike */
+    if (shortest > 0 && shortest < t->count && is_alike(&pieces[shortest - 1], &pieces[shortest])) {
+        memmove(pieces + shortest - 1, pieces + shortest,
+                (size_t)(t->count - shortest) * sizeof *pieces);
         t->count--;
     }
 }
@@ -69,28 +79,45 @@ static int64_t sum_of(const int64_t *ms, int count)
     return sum;
 }
 
-void timeline_told(struct timeline *t, const struct timeline_kinds *kinds, const int64_t *ms)
+/* Of the account what went by since it was told last. */
+static void add(struct timeline *t, const struct timeline_kinds *kinds, const int64_t *ms,
+                bool summed)
 {
     assert(kinds->count <= TIMELINE_KINDS_MAX);
     int64_t sum_ms = sum_of(ms, kinds->count), gone_ms = sum_ms - sum_of(t->seen_ms, kinds->count);
     if (gone_ms <= 0)
         return;
-    if (!t->pieces)
-        t->pieces = xcalloc(ROOM, sizeof *t->pieces);
     int64_t at_ms = end_ms(t), short_ms = t->count == 0 ? SHORT_MS : gone_ms / SHORT_PART;
-    int last = kinds->order[kinds->count - 1];
+    int64_t most_ms = 0;
+    int last = kinds->order[0]; /* or the longest, if all are short */
+    bool is_short = true;
     for (int i = 0; i < kinds->count; i++) {
         int kind = kinds->order[i];
         int64_t more_ms = ms[kind] - t->seen_ms[kind];
         t->seen_ms[kind] = ms[kind];
+        if (is_short && more_ms > most_ms) {
+            most_ms = more_ms;
+            last = kind;
+        }
         if (more_ms <= 0 || more_ms < short_ms)
             continue;
-        append(t, kind, at_ms += more_ms);
+        append(t, (struct timeline_piece){at_ms += more_ms, kind, summed});
         last = kind;
+        is_short = false;
     }
-    append(t, last, sum_ms); /* what was too short for a piece of its own */
+    append(t, (struct timeline_piece){sum_ms, last, summed}); /* what was too short for its own */
     while (t->count > PAGE_SEGMENTS_MAX)
         drop_shortest(t);
+}
+
+void timeline_found(struct timeline *t, const struct timeline_kinds *kinds, const int64_t *ms)
+{
+    add(t, kinds, ms, true);
+}
+
+void timeline_told(struct timeline *t, const struct timeline_kinds *kinds, const int64_t *ms)
+{
+    add(t, kinds, ms, false);
 }
 
 struct json *timeline_json(const struct timeline *t, const struct timeline_kinds *kinds,
@@ -102,9 +129,12 @@ struct json *timeline_json(const struct timeline *t, const struct timeline_kinds
     int64_t from_s = begin_ms / 1000;
     for (int i = 0; i < t->count; i++) {
         int64_t to_s = (begin_ms + t->pieces[i].until_ms) / 1000;
-        json_append(list,
-                    json_object_of("kind", json_new_text(kinds->name(t->pieces[i].kind)), "from",
-                                   json_new_integer(from_s), "to", json_new_integer(to_s), NULL));
+        struct json *piece =
+            json_object_of("kind", json_new_text(kinds->name(t->pieces[i].kind)), "from",
+                           json_new_integer(from_s), "to", json_new_integer(to_s), NULL);
+        if (t->pieces[i].summed)
+            json_set(piece, "summed", json_new_bool(true));
+        json_append(list, piece);
         from_s = to_s;
     }
     return list;

@@ -156,14 +156,18 @@ function nearest(list, wanted) {
     return list.reduce((best, one, i) => Math.abs(one - wanted) < Math.abs(list[best] - wanted) ? i : best, 0);
 }
 
-// The job's life from left to right, each piece coloured by what it went to; the panel shows between them.
+// The job's life from left to right, each piece coloured by what it went to; the panel shows between them. What went before an
+// operator began is known as sums: it is low, and no order is claimed.
 export function timelineBar(pieces) {
     const names = pieces.map(piece => `${kinds[piece.kind] || piece.kind} ${duration(piece.to - piece.from)}`);
+    const summed = pieces.filter(piece => piece.summed).length, seen = names.slice(summed).slice(-12);
+    const label = [summed ? `In sum before ${clock(pieces[summed - 1].to)}: ${names.slice(0, summed).join(', ')}` : '', seen.length ? `In order: ${seen.join(', ')}` : ''];
+    const reading = `${clock(pieces[0].from)} to ${clock(pieces.at(-1).to)}`;
     return element('div', null,
-        element('div', {class: 'timeline', role: 'img', 'aria-label': `In order: ${names.slice(-12).join(', ')}`}, pieces.map((piece, i) => {
-            const part = element('span', {class: `k-${piece.kind}`, 'data-key': `${piece.kind} ${piece.from}`, title: `${names[i]}, from ${clock(piece.from)}`});
+        element('div', {class: 'timeline', role: 'img', 'aria-label': label.filter(Boolean).join('. ')}, pieces.map((piece, i) => {
+            const part = element('span', {class: `k-${piece.kind}${piece.summed ? ' summed' : ''}`, 'data-key': `${piece.kind} ${piece.from}`, title: piece.summed ? `${names[i]} in sum` : `${names[i]}, from ${clock(piece.from)}`});
             part.style.flexGrow = piece.to - piece.from;
             return part;
         })),
-        element('p', {class: 'reading'}, `${clock(pieces[0].from)} to ${clock(pieces.at(-1).to)}`));
+        element('p', {class: 'reading'}, summed ? `${reading}; before ${clock(pieces[summed - 1].to)} only sums are known, not the order` : reading));
 }

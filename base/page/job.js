@@ -48,7 +48,7 @@ function timelineOf(job, now) {
     if (!kind) return job.timeline;
     const pieces = (job.timeline || []).slice(), last = pieces[pieces.length - 1];
     const from = last ? last.to : seconds(job.creationTimestamp);
-    if (last && last.kind === kind) pieces[pieces.length - 1] = {...last, to: Math.max(last.to, now)};
+    if (last && last.kind === kind && !last.summed) pieces[pieces.length - 1] = {...last, to: Math.max(last.to, now)};
     else if (now > from) pieces.push({kind, from, to: now});
     return pieces.length ? pieces : undefined;
 }

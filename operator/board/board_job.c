@@ -95,14 +95,17 @@ void board_job_rest(struct board_job *job, int64_t now_ms)
 void board_job_told(struct board_job *job, const struct job *told, const struct job_status *status,
                     int64_t now_ms)
 {
-    if (!job->uid || strcmp(job->uid, told->uid) != 0) {
+    bool is_found = !job->uid || strcmp(job->uid, told->uid) != 0;
+    if (is_found) {
         forget_past(job);
         job->uid = xstrdup(told->uid);
     }
     job->created_ms = told->created_ms;
     job->completed_ms = status->completion_ms;
     add_sample(job, &status->training, now_ms);
-    if (status->goodput.known)
+    if (status->goodput.known && is_found) /* none yet, or another operator saw it come */
+        timeline_found(&job->timeline, &kinds, status->goodput.ms);
+    else if (status->goodput.known)
         timeline_told(&job->timeline, &kinds, status->goodput.ms);
     board_job_rest(job, now_ms);
 }

@@ -60,6 +60,47 @@ static void what_went_by_comes_in_the_order_of_life(void **state)
     timeline_free(&t);
 }
 
+static void a_first_look_of_short_kinds_is_of_the_longest(void **state)
+{
+    (void)state;
+    struct timeline t = {.count = 0};
+    int64_t ms[KINDS] = {[PENDING] = 100, [INITIALIZATION] = 900, [STEP] = 300};
+    timeline_told(&t, &kinds, ms);
+    assert_int_equal(t.count, 1);
+    assert_int_equal(t.pieces[0].kind, INITIALIZATION);
+    assert_int_equal(t.pieces[0].until_ms, 1300);
+    timeline_free(&t);
+}
+
+/* Sums alone are known of what went before: it does not grow, nor join what is seen. */
+static void what_was_found_is_marked(void **state)
+{
+    (void)state;
+    struct timeline t = {.count = 0};
+    int64_t ms[KINDS] = {[PENDING] = 20 * 1000, [STEP] = 60 * 1000};
+    timeline_found(&t, &kinds, ms);
+    ms[STEP] += 15 * 1000;
+    timeline_told(&t, &kinds, ms);
+    auto_free char *text = text_of(&t);
+    assert_string_equal(text, "[{\"kind\":\"pending\",\"from\":1000,\"to\":1020,\"summed\":true},"
+                              "{\"kind\":\"step\",\"from\":1020,\"to\":1080,\"summed\":true},"
+                              "{\"kind\":\"step\",\"from\":1080,\"to\":1095}]");
+    timeline_free(&t);
+    /* nothing was found of what is new, and a short piece that was does not become a seen one */
+    int64_t of_new[KINDS] = {0};
+    timeline_found(&t, &kinds, of_new);
+    of_new[PENDING] = 1000;
+    timeline_found(&t, &kinds, of_new);
+    for (int i = 0; i < 200; i++) {
+        of_new[i % 2 ? STEP : DATA] += 5000;
+        timeline_told(&t, &kinds, of_new);
+    }
+    assert_int_equal(t.count, PAGE_SEGMENTS_MAX);
+    assert_true(t.pieces[0].summed && t.pieces[0].until_ms == 1000);
+    assert_false(t.pieces[1].summed);
+    timeline_free(&t);
+}
+
 /* A job that is never still: the pieces stay few, in order and without gaps, and end now. */
 static void many_pieces_become_fewer(void **state)
 {
@@ -87,6 +128,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_went_by_comes_in_the_order_of_life),
+        cmocka_unit_test(a_first_look_of_short_kinds_is_of_the_longest),
+        cmocka_unit_test(what_was_found_is_marked),
         cmocka_unit_test(many_pieces_become_fewer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
