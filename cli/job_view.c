@@ -103,8 +103,12 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
     screen_summary(view->replicas, view->replica_count, &text);
-    goodput_table(&status->goodput, &text);
     bool finished = condition_finished(status);
+    struct goodput spent = status->goodput;
+    if (!finished) /* no pass takes in the rest */
+        goodput_stop(&spent, &status->training, &view->reports.training, view->job->created_ms,
+                     now_ms);
+    goodput_table(&spent, &text);
     str_printf(&text, "%s %s ", view->job->name, finished ? state_name(status) : "was stopped");
     str_add(&text, finished ? "in " : "after ");
     screen_duration(now_ms - view->started_ms, &text);

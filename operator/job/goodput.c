@@ -111,9 +111,7 @@ static bool began_together(int64_t a_ms, int64_t b_ms)
     return a_ms == b_ms || (is_rough && a_ms / 1000 == b_ms / 1000);
 }
 
-/* Whether another process tells than before: one that began at another time, or that has spent
- * less. */
-static bool is_another(const struct training *before, const struct training *told)
+bool goodput_is_another(const struct training *before, const struct training *told)
 {
     if (!before->known || !began_together(before->process_ms, told->process_ms))
         return true;
@@ -143,7 +141,7 @@ void goodput_told(struct goodput *g, const struct training *before, const struct
         return;
     if (!g->known)
         *g = (struct goodput){.known = true, .now = GOODPUT_PENDING};
-    bool another = is_another(before, told);
+    bool another = goodput_is_another(before, told);
     for (int k = 0; k < TRAINING_SPENT_KINDS; k++) {
         delta_ms[k] = told->spent_ms[k] - (another ? 0 : before->spent_ms[k]);
         sum_ms += delta_ms[k];
@@ -174,6 +172,16 @@ void goodput_rest(struct goodput *g, int kind, int64_t created_ms, int64_t now_m
     int64_t at_ms = created_ms + goodput_sum_ms(g);
     if (g->known)
         spend_until(g, kind, &at_ms, now_ms, now_ms > at_ms ? now_ms : at_ms);
+}
+
+void goodput_stop(struct goodput *g, const struct training *before, const struct training *told,
+                  int64_t created_ms, int64_t now_ms)
+{
+    const struct goodput_start not_known = {.scheduled_ms = 0};
+    goodput_told(g, before, told, &not_known, created_ms, now_ms);
+    bool has_told = (told->known ? told : before)->process_ms != 0;
+    int inside = has_told ? TRAINING_SPENT_OTHER : GOODPUT_UNTOLD;
+    goodput_rest(g, g->now == GOODPUT_INSIDE ? inside : g->now, created_ms, now_ms);
 }
 
 bool goodput_equal(const struct goodput *a, const struct goodput *b)

@@ -58,6 +58,10 @@ void goodput_turn(struct goodput *goodput, int kind, int inside, int64_t since_m
 /* The same, but all that is not accounted for is of the new kind. */
 void goodput_turn_open(struct goodput *goodput, int kind);
 
+/* Whether another process tells than before: one that began at another time, or that has spent
+ * less; or none was known. */
+bool goodput_is_another(const struct training *before, const struct training *told);
+
 /* What the training told last, `before`, and what it tells `now`: takes what went by between them
  * into account. What lies before a process that tells for the first time was what went on then.
  * No more than went by until now_ms is taken. */
@@ -68,6 +72,12 @@ void goodput_told(struct goodput *goodput, const struct training *before,
 /* The job is over: all that is not accounted for, until now_ms, was of this kind. Nothing happens
  * if nothing is known. */
 void goodput_rest(struct goodput *goodput, int kind, int64_t created_ms, int64_t now_ms);
+
+/* The job is stopped, and nobody goes on with it: takes in what its process told last, and what is
+ * not accounted for until now_ms. That was of the kind that went on; of a process that told, other.
+ * `before`: as for goodput_told. */
+void goodput_stop(struct goodput *goodput, const struct training *before,
+                  const struct training *told, int64_t created_ms, int64_t now_ms);
 
 bool goodput_equal(const struct goodput *a, const struct goodput *b);
 #endif

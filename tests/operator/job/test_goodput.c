@@ -52,6 +52,29 @@ static void no_more_than_went_by_is_taken(void **state)
     assert_in_range(goodput_sum_ms(&g), 0, 122000);
 }
 
+/* `shoal run` after Ctrl-C, 4 s after the last word that a pass has seen. */
+static void a_job_that_is_stopped_adds_up(void **state)
+{
+    (void)state;
+    const struct training none = {.known = false};
+    const struct goodput_start start = {0};
+    for (int words = 0; words < 3; words++) {
+        struct goodput g = {.known = true, .now = GOODPUT_PENDING};
+        struct training before = told_at(1, 5, 10), told = told_at(1, 8, 14);
+        if (words > 0)
+            goodput_told(&g, &none, &before, &start, CREATED_MS, CREATED_MS + 6000);
+        else
+            goodput_turn(&g, GOODPUT_INSIDE, GOODPUT_UNTOLD, CREATED_MS + 1000, CREATED_MS,
+                         CREATED_MS + 1000);
+        goodput_stop(&g, words > 0 ? &before : &none, words == 2 ? &told : &none, CREATED_MS,
+                     CREATED_MS + 10000);
+        assert_int_equal(goodput_sum_ms(&g), 10000);
+        assert_int_equal(g.ms[TRAINING_SPENT_STEP], words == 2 ? 8000 : words == 1 ? 5000 : 0);
+        assert_int_equal(g.ms[TRAINING_SPENT_OTHER], words == 2 ? 1000 : words == 1 ? 4000 : 0);
+        assert_int_equal(g.ms[GOODPUT_UNTOLD], words == 0 ? 9000 : 0);
+    }
+}
+
 static void steps_done_again_are_lost_work(void **state)
 {
     (void)state;
@@ -152,6 +175,7 @@ int main(void)
         cmocka_unit_test(what_turns_ends_what_went_on),
         cmocka_unit_test(a_time_in_whole_seconds_is_the_same_process),
         cmocka_unit_test(no_more_than_went_by_is_taken),
+        cmocka_unit_test(a_job_that_is_stopped_adds_up),
         cmocka_unit_test(steps_done_again_are_lost_work),
         cmocka_unit_test(of_nothing_nothing_is_known),
     };
