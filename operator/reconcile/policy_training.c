@@ -49,23 +49,26 @@ static void tell_checkpoint(struct reconcile_context *ctx, const struct training
                      after->checkpoint_step));
 }
 
-/* Ranks that started again, of this pod or another, or in another number. */
+/* Ranks that started again, of this pod or another, or in another number. Where the kubelet starts
+ * a container again, another process tells, of as many restarts as before. */
 static void tell_recovery(struct reconcile_context *ctx, const struct training *before,
                           const struct training *after)
 {
     if (!before->known || before->world_size < 1)
         return;
-    bool again = after->restarts > before->restarts;
-    if (!again && after->world_size == before->world_size)
+    bool counts = after->restarts > before->restarts || after->world_size != before->world_size;
+    bool is_another = before->process_ms && goodput_is_another(before, after);
+    if (!counts && !is_another)
         return;
     const char *was = after->world_size == before->world_size
                           ? ""
                           : context_text(ctx, " instead of %" PRId64, before->world_size);
+    const char *number =
+        counts ? context_text(ctx, ", restart %" PRId64, after->restarts > 0 ? after->restarts : 0)
+               : "";
     context_event(ctx, EVENT_NORMAL, REASON_TRAINING_RECOVERED,
-                  context_text(ctx, "PyTorchJob %s trains again, on %s%s: %s, restart %" PRId64 ".",
-                               ctx->job->name, ranks_text(ctx, after), was,
-                               progress_text(ctx, after),
-                               after->restarts > 0 ? after->restarts : 0));
+                  context_text(ctx, "PyTorchJob %s trains again, on %s%s: %s%s.", ctx->job->name,
+                               ranks_text(ctx, after), was, progress_text(ctx, after), number));
 }
 
 /* Where a master is, its pod is node 0 and the workers follow; others take numbers as they come,

@@ -49,6 +49,14 @@ static const struct story stories[] = {
      RUNS TOLD "told step 40; pass; told restarts 1; told step 41; pass",
      STATUS " start=1000 step=41/5000\nevent Normal TrainingRecovered: PyTorchJob j trains again, "
             "on 1 rank: step 41/5000, restart 1.\n"},
+    {"the kubelet starts a container again, which knows of no restart", 1, 0, "OnFailure", "",
+     RUNS TOLD "told processStartTime 3; told step 40; pass; told processStartTime 900; told step "
+               "41; pass",
+     STATUS " start=1000 step=41/5000\nevent Normal TrainingRecovered: PyTorchJob j trains again, "
+            "on 1 rank: step 41/5000.\n"},
+    {"... and goes on", 1, 0, "OnFailure", "",
+     RUNS TOLD "told processStartTime 900; told step 41; pass; told step 42; pass",
+     STATUS " start=1000 step=42/5000\n"},
     {"fewer ranks go on", 1, 0, "OnFailure", "",
      RUNS TOLD "told worldSize 8; told step 40; pass; told worldSize 7; pass",
      STATUS " start=1000 step=40/5000\nevent Normal TrainingRecovered: PyTorchJob j trains again, "
