@@ -170,7 +170,7 @@ export class JobTable {
             notes.push(element('p', {class: 'note'}, pod ? `This operator stands by. ${pod} works on the jobs: ` : 'This operator stands by. No operator works on the jobs yet.',
                 pod ? element('code', null, `kubectl -n shoal-system port-forward pod/${pod} 8082`) : null));
         }
-        if (this.server.hidden) notes.push(element('p', {class: 'note'}, `${this.server.hidden} more jobs are not shown.`));
+        if (this.server.hidden) notes.push(element('p', {class: 'note'}, this.server.hidden === 1 ? '1 more job is not shown.' : `${this.server.hidden} more jobs are not shown.`));
         if (this.notes.textContent !== notes.map(note => note.textContent).join('')) this.notes.replaceChildren(...notes);
     }
 

@@ -25,7 +25,8 @@ struct board {
     struct table jobs; /* of struct board_job */
     bool leading;
     char *leader;
-    size_t job_count; /* that there are, here or not */
+    bool is_left_out; /* a job for which there was no room, so far as is known */
+    size_t hidden;    /* jobs that there are and that are not here, for want of room */
     struct board_messages messages;
     int64_t swept_ms;
     char *looked_at[BOARD_DETAILS_MAX]; /* keys that board_looked_at has not told yet */
@@ -54,6 +55,7 @@ void board_forget_all(struct board *b)
         return;
     pthread_mutex_lock(&b->mutex);
     table_each(&b->jobs, close_job, b);
+    b->is_left_out = false;
     board_messages_reload(&b->messages);
     pthread_mutex_unlock(&b->mutex);
 }
@@ -76,8 +78,12 @@ void board_close(struct board *b)
 static struct board_job *job_of(struct board *b, const char *key)
 {
     struct board_job *job = (struct board_job *)table_find(&b->jobs, key);
-    if (job || b->jobs.count >= BOARD_JOBS_MAX)
+    if (job)
         return job;
+    if (b->jobs.count >= BOARD_JOBS_MAX) {
+        b->is_left_out = true;
+        return NULL;
+    }
     job = board_job_open(key);
     table_add(&b->jobs, &job->entry);
     return job;
@@ -138,6 +144,19 @@ void board_forget(struct board *b, const char *key)
     pthread_mutex_unlock(&b->mutex);
 }
 
+/* A job that is not here may be about to come, or one that is here may be about to go: only where
+ * one was left out is it hidden. With the mutex held. */
+static void count_hidden(struct board *b, size_t jobs)
+{
+    size_t shown = b->jobs.count;
+    if (jobs <= shown && shown < BOARD_JOBS_MAX)
+        b->is_left_out = false;
+    size_t hidden = b->is_left_out && jobs > shown ? jobs - shown : 0;
+    if ((hidden == 0) != (b->hidden == 0)) /* no message tells of it */
+        board_messages_reload(&b->messages);
+    b->hidden = hidden;
+}
+
 void board_set_operator(struct board *b, bool leading, const char *leader, size_t jobs)
 {
     if (!b)
@@ -149,7 +168,7 @@ void board_set_operator(struct board *b, bool leading, const char *leader, size_
         b->leading = leading;
         board_messages_reload(&b->messages);
     }
-    b->job_count = jobs;
+    count_hidden(b, jobs);
     pthread_mutex_unlock(&b->mutex);
 }
 
@@ -267,14 +286,12 @@ static void add_row(void *context, struct table_entry *entry)
 static void add_all(struct board *b, struct str *body)
 {
     char now[32];
-    size_t shown = b->jobs.count;
     clock_format_rfc3339(b->clocks->wall_ms(), now, sizeof now);
     str_printf(
         body, "{\"server\":\"operator\",\"leading\":%s,\"leader\":", b->leading ? "true" : "false");
     json_text(b->leader, body);
     str_printf(body, ",\"version\":%lld,\"time\":\"%s\",\"hidden\":%zu,\"jobs\":[",
-               (long long)b->messages.version, now,
-               b->leading && b->job_count > shown ? b->job_count - shown : 0);
+               (long long)b->messages.version, now, b->leading ? b->hidden : 0);
     table_each(&b->jobs, add_row, body);
     str_add(body, "]}\n");
 }

@@ -274,6 +274,22 @@ static void there_is_an_end_to_what_is_kept(void **state)
     assert_int_equal(json_array_count(board_at(all, "jobs")), BOARD_JOBS_MAX);
     board_expect(all, "hidden", "7");
     json_free(all);
+    /* a job goes, and what was left out has its turn: all are shown */
+    board_forget(b, "ns/job-0");
+    for (int i = 0; i < 6; i++) {
+        auto_free char *gone = xasprintf("ns/job-%d", i + 1);
+        board_forget(b, gone);
+    }
+    for (int i = BOARD_JOBS_MAX; i < BOARD_JOBS_MAX + 7; i++) {
+        struct board_world w;
+        auto_free char *name = xasprintf("job-%d", i);
+        board_make_job(&w, name);
+        board_tell(b, &w);
+    }
+    board_set_operator(b, true, "", BOARD_JOBS_MAX);
+    all = board_read(b, PAGE_JOBS_PATH);
+    board_expect(all, "hidden", "0");
+    json_free(all);
     /* who stands by shows who leads, and no jobs that have got old */
     board_forget_all(b);
     board_set_operator(b, false, "operator-2", BOARD_JOBS_MAX + 7);
@@ -283,6 +299,56 @@ static void there_is_an_end_to_what_is_kept(void **state)
     board_expect(all, "jobs", "[]");
     board_expect(all, "hidden", "0");
     json_free(all);
+    board_close(b);
+}
+
+/* How many there are is told once a second, and a job of that time may be gone, or not here yet. */
+static void a_job_that_comes_or_goes_is_not_hidden(void **state)
+{
+    (void)state;
+    board_now_ms = BOARD_NOW_MS;
+    struct board *b = board_open(&board_clocks);
+    struct board_world w;
+    board_make_job(&w, "llm");
+    board_set_operator(b, true, "", 1);
+    for (int here = 0; here < 3; here++) {
+        if (here == 1)
+            board_tell(b, &w);
+        if (here == 2)
+            board_forget(b, "ns/llm");
+        struct json *all = board_read(b, PAGE_JOBS_PATH);
+        board_expect(all, "hidden", "0");
+        json_free(all);
+    }
+    board_close(b);
+}
+
+/* What another operator saw is known as sums, what this one sees in order. */
+static void a_job_of_another_operator_has_its_past_summed_up(void **state)
+{
+    (void)state;
+    board_now_ms = BOARD_NOW_MS;
+    struct board *b = board_open(&board_clocks);
+    struct board_world w;
+    board_make_job(&w, "new");
+    w.status.goodput.known = true;
+    board_tell(b, &w);
+    board_train(&w, 5, 1.0);
+    board_tell(b, &w);
+    board_make_job(&w, "old");
+    board_train(&w, 5, 1.0);
+    board_tell(b, &w);
+    board_train(&w, 9, 1.0);
+    board_tell(b, &w);
+    struct json *new = board_read(b, PAGE_JOBS_PATH "/ns/new");
+    struct json *old = board_read(b, PAGE_JOBS_PATH "/ns/old");
+    assert_null(board_at(new, "timeline.0.summed"));
+    board_expect(new, "timeline.0.kind", "\"step\"");
+    board_expect(old, "timeline.0.summed", "true");
+    assert_non_null(board_at(old, "timeline.1"));
+    assert_null(board_at(old, "timeline.1.summed"));
+    json_free(new);
+    json_free(old);
     board_close(b);
 }
 
@@ -335,6 +401,8 @@ int main(void)
         cmocka_unit_test(changes_are_told_to_who_listens),
         cmocka_unit_test(what_is_too_much_is_asked_for_again),
         cmocka_unit_test(there_is_an_end_to_what_is_kept),
+        cmocka_unit_test(a_job_that_comes_or_goes_is_not_hidden),
+        cmocka_unit_test(a_job_of_another_operator_has_its_past_summed_up),
         cmocka_unit_test(what_ended_long_ago_has_no_series),
         cmocka_unit_test(nobody_looks_at_no_board),
     };
