@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 
+enum { LARGE_BYTES = 128 << 10 };
+
 /* Two fields of proc(5)'s statm, in bytes; `file` is the part of `all` that maps files. */
 static bool read_resident(int64_t *ret_all, int64_t *ret_file)
 {
@@ -39,6 +41,11 @@ int64_t resident_spare_bytes(void)
     struct mallinfo2 heap = mallinfo2();
     int64_t spare = all - file - (int64_t)(heap.uordblks + heap.hblkhd);
     return spare > 0 ? spare : 0; /* what is in use may not have been touched yet */
+}
+
+void mem_return_large(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* a threshold that is set does not grow */
 }
 
 /* Segments that are not writable are as in their file: nothing is lost with their pages. */

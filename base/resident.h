@@ -12,6 +12,11 @@ int64_t resident_bytes(void);
  * known. Walks over the heap's free blocks: for now and then. */
 int64_t resident_spare_bytes(void);
 
+/* From now on what is allocated in one piece of 128 KiB or more goes back to the system when it is
+ * freed. By itself glibc keeps ever larger ones for later: for a process that makes a long text now
+ * and then. At its start. */
+void mem_return_large(void);
+
 /* Lets go of the pages of programs' and libraries' code and constants, and of free heap. Most were
  * touched, or read ahead of those touched, by the start of libraries alone; what is used after all
  * comes back from the page cache, page by page. For a process that has settled and may then be idle

@@ -117,7 +117,7 @@ void controller_view(const struct controller *c, struct metrics_view *view)
     }
 }
 
-const struct metrics *controller_metrics(const struct controller *c)
+struct metrics *controller_metrics(const struct controller *c)
 {
     return c->metrics;
 }

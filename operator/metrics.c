@@ -1,6 +1,7 @@
 #include "operator/metrics.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,8 @@ struct work {
 };
 
 struct metrics {
+    /* Held while what follows is changed, which one thread does, and while another prints it. */
+    pthread_mutex_t mutex;
     struct space *spaces; /* in order of first appearance */
     size_t count;
     struct node *nodes; /* likewise */
@@ -63,7 +66,9 @@ struct metrics {
 
 struct metrics *metrics_open(void)
 {
-    return xcalloc(1, sizeof(struct metrics));
+    struct metrics *m = xcalloc(1, sizeof *m);
+    pthread_mutex_init(&m->mutex, NULL);
+    return m;
 }
 
 void metrics_close(struct metrics *m)
@@ -79,6 +84,7 @@ void metrics_close(struct metrics *m)
     metrics_forget_all_jobs(m);
     free(m->jobs);
     table_free(&m->by_key);
+    pthread_mutex_destroy(&m->mutex);
     free(m);
 }
 
@@ -153,9 +159,9 @@ static void free_work(struct metrics *m, struct work *work)
     free(work);
 }
 
-void metrics_forget_job(struct metrics *m, const char *key)
+/* NULL-safe. */
+static void forget_work(struct metrics *m, struct work *work)
 {
-    struct work *work = find_work(m, key);
     if (!work)
         return;
     size_t i = 0;
@@ -165,10 +171,19 @@ void metrics_forget_job(struct metrics *m, const char *key)
     free_work(m, work);
 }
 
+void metrics_forget_job(struct metrics *m, const char *key)
+{
+    pthread_mutex_lock(&m->mutex);
+    forget_work(m, find_work(m, key));
+    pthread_mutex_unlock(&m->mutex);
+}
+
 void metrics_forget_all_jobs(struct metrics *m)
 {
+    pthread_mutex_lock(&m->mutex);
     while (m->by_key.count > 0)
         free_work(m, m->jobs[m->by_key.count - 1]);
+    pthread_mutex_unlock(&m->mutex);
 }
 
 static bool is_over(const struct job_status *status)
@@ -188,12 +203,12 @@ static void add_work(struct metrics *m, const char *key, const char *uid,
     table_add(&m->by_key, &work->entry);
 }
 
-bool metrics_job_seen(struct metrics *m, const char *key, const struct job *job,
-                      const struct job_status *status, int64_t now_ms)
+static bool job_seen(struct metrics *m, const char *key, const struct job *job,
+                     const struct job_status *status, int64_t now_ms)
 {
-    const struct work *work = find_work(m, key);
+    struct work *work = find_work(m, key);
     if (work && (is_over(status) || strcmp(work->uid, job->uid) != 0)) {
-        metrics_forget_job(m, key); /* nobody wrote its end here, or told of it */
+        forget_work(m, work); /* nobody wrote its end here, or told of it */
         work = NULL;
     }
     if (work || is_over(status))
@@ -205,9 +220,19 @@ bool metrics_job_seen(struct metrics *m, const char *key, const struct job *job,
     return is_first_left_out;
 }
 
+bool metrics_job_seen(struct metrics *m, const char *key, const struct job *job,
+                      const struct job_status *status, int64_t now_ms)
+{
+    pthread_mutex_lock(&m->mutex);
+    bool is_first_left_out = job_seen(m, key, job, status, now_ms);
+    pthread_mutex_unlock(&m->mutex);
+    return is_first_left_out;
+}
+
 void metrics_status_written(struct metrics *m, const char *key, const struct job_status *before,
                             const struct job_status *after)
 {
+    pthread_mutex_lock(&m->mutex);
     struct space *space = space_of_key(m, key);
     space->counts[COUNT_CREATED] += began(before, after, CONDITION_CREATED);
     space->counts[COUNT_SUCCESSFUL] += began(before, after, CONDITION_SUCCEEDED);
@@ -221,18 +246,23 @@ void metrics_status_written(struct metrics *m, const char *key, const struct job
     if (work) /* known from here on: what went by before was told of no one yet */
         shown_time_follow(&work->time, &after->goodput, space->spent_ms);
     if (is_over(after))
-        metrics_forget_job(m, key);
+        forget_work(m, work);
+    pthread_mutex_unlock(&m->mutex);
 }
 
 void metrics_go_on(struct metrics *m, int64_t now_ms)
 {
+    pthread_mutex_lock(&m->mutex);
     for (size_t i = 0; i < m->by_key.count; i++)
         shown_time_go_on(&m->jobs[i]->time, now_ms, space_of_key(m, m->jobs[i]->key)->spent_ms);
+    pthread_mutex_unlock(&m->mutex);
 }
 
 void metrics_job_deleted(struct metrics *m, const char *namespace_)
 {
+    pthread_mutex_lock(&m->mutex);
     space_of(m, namespace_)->counts[COUNT_DELETED]++;
+    pthread_mutex_unlock(&m->mutex);
 }
 
 static void add_value(const char *kind, const char *name, const char *help, int64_t value,
@@ -294,12 +324,14 @@ static void add_jobs(const struct metrics *m, struct str *out)
               (int64_t)(count - shown), out);
 }
 
-void metrics_print(const struct metrics *m, const struct metrics_view *v, struct str *out)
+void metrics_print(struct metrics *m, const struct metrics_view *v, struct str *out)
 {
+    pthread_mutex_lock(&m->mutex);
     add_counters(m, out);
     add_seconds(m, out);
     add_nodes(m, out);
     add_jobs(m, out);
+    pthread_mutex_unlock(&m->mutex);
 #define ADD_VALUE(type, field, kind, name, help)                                                   \
     add_value(kind, name, help, (int64_t)v->field, out);
     METRICS_VALUES(ADD_VALUE)

@@ -1,6 +1,6 @@
 /* The text of /metrics in Prometheus' exposition format 0.0.4. Counters are derived from the
  * statuses that were written, so that each event counts once; they have the training operator's
- * names. Pure. */
+ * names. One thread tells; any may print. */
 #ifndef SHOAL_OPERATOR_METRICS_H
 #define SHOAL_OPERATOR_METRICS_H
 
@@ -86,5 +86,6 @@ struct metrics_view {
     int64_t start_ms;       /* wall clock, of this process */
 };
 
-void metrics_print(const struct metrics *metrics, const struct metrics_view *view, struct str *out);
+/* From any thread; who tells waits meanwhile, milliseconds for METRICS_MAX_JOBS. */
+void metrics_print(struct metrics *metrics, const struct metrics_view *view, struct str *out);
 #endif

@@ -179,6 +179,7 @@ void program_close(struct program *p)
 {
     if (!p)
         return;
+    serve_close(p->serve); /* tells of the controller's numbers */
     controller_close(p->controller);
     leader_close(p->leader);
     kube_close(p->kube);
@@ -186,7 +187,6 @@ void program_close(struct program *p)
     http_close(p->http);
     live_page_close(p->page);
     board_close(p->board);
-    serve_close(p->serve);
     init_template_close(p->init);
     signals_close(&p->signals);
     free(p);

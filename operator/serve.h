@@ -1,6 +1,6 @@
 /* What the operator serves over HTTP: /metrics on one address, /healthz and /readyz on another, or
- * all on one if the two are the same. Pages are published now and then; asking costs the loop
- * nothing. */
+ * all on one if the two are the same. What is small is published now and then; /metrics is printed
+ * when it is asked for. */
 #ifndef SHOAL_OPERATOR_SERVE_H
 #define SHOAL_OPERATOR_SERVE_H
 
@@ -17,6 +17,7 @@ int serve_listen(const char *address, struct httpd **ret_httpd, struct error *er
 int serve_open(struct serve **ret_serve, const struct operator_config *config, struct error *err);
 void serve_close(struct serve *serve); /* NULL-safe */
 
-void serve_publish(struct serve *serve, const struct metrics *metrics,
-                   const struct metrics_view *view);
+/* From now on /metrics tells of these numbers, which live until serve_close, and of this view,
+ * which is copied. */
+void serve_publish(struct serve *serve, struct metrics *metrics, const struct metrics_view *view);
 #endif

@@ -63,12 +63,31 @@ static void what_is_freed_is_spare_until_it_is_trimmed(void **state)
     assert_true(after <= spare - BLOCKS * SMALL_BYTES / 2);
 }
 
+/* glibc's heap would keep the second one, as it has seen the first one freed. */
+static void what_is_large_goes_back_at_once(void **state)
+{
+    (void)state;
+    enum { TEXTS = 8, TEXT_BYTES = 2 << 20 };
+    mem_return_large();
+    mem_trim();
+    int64_t before = resident_spare_bytes();
+    for (int i = 0; i < TEXTS; i++) {
+        char *volatile text = xmalloc(TEXT_BYTES);
+        memset(text, 1, TEXT_BYTES);
+        free(text);
+    }
+    int64_t after = resident_spare_bytes();
+    if (OWN_HEAP)
+        assert_true(after < before + TEXT_BYTES / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_touched_is_resident),
         cmocka_unit_test(trimming_lessens_it),
         cmocka_unit_test(what_is_freed_is_spare_until_it_is_trimmed),
+        cmocka_unit_test(what_is_large_goes_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static struct job_status status_of(enum condition_type last, int32_t failures)
     return s;
 }
 
-static void expect(const struct metrics *m, const char *line)
+static void expect(struct metrics *m, const char *line)
 {
     const struct metrics_view view = {.leading = true,
                                       .history_pruned = true,
@@ -157,7 +157,7 @@ static void what_goes_on_is_counted_on(void **state)
 }
 
 /* Whether the page has this text; it is too long for exposition_check(). */
-static bool long_page_has(const struct metrics *m, const char *text)
+static bool long_page_has(struct metrics *m, const char *text)
 {
     auto_str struct str page;
     str_init(&page, METRICS_MAX_BYTES);

@@ -38,6 +38,9 @@ static void readiness_and_metrics_are_told(void **state)
         serve_publish(serve, numbers, &view);
         assert_answer(health, "/readyz", "200", "ok");
         assert_answer(metrics, "/metrics", "200", "shoal_operator_jobs 7\n");
+        assert_answer(metrics, "/metrics/more", "404", "");
+        metrics_job_deleted(numbers, "ns"); /* printed as it is when somebody asks */
+        assert_answer(metrics, "/metrics", "200", "jobs_deleted_total{job_namespace=\"ns\"");
         view.ready = false;
         serve_publish(serve, numbers, &view);
         assert_answer(health, "/readyz", "503", "not filled yet");
