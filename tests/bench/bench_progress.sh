@@ -34,17 +34,24 @@ at_rest() {
     [ "$(requests)" = "$before" ]
 }
 
-# An agent of all jobs: each answer is another step and another loss.
+# An agent of all jobs: each answer is another step, another loss and more time, in the fields of a real one's.
 port=$(free_port)
 python3 - "$port" <<'END' &
 import http.server, json, sys, time
+BEGIN = time.time()
+def rfc3339(at, digits=""):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + digits + "Z"
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        step = int(time.time() * 10) % 1000000
+        now = time.time()
+        step, gone = int(now * 10) % 1000000, now - BEGIN
+        seconds = {"initialization": 1.5, "peerWait": 0.5, "checkpointRestore": 0.2, "lostWork": 0.01,
+                   "dataLoading": 0.01 * gone, "step": 0.9 * gone, "evaluation": 0.03 * gone, "checkpointSave": 0.05 * gone}
         body = json.dumps({"steps": 1000000, "step": step, "epoch": step / 1e4, "loss": 2 + 1 / (step + 1), "tokensPerSecond": step,
-                           "samplesPerSecond": 16, "mfu": 0.4, "secondsLeft": 1000000 - step, "evalLoss": 2.5, "worldSize": 8, "restarts": 0,
-                           "lastCheckpointStep": step, "lastCheckpointTime": "2026-01-01T00:00:00Z",
-                           "lastProgressTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}).encode()
+                           "mfu": 0.4, "secondsLeft": 1000000 - step, "evalLoss": 2.5, "worldSize": 8, "restarts": 0,
+                           "lastCheckpointStep": step, "lastCheckpointTime": "2026-01-01T00:00:00Z", "lastProgressTime": rfc3339(now),
+                           "processStartTime": rfc3339(BEGIN, ".123456"), "resumedStep": 0,
+                           "seconds": {kind: round(spent, 3) for kind, spent in seconds.items()}}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
