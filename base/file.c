@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,12 +99,19 @@ int file_open_standard(struct error *err)
     return 0;
 }
 
+/* Also when an earlier write has met EPIPE and left only stdio's mark of an error. */
+static bool has_no_reader(int fd)
+{
+    struct pollfd end = {.fd = fd, .events = POLLOUT};
+    return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 int file_flush_standard(struct error *err)
 {
     /* Output is buffered, so a full disk may show only now. A reader that has gone away (head) has
      * what it wanted. */
     errno = 0;
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || has_no_reader(STDOUT_FILENO))
         return 0;
     if (errno)
         return error_errno(err, errno, "write to stdout");

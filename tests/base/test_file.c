@@ -3,9 +3,12 @@
 #include "base/file.h"
 #include "base/mem.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void a_file_is_read_whole_up_to_its_cap(void **state)
@@ -76,6 +79,40 @@ static void paths_are_told_from_the_root(void **state)
     }
 }
 
+enum { PRINTED_BYTES = 100 * 1000 }; /* more than stdio's buffer and a pipe hold */
+
+/* What a process that prints so much to fd returns at its end; -1: file_flush_standard failed. */
+static int end_of_printing_to(int fd)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct error err;
+        static char text[PRINTED_BYTES];
+        signal(SIGPIPE, SIG_IGN);
+        dup2(fd, STDOUT_FILENO);
+        fwrite(text, 1, sizeof text, stdout); /* at once: the buffer stays empty */
+        _exit(file_flush_standard(&err) < 0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+static void a_reader_that_went_away_has_what_it_wanted_and_a_full_disk_has_not(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    fflush(stdout); /* or the children print it as well */
+    assert_int_equal(end_of_printing_to(ends[1]), 0);
+    auto_close int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(end_of_printing_to(full), -1);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +120,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(paths_are_told_from_the_root),
         cmocka_unit_test(directories_are_told_from_the_rest),
+        cmocka_unit_test(a_reader_that_went_away_has_what_it_wanted_and_a_full_disk_has_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
