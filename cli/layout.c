@@ -4,7 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { GAP = 2 /* between the columns of a table */, BELOW_INDENT = 4 };
+#define CUT ".." /* the sign of a name whose beginning has no room */
+
+enum { GAP = 2 /* between the columns of a table */, BELOW_INDENT = 4, CELL_MAX_BYTES = 1024 };
 
 int layout_room(int columns)
 {
@@ -101,9 +103,23 @@ static void add_cell(const struct layout_column *column, const char *text, int w
         str_printf(out, "%.*s", width, text); /* no blanks at the end of a line */
 }
 
+/* The text of a cell as it is shown; where it is cut, in *room. */
+static const char *fit(const char *text, int width, struct str *room)
+{
+    const char *end = layout_end_of_name(text, width);
+    int sign = (int)strlen(CUT);
+    if (end == text || width <= sign)
+        return end;
+    str_clear(room);
+    str_printf(room, CUT "%s", layout_end_of_name(text, width - sign));
+    return str_text(room);
+}
+
 static void add_row(const struct layout_table *table, const int *widths, size_t row, bool is_title,
                     struct str *out)
 {
+    auto_str struct str room;
+    str_init(&room, CELL_MAX_BYTES);
     size_t last = 0;
     for (size_t c = 0; c < table->column_count; c++)
         last = widths[c] ? c : last;
@@ -111,8 +127,7 @@ static void add_row(const struct layout_table *table, const int *widths, size_t 
         const struct layout_column *column = &table->columns[c];
         if (!widths[c])
             continue;
-        const char *text =
-            is_title ? column->title : layout_end_of_name(cell(table, row, c), widths[c]);
+        const char *text = is_title ? column->title : fit(cell(table, row, c), widths[c], &room);
         add_cell(column, text, widths[c], c == last, out);
         if (c < last)
             str_printf(out, "%*s", GAP, "");

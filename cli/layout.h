@@ -31,7 +31,8 @@ struct layout_column {
 enum { LAYOUT_COLUMNS_MAX = 16 };
 struct layout_table {
     const struct layout_column *columns;
-    size_t column_count;      /* the first has rank 0: its cells are cut to their ends at last */
+    size_t
+        column_count; /* the first has rank 0: its cells are cut to ".." and their ends at last */
     const char *const *cells; /* row by row */
     const char *const *below; /* of each row: text below it, wrapped; "": none. NULL: none at all */
     size_t row_count;

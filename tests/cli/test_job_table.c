@@ -124,10 +124,14 @@ static void columns_give_way(void **state)
                  "mnist      Running             30\n"
                  "bert       Succeeded  90000/90000\n"
                  "zephyr     New                  -\n");
-    expect_table(2, false, 14, /* then names are cut to their ends */
+    expect_table(2, false, 14, /* then names are cut to their ends, with a sign */
                  "NAME  STATE\n"
-                 "-70b  Running\n"
-                 "nist  Running\n");
+                 "..b   Running\n"
+                 "..st  Running\n");
+    expect_table(2, false, 18,
+                 "NAME      STATE\n"
+                 "..ma-70b  Running\n"
+                 "mnist     Running\n");
 }
 
 static void expect_screen(const struct top_screen *screen, int columns, int rows,
