@@ -48,6 +48,15 @@ static bool is_control(uint32_t character)
     return character < ' ' || (character >= 0x7f && character < 0xa0);
 }
 
+/* Turns the direction of the text around it, so that a name reads as another one (Unicode Standard
+ * Annex 9, 2), or begins a line. */
+static bool is_direction_or_line(uint32_t character)
+{
+    return character == 0x061c || character == 0x200e || character == 0x200f ||
+           (character >= 0x2028 && character <= 0x202e) ||
+           (character >= 0x2066 && character <= 0x2069);
+}
+
 void utf8_make_printable(char *text, size_t bytes)
 {
     uint32_t character;
@@ -55,7 +64,7 @@ void utf8_make_printable(char *text, size_t bytes)
         length = utf8_decode(text + at, bytes - at, &character);
         if (length == 1 && !is_control(character))
             continue;
-        if (length == 0 || is_control(character)) {
+        if (length == 0 || is_control(character) || is_direction_or_line(character)) {
             /* One byte for another, so that the text's length does not change: it lies in a buffer
              * of that size. */
             text[at] = length == 1 ? ' ' : '?';

@@ -15,7 +15,7 @@ size_t utf8_measure(const char *text, size_t bytes, bool *ret_whole);
 size_t utf8_decode(const char *text, size_t bytes, uint32_t *ret_character);
 
 /* Makes one line of it that a terminal and grep can take, of the same length: an ASCII control
- * character becomes a space, another control character and each byte that belongs to no well-formed
- * character '?'. */
+ * character becomes a space; each byte of another control character, of a mark of direction or end
+ * of line (U+202E, U+2028), and of no well-formed character becomes '?'. */
 void utf8_make_printable(char *text, size_t bytes);
 #endif

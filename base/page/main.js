@@ -1,5 +1,5 @@
 // What is known of the jobs, how news of them come, and which view shows them. docs/page.md states what is served.
-import {element, escaped} from './text.js';
+import {element, escaped, readable} from './text.js';
 import {JobTable} from './table.js';
 import {JobView} from './job.js';
 
@@ -174,7 +174,7 @@ function route() {
     if (view && view.key === key) return;
     if (view) view.close();
     view = key.includes('/') ? new JobView(main, key, get) : new JobTable(main);
-    document.title = view.key ? `${view.key} - Shoal` : 'Shoal';
+    document.title = view.key ? `${readable(view.key)} - Shoal` : 'Shoal';
     if (server) show();
     if (route.wasCalled) main.focus({preventScroll: true});
     route.wasCalled = true;

@@ -2,6 +2,10 @@
 
 const svgNames = 'http://www.w3.org/2000/svg';
 
+// What would act on a screen instead of being read: controls but tab and newline, and what turns the direction of the text around it.
+const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+export const readable = text => text.replace(acting, '\ufffd');
+
 // attributes: what is a function listens ("onclick"), what is null or false is left out.
 export function element(tag, attributes, ...children) {
     return fill(document.createElement(tag), attributes, children);
@@ -14,9 +18,10 @@ export function drawing(tag, attributes, ...children) {
 function fill(node, attributes, children) {
     for (const [name, value] of Object.entries(attributes || {})) {
         if (typeof value === 'function') node.addEventListener(name.slice(2), value);
-        else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : value);
+        else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : readable(String(value)));
     }
-    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
+    for (const child of children.flat(Infinity))
+        if (child !== null && child !== undefined) node.append(typeof child === 'string' ? readable(child) : child);
     return node;
 }
 

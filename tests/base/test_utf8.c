@@ -25,6 +25,11 @@ static void what_is_no_text_is_made_printable(void **state)
         {"\xc0\xaf overlong", "?? overlong"},
         {"\xed\xa0\x80 surrogate", "??? surrogate"},
         {"\xc2\x9b[2J a terminal's command", "??[2J a terminal's command"},
+        {"exe.\xe2\x80\xaegpj", "exe.???gpj"},
+        {"\xe2\x81\xa6isolated\xe2\x81\xa9", "???isolated???"},
+        {"\xd8\x9c an Arabic mark", "?? an Arabic mark"},
+        {"a\xe2\x80\xa8line", "a???line"},
+        {"\xe2\x80\xa6 dots", "\xe2\x80\xa6 dots"},
         {"\xc2\xa0 a blank", "\xc2\xa0 a blank"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -63,6 +63,14 @@ def a_late_answer(scene):
     expect(job.drawn() == ["first", "the newer", "the last"], job.drawn())
 
 
+@row("what would act on a screen, or turn the text around it, is shown as a sign of what cannot be read")
+def controls_are_signs(scene):
+    scene.made().tell(21, "no \u202egpj.exe\u202c, \u009b2J\u2066,\x1b[31m and \u2026 that")
+    scene.says("no \ufffdgpj.exe\ufffd, \ufffd2J\ufffd,\ufffd[31m and \u2026 that")
+    found = scene.browser.script("return document.body.innerHTML.match(/[\\u202a-\\u202e\\u2066-\\u2069\\u0080-\\u009f\\u001b]/g)")
+    expect(found is None, found)
+
+
 @row("of each range the axis of a chart has three to five numbers, all of them different")
 def ticks(scene):
     scene.jobs()
