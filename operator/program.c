@@ -120,6 +120,7 @@ static int open_page(struct program *p, struct error *err)
     }
     if (!p->page)
         board_close(take(p->board));
+    board_set_namespace(p->board, p->config.own_namespace);
     return 0;
 }
 

@@ -168,7 +168,7 @@ export class JobTable {
         if (this.server.server === 'operator' && !this.server.leading) {
             const pod = this.server.leader;
             notes.push(element('p', {class: 'note'}, pod ? `This operator stands by. ${pod} works on the jobs: ` : 'This operator stands by. No operator works on the jobs yet.',
-                pod ? element('code', null, `kubectl -n shoal-system port-forward pod/${pod} 8082`) : null));
+                pod ? element('code', null, `kubectl -n ${this.server.namespace} port-forward pod/${pod} 8082`) : null));
         }
         if (this.server.hidden) notes.push(element('p', {class: 'note'}, this.server.hidden === 1 ? '1 more job is not shown.' : `${this.server.hidden} more jobs are not shown.`));
         if (this.notes.textContent !== notes.map(note => note.textContent).join('')) this.notes.replaceChildren(...notes);

@@ -25,6 +25,7 @@ struct board {
     struct table jobs; /* of struct board_job */
     bool leading;
     char *leader;
+    char *namespace_; /* of the operators */
     bool is_left_out; /* a job for which there was no room, so far as is known */
     size_t hidden;    /* jobs that there are and that are not here, for want of room */
     struct board_messages messages;
@@ -38,6 +39,7 @@ struct board *board_open(const struct clocks *clocks)
     struct board *b = xcalloc(1, sizeof *b);
     b->clocks = clocks;
     b->leader = xstrdup("");
+    b->namespace_ = xstrdup("");
     pthread_mutex_init(&b->mutex, NULL);
     return b;
 }
@@ -71,6 +73,7 @@ void board_close(struct board *b)
         free(b->looked_at[--b->looked_at_count]);
     pthread_mutex_destroy(&b->mutex);
     free(b->leader);
+    free(b->namespace_);
     free(b);
 }
 
@@ -169,6 +172,16 @@ void board_set_operator(struct board *b, bool leading, const char *leader, size_
         board_messages_reload(&b->messages);
     }
     count_hidden(b, jobs);
+    pthread_mutex_unlock(&b->mutex);
+}
+
+void board_set_namespace(struct board *b, const char *namespace_)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->mutex);
+    free(b->namespace_);
+    b->namespace_ = xstrdup(namespace_);
     pthread_mutex_unlock(&b->mutex);
 }
 
@@ -290,6 +303,8 @@ static void add_all(struct board *b, struct str *body)
     str_printf(
         body, "{\"server\":\"operator\",\"leading\":%s,\"leader\":", b->leading ? "true" : "false");
     json_text(b->leader, body);
+    str_add(body, ",\"namespace\":");
+    json_text(b->namespace_, body);
     str_printf(body, ",\"version\":%lld,\"time\":\"%s\",\"hidden\":%zu,\"jobs\":[",
                (long long)b->messages.version, now, b->leading ? b->hidden : 0);
     table_each(&b->jobs, add_row, body);

@@ -36,6 +36,8 @@ void board_forget_all(struct board *board);
 
 /* Who works on the jobs, and how many there are. Copies. */
 void board_set_operator(struct board *board, bool leading, const char *leader, size_t jobs);
+/* Where the pods of the operators are, for the command that reaches the one that leads. Copies. */
+void board_set_namespace(struct board *board, const char *namespace_);
 
 /* A job whose page somebody has asked for, and whose details are missing or old; NULL: none. They
  * are to be asked for; each is told once for a look. The caller frees it. */

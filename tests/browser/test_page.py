@@ -317,15 +317,15 @@ def lost(scene):
 @row("an operator that stands by says who leads")
 def standby(scene):
     scene.cluster.put("leases", {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                                 "metadata": {"name": "shoal-operator", "namespace": "shoal-system"},
+                                 "metadata": {"name": "shoal-operator", "namespace": "ml"},
                                  "spec": {"holderIdentity": "operator-a_00ff", "leaseDurationSeconds": 3600,
                                           "renewTime": kubernetes.time_text().replace("Z", ".000000Z")}}, "ADDED")
-    other = world.Operator(scene.folder, scene.cluster, "--leader-elect")
+    other = world.Operator(scene.folder, scene.cluster, "--leader-elect", namespace="ml")
     try:
         other.start()
         scene.browser.open(other.url)
         wait_for("who leads", lambda: "operator-a works on the jobs" in scene.browser.text)
-        expect("port-forward pod/operator-a 8082" in scene.browser.text, scene.browser.text)
+        expect("kubectl -n ml port-forward pod/operator-a 8082" in scene.browser.text, scene.browser.text)
         expect(scene.browser.script("return document.querySelectorAll('tr.job').length") == 0, "a standby's jobs are shown")
         scene.browser.open("about:blank")
     finally:

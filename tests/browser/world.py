@@ -128,8 +128,8 @@ class Agent:
 class Operator:
     """Serves the page at one port, also when it is started again."""
 
-    def __init__(self, folder, cluster, *flags):
-        self.flags = flags
+    def __init__(self, folder, cluster, *flags, namespace="shoal-system"):
+        self.flags, self.namespace = flags, namespace
         self.folder, self.ui, self.metrics, self.process, self.starts = folder, free_port(), free_port(), None, 0
         self.kubeconfig = f"{folder}/kubeconfig"
         cluster.kubeconfig(self.kubeconfig)
@@ -144,7 +144,7 @@ class Operator:
         with open(f"{self.folder}/operator-{self.ui}-{self.starts}.log", "w") as log:
             self.process = subprocess.Popen([f"{BUILD}/shoal-operator", "--kubeconfig", self.kubeconfig, "--progress-seconds=1", "--health-probe-bind-address", at,
                                              "--metrics-bind-address", at, "--ui-bind-address", f"127.0.0.1:{self.ui}", *self.flags],
-                                            stdout=log, stderr=log)
+                                            stdout=log, stderr=log, env={**os.environ, "MY_POD_NAMESPACE": self.namespace})
         wait_for("the operator to be ready", lambda: serves(self.metrics, "/readyz"))
 
     def stop(self):

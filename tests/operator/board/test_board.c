@@ -293,9 +293,11 @@ static void there_is_an_end_to_what_is_kept(void **state)
     /* who stands by shows who leads, and no jobs that have got old */
     board_forget_all(b);
     board_set_operator(b, false, "operator-2", BOARD_JOBS_MAX + 7);
+    board_set_namespace(b, "ml");
     all = board_read(b, PAGE_JOBS_PATH);
     board_expect(all, "leading", "false");
     board_expect(all, "leader", "\"operator-2\"");
+    board_expect(all, "namespace", "\"ml\"");
     board_expect(all, "jobs", "[]");
     board_expect(all, "hidden", "0");
     json_free(all);
@@ -385,6 +387,7 @@ static void nobody_looks_at_no_board(void **state)
     board_forget(NULL, "ns/llm");
     board_forget_all(NULL);
     board_set_operator(NULL, true, "", 0);
+    board_set_namespace(NULL, "");
     board_send(NULL, true, board_keep, NULL);
     assert_null(board_looked_at(NULL));
     board_detail(NULL, "ns/llm", "{}", 2);
