@@ -9,12 +9,20 @@ function panel(title, isWide, ...content) {
     return element('section', {class: isWide ? 'panel all' : 'panel', 'data-key': title}, element('h2', null, title), ...content);
 }
 
-// heads: [title, isNumber]; rows: lists of texts or nodes; keys: what each row is of, where that is not its first cell
+const COLUMNS_OF_CARDS = 5; // and tables of messages: in a narrow window each row is a card
+
+const cellClass = ([title, number]) => number ? 'number' : {Message: 'message', Part: 'part'}[title] ?? null;
+
+// heads: [title, isNumber]; rows: lists of texts or nodes; keys: what each row is of, where that is not its first cell.
+// The roles are told, since a card is no table to a browser.
 function tableOf(label, heads, rows, {classOf, keys} = {}) {
-    return element('table', {'aria-label': label, 'data-key': label},
-        element('thead', null, element('tr', null, heads.map(([title, number]) => element('th', {scope: 'col', class: number ? 'number' : null}, title)))),
-        element('tbody', null, rows.map((row, i) => element('tr', {class: classOf ? classOf(i) : null, 'data-key': keys ? keys[i] : row[0]},
-            row.map((cell, c) => element('td', {class: heads[c][1] ? 'number' : heads[c][0] === 'Message' ? 'message' : heads[c][0] === 'Part' ? 'part' : null}, cell ?? ''))))));
+    const hasCards = heads.length >= COLUMNS_OF_CARDS || heads.some(([title]) => title === 'Message');
+    const labelOf = c => hasCards && (c > 0 || heads[c][1]) && heads[c][0] !== 'Message' ? heads[c][0] : null;
+    return element('table', {role: 'table', class: hasCards ? 'cards' : null, 'aria-label': label, 'data-key': label},
+        element('thead', {role: 'rowgroup'}, element('tr', {role: 'row'},
+            heads.map(([title, number]) => element('th', {role: 'columnheader', scope: 'col', class: number ? 'number' : title === 'Part' ? 'of-part' : null}, title)))),
+        element('tbody', {role: 'rowgroup'}, rows.map((row, i) => element('tr', {role: 'row', class: classOf ? classOf(i) : null, 'data-key': keys ? keys[i] : row[0]},
+            row.map((cell, c) => element('td', {role: 'cell', class: cellClass(heads[c]), 'data-label': labelOf(c)}, cell || null))))));
 }
 
 function share(part) {
@@ -75,13 +83,18 @@ function chartPanels(job) {
     return charts;
 }
 
+// From this many times the median's compute time on a rank is slow, as for the agent (agent/health/straggler.h); below it is chance.
+const SLOW_RATIO = 1.3;
+
 function rankPanel(job) {
     if (!job.ranks || !job.ranks.length) return null;
     const ratios = job.ranks.map(rank => rank.compute_ratio || 0), slowest = ratios.indexOf(Math.max(...ratios));
-    const isSlow = i => job.ranks[i].state !== 'running' || (i === slowest && ratios[i] > 1);
+    const isSlow = i => ratios[i] >= SLOW_RATIO;
+    const stateOf = (rank, i) => rank.state !== 'running' || !isSlow(i) ? rank.state : i === slowest ? 'running, the slowest' : 'running, slow';
     return panel('Ranks', true, tableOf('Ranks', [['Rank', true], ['Where'], ['State'], ['Does'], ['Step', true], ['Of the median\'s time', true]],
-        job.ranks.map((rank, i) => [String(rank.rank), rank.pod || rank.host, i === slowest && ratios[i] > 1 && rank.state === 'running' ? 'running, the slowest' : rank.state,
-            [rank.phase, rank.op, rank.unit].filter(Boolean).join(' '), String(rank.step), ratios[i] ? percent(ratios[i]) : '']), {classOf: i => isSlow(i) ? 'slow' : null}),
+        job.ranks.map((rank, i) => [String(rank.rank), rank.pod || rank.host, stateOf(rank, i),
+            [rank.phase, rank.op, rank.unit].filter(Boolean).join(' '), String(rank.step), ratios[i] ? percent(ratios[i]) : '']),
+        {classOf: i => isSlow(i) || job.ranks[i].state !== 'running' ? 'slow' : null}),
     job.ranksHidden ? element('p', {class: 'muted'}, `${short(job.ranksHidden)} more are not shown.`) : null);
 }
 

@@ -24,7 +24,8 @@ const columns = [
     {id: 'age', title: 'Age', number: true, value: job => -seconds(job.creationTimestamp)},
     {id: 'way', title: 'What stands in the way', value: wayOf, down: true},
 ];
-const states = ['Running', 'Waiting', 'Created', 'Restarting', 'Suspended', 'Succeeded', 'Failed'];
+// In the order of the list: what runs, what something stands in the way of, what rests, what is done.
+const states = ['Running', 'Waiting', 'Restarting', 'Failed', 'Created', 'Suspended', 'Succeeded'];
 
 export function progressOf(training) {
     const share = done(training);

@@ -104,6 +104,26 @@ heads.forEach(head => head.removeAttribute('aria-sort'));
 const below = [...document.querySelectorAll('tr.job td')].filter(cell => cell.getBoundingClientRect().bottom > cell.parentNode.getBoundingClientRect().bottom + 1);
 return cut.concat(below).map(cell => cell.innerText).slice(0, 5);
 """
+# Words of a job's tables that are broken over lines, but for those of messages, and titles of more than one line.
+BROKEN = r"""
+const found = [], range = document.createRange();
+const linesOf = () => new Set([...range.getClientRects()].filter(box => box.width > 0).map(box => Math.round(box.top))).size;
+let seen = 0;
+for (const cell of document.querySelectorAll('.panel th, .panel td:not(.message)')) {
+    if (cell.closest('thead') && cell.closest('thead').getBoundingClientRect().width < 2) continue; // for a screen reader
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const text = walker.currentNode;
+        for (const word of text.data.matchAll(cell.tagName === 'TH' ? /.+/g : /\S+/g)) {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            seen++;
+            if (linesOf() > 1) found.push(word[0]);
+        }
+    }
+}
+return [seen, found];
+"""
 OPERABLE = ["link", "button", "textbox", "searchbox", "combobox", "checkbox", "progressbar", "image", "slider", "table"]
 
 
@@ -126,6 +146,12 @@ def small(browser):
 
 def touching(browser):
     return browser.script(TOUCHING)
+
+
+def broken(browser):
+    """What of the tables of a job cannot be read as words; there must have been some."""
+    seen, found = browser.script(BROKEN)
+    return found if seen > 5 else [f"only {seen} words"]
 
 
 def too_wide(browser):
