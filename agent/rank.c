@@ -8,6 +8,7 @@
 #include "agent/health/rank_health.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
+#include "agent/launch/job_name.h"
 #include "agent/launch/last_words.h"
 #include "agent/launch/numa.h"
 #include "agent/launch/rank_memory.h"
@@ -382,6 +383,8 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
     if (result == 0 && group.rendezvous && t->local_rank == 0)
         rank_meeting_ask(rendezvous_store(group.rendezvous));
     if (result == 0) {
+        const struct job_name job =
+            job_name_of(getenv(ENV_JOB), t->job_id, getenv("POD_NAMESPACE"));
         const struct report_setting setting = {
             .config = config,
             .rank = t->rank,
@@ -390,9 +393,9 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .shares_machine = net_loopback(t->host) != NULL,
             .in_pod = getenv("KUBERNETES_SERVICE_HOST") != NULL,
             .restarts = t->restart_count,
-            .job = t->job_id,
+            .job = job.name,
             .node = node_name(),
-            .pod_namespace = or_empty(getenv("POD_NAMESPACE")),
+            .pod_namespace = job.namespace_,
             .pod = pod_name(),
             .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
             .trainjob = {.url = getenv("KUBEFLOW_TRAINER_SERVER_URL"),

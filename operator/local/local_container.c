@@ -11,6 +11,10 @@
 #include "base/str.h"
 #include "operator/local/local_env.h"
 
+/* Of valueFrom.fieldRef. */
+#define LABEL_FIELDS   "metadata.labels['"
+#define JOB_NAME_FIELD LABEL_FIELDS LABEL_JOB_NAME "']"
+
 /* One container on its way to a process. */
 struct builder {
     const struct pod_spec *pod;
@@ -24,8 +28,8 @@ struct builder {
 static bool is_rendezvous_name(const char *name)
 {
     static const char *const names[] = {
-        ENV_MASTER_ADDR,   ENV_MASTER_PORT,     ENV_WORLD_SIZE,       ENV_RANK,  ENV_LOCAL_RANK,
-        ENV_RESTART_COUNT, ENV_PROGRESS_SOCKET, ENV_LOCAL_WORLD_SIZE, ENV_RUN_ID};
+        ENV_MASTER_ADDR,   ENV_MASTER_PORT,     ENV_WORLD_SIZE,       ENV_RANK,   ENV_LOCAL_RANK,
+        ENV_RESTART_COUNT, ENV_PROGRESS_SOCKET, ENV_LOCAL_WORLD_SIZE, ENV_RUN_ID, ENV_JOB};
     for (size_t i = 0; i < array_length(names); i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -88,7 +92,7 @@ static const char *field_value(const struct builder *b, const char *path)
     for (size_t i = 0; i < array_length(fields); i++)
         if (!strcmp(fields[i].key, path))
             return fields[i].value;
-    const char *label = keyed_field(b, path, "metadata.labels['", &b->pod->labels);
+    const char *label = keyed_field(b, path, LABEL_FIELDS, &b->pod->labels);
     return label ? label : keyed_field(b, path, "metadata.annotations['", &b->pod->annotations);
 }
 
@@ -149,6 +153,9 @@ static const char *const *build_environment(const struct builder *b, const char 
             local_env_set(&env, name, *entry + length + 1);
     }
     local_env_set(&env, "HOSTNAME", b->pod->name); /* as in every container */
+    const char *job = keyed_field(b, JOB_NAME_FIELD, LABEL_FIELDS, &b->pod->labels);
+    if (job && *job)
+        local_env_set(&env, ENV_JOB, arena_printf(b->arena, "%s/%s", b->pod->namespace_, job));
     for (size_t i = 0; i < b->declared.count; i++)
         local_env_set(&env, b->declared.vars[i].name, b->declared.vars[i].value);
     if (b->site->agent_image_dir && names_image_is(b->container->image, AGENT_PROGRAM)) {

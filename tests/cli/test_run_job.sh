@@ -37,7 +37,7 @@ run_id() { sed -n 's/^SHOAL_RUN_ID=//p' "$DATA/job-$1"; }
 job "$again" "$again" | run
 before=$(run_id master-0)
 check "all starts of all replicas are told of one run" test "$(run_id worker-0)" = "$before" -a "$(uniq -c <<<"$before" | awk '{ print $1 }')" = 2
-job "$show" "$show" 2 | SHOAL_RUN_ID=leaks RANK=77 LOCAL_RANK=5 PET_RDZV_ID=leaks run
+job "$show" "$show" 2 | SHOAL_RUN_ID=leaks SHOAL_JOB=lea/ks RANK=77 LOCAL_RANK=5 PET_RDZV_ID=leaks run
 port=$(sed -n 's/^MASTER_PORT=//p' "$DATA/job-master-0")
 check "... and those of the next run of another" test "$(grep -cvxF -e '' -e leaks -e "$before" <<<"$(run_id master-0)")" = 1
 check "the port is a free one" test "$port" -ge 20000 -a "$port" -lt 32768
@@ -53,6 +53,7 @@ PET_NODE_RANK=$2
 PET_NPROC_PER_NODE=auto
 PYTHONUNBUFFERED=1
 RANK=$2
+SHOAL_JOB=default/job
 SHOAL_PROGRESS_SOCKET=SOCKET
 SHOAL_RESTART_COUNT=0
 SHOAL_RUN_ID=$(run_id master-0)
@@ -70,6 +71,7 @@ check "workers without a master have no rank or address, as in a cluster" same "
 PET_NNODES=2
 PET_NPROC_PER_NODE=auto
 PYTHONUNBUFFERED=1
+SHOAL_JOB=default/job
 SHOAL_PROGRESS_SOCKET=SOCKET
 SHOAL_RESTART_COUNT=0
 SHOAL_RUN_ID=$(run_id worker-0)" "$DATA/job-worker-0"

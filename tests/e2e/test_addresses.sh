@@ -108,7 +108,7 @@ sed 's/--epochs=3/--epochs=1000/' deploy/demo/mnist.yaml >"$work/job.yaml"
 check "the replicas of shoal run are served once" serves 127.0.0.1 "$master" \
     exec shoal run -f "$work/job.yaml" --log-dir "$work/logs" --progress never
 check "... which says where" contains "$work/log" "mnist: served at http://127.0.0.1:9401/"
-check "... by rank 0" grep -q '^fsdp_memory_.*{rank="0",' "$work/page"
+check "... by rank 0, under the job's name" grep -q '^fsdp_memory_.*{job_name="mnist",rank="0",' "$work/page"
 check "... none complains of another's port" lacks <(cat "$work"/logs/*/*.log) "is in use"
 
 # A host has hundreds of interfaces where it runs containers.

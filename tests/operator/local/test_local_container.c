@@ -6,15 +6,11 @@
 
 #include <string.h>
 
-static const char *const inherited[] = {"PATH=/usr/bin",
-                                        "HOME=/root",
-                                        "RANK=7",
-                                        "LOCAL_RANK=1",
-                                        "PET_NNODES=9",
-                                        "MASTER_ADDR=elsewhere",
-                                        "EMPTY=",
-                                        "SHOAL_RESTART_COUNT=5",
-                                        NULL};
+static const char *const inherited[] = {"PATH=/usr/bin",    "HOME=/root",
+                                        "RANK=7",           "LOCAL_RANK=1",
+                                        "PET_NNODES=9",     "MASTER_ADDR=elsewhere",
+                                        "EMPTY=",           "SHOAL_RESTART_COUNT=5",
+                                        "SHOAL_JOB=lea/ks", NULL};
 
 static struct local_address addresses[] = {
     {.service = "j-master-0", .port = 23456, .local_port = 20001},
@@ -27,9 +23,10 @@ static const struct local_site site = {.environment = inherited,
                                        .progress_socket = "/run/s/progress",
                                        .addresses = &book};
 
-static struct pair labels[] = {{"training.kubeflow.org/replica-index", "2"}};
+static struct pair labels[] = {{"training.kubeflow.org/replica-index", "2"},
+                               {"training.kubeflow.org/job-name", "j"}};
 static const struct pod_spec pod = {
-    .name = "j-worker-2", .namespace_ = "team", .labels = {.items = labels, .count = 1}};
+    .name = "j-worker-2", .namespace_ = "team", .labels = {.items = labels, .count = 2}};
 
 static int build(struct arena *arena, const struct container *container,
                  struct local_process *process, struct error *err)
@@ -102,11 +99,16 @@ static void test_variables(void **state)
 
     static const struct {
         const char *name, *seen;
-    } others[] = {{"HOME", "/root"},           {"EMPTY", ""},
-                  {"HOSTNAME", "j-worker-2"},  {"PATH", "/usr/bin:/opt/shoal"},
-                  {"RANK", "(unset)"},         {"LOCAL_RANK", "(unset)"},
-                  {"PET_NNODES", "(unset)"},   {"SHOAL_PROGRESS_SOCKET", "/run/s/progress"},
-                  {"SHOAL_RESTART_COUNT", "3"}};
+    } others[] = {{"HOME", "/root"},
+                  {"EMPTY", ""},
+                  {"HOSTNAME", "j-worker-2"},
+                  {"PATH", "/usr/bin:/opt/shoal"},
+                  {"RANK", "(unset)"},
+                  {"LOCAL_RANK", "(unset)"},
+                  {"PET_NNODES", "(unset)"},
+                  {"SHOAL_PROGRESS_SOCKET", "/run/s/progress"},
+                  {"SHOAL_RESTART_COUNT", "3"},
+                  {"SHOAL_JOB", "team/j"}};
     for (size_t i = 0; i < array_length(others); i++)
         assert_string_equal(value_of(&process, others[i].name), others[i].seen);
 }
