@@ -209,7 +209,7 @@ static void add_process(const struct run_state *s, int64_t resident_bytes, struc
     add_time(s, "fsdp_last_progress_timestamp_seconds",
              "Time when the last step, evaluation or save ended.", s->progress_wall_us, out);
     add_time(s, "process_start_time_seconds",
-             "Start time of the process since unix epoch in seconds.", s->start_wall_us, out);
+             "Start time of the process since unix epoch in seconds.", s->process_wall_us, out);
     exposition_head("fsdp_restarts_total", "Restarts of this rank.", "counter", out);
     add_sample(&s->facts, OF_RANK, "fsdp_restarts_total", "", s->facts.restarts, out);
     if (resident_bytes < 0)

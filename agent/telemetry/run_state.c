@@ -28,6 +28,7 @@ void run_state_init(struct run_state *s, const struct run_facts *facts, int64_t 
         .perplexity = unknown,
         .checkpoint_age_s = unknown,
         .start_wall_us = wall_us,
+        .process_wall_us = wall_us,
         .progress_wall_us = wall_us,
     };
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)

@@ -47,8 +47,8 @@ struct run_state {
     double perplexity; /* exp(loss) of the last step; NaN: the loss is not of tokens */
 
     const struct time_account *account; /* of the process's time; NULL: none is kept */
-    int64_t process_wall_us;            /* when that account begins */
-    int64_t start_wall_us;              /* when the process started */
+    int64_t process_wall_us;            /* when the process started, and that account begins */
+    int64_t start_wall_us;              /* when this state was made: after its initialization */
     int64_t progress_wall_us; /* when the last step, evaluation or save ended; or the start */
     double elapsed_s;         /* from the start to that */
     int64_t saved_wall_us;    /* when the last checkpoint became durable; 0: none in this process */

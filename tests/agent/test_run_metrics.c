@@ -206,18 +206,21 @@ static void the_operator_is_told_what_is_known(void **state)
     time_account_add(&account, TIME_INITIALIZATION, 1500000);
     time_account_step(&account, 0.25, false, 2500400);
     s.account = &account;
-    s.process_wall_us = RUN_FIXTURE_WALL_US;
+    s.process_wall_us = RUN_FIXTURE_WALL_US - 1500000;
     str_clear(&text);
     status_json_training(&s, &text);
     assert_non_null(strstr(
         str_text(&text),
-        ",\"processStartTime\":\"2025-06-17T16:24:52.123000Z\",\"resumedStep\":0,\"seconds\":{"
+        ",\"processStartTime\":\"2025-06-17T16:24:50.623000Z\",\"resumedStep\":0,\"seconds\":{"
         "\"initialization\":1.500,\"dataLoading\":0.250,\"step\":0.750}}\n"));
     auto_str struct str page;
     print(&s, &page);
     assert_true(exposition_check_value(str_text(&page),
                                        "fsdp_time_seconds_total{kind=\"initialization\"," RANK
                                        "}") == 1.5);
+    /* not when the metrics began, which is after its initialization */
+    assert_true(exposition_check_value(str_text(&page), "process_start_time_seconds{" RANK "}") ==
+                (double)s.process_wall_us / 1e6);
     s.last.loss = (double)INFINITY; /* JSON has no such number */
     str_clear(&text);
     status_json_training(&s, &text);
