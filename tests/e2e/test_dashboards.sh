@@ -9,10 +9,9 @@
 for program in prometheus kube-apiserver; do
     command -v $program >/dev/null || { skip "dashboards on a real Prometheus" "there is no $program"; tap_done; }
 done
-if [ ! -e "$BUILD/emulation/libshoal_cuda.so" ] || [ ! -e "$BUILD/fakes/libnvidia-ml.so.1" ]; then
-    skip "dashboards on a real Prometheus" "this build has no emulated GPU"
-    tap_done
-fi
+for part in emulation/libshoal_cuda.so emulation/libnccl.so.2 fakes/libnvidia-ml.so.1; do
+    [ -e "$BUILD/$part" ] || { skip "dashboards on a real Prometheus" "this build has no emulated GPU: no $part"; tap_done; }
+done
 # shellcheck source=tests/cluster/lib.sh
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
