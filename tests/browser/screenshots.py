@@ -56,6 +56,7 @@ def main(folder, images):
         with Browser(folder) as browser:
             time.sleep(SECONDS)
             take(browser, operator, agents)
+            take_tables(browser, operator)
             take_top(browser, operator, folder)
         for agent in agents.values():
             agent.close()
@@ -68,8 +69,8 @@ def main(folder, images):
         cluster.close()
 
 
-def taken(browser, path):
-    browser.picture(path)
+def taken(browser, path, **part):
+    browser.picture(path, **part)
     size = os.path.getsize(path)
     print(f"{path}: {size} bytes", flush=True)
     if size > PICTURE_BYTES_MAX:
@@ -91,6 +92,20 @@ def take(browser, operator, agents):
                 wait_for("news", lambda: "Live" in browser.all("status")[0].text)
                 time.sleep(2)  # numbers of its own moment
                 taken(browser, f"{PICTURES}/page-{name}-{size}-{scheme}.webp")
+
+
+def take_tables(browser, operator):
+    """Where the page of one job goes on in a narrow window."""
+    browser.size(400, 4000)
+    for scheme in ("light", "dark"):
+        browser.scheme(scheme)
+        browser.open("about:blank")
+        browser.open(f"{operator.url}#/default/mnist")
+        browser.find("heading", "Conditions")
+        browser.find("heading", "Ranks")
+        time.sleep(2)  # charts and all panels have their heights
+        top = browser.script("return document.querySelector('.panel[data-key=Ranks]').getBoundingClientRect().top")
+        taken(browser, f"{PICTURES}/page-tables-narrow-{scheme}.webp", x=0, y=top - 15, width=400, height=1200)
 
 
 def take_top(browser, operator, folder):

@@ -205,9 +205,10 @@ class Browser:
         node = self.cdp("Accessibility.getPartialAXTree", objectId=held, fetchRelatives=False)["nodes"][0]
         return node.get("role", {}).get("value", ""), node.get("name", {}).get("value", "")
 
-    def picture(self, path):
-        """Of what is seen, as WebP: a third of a PNG's bytes."""
-        data = self.cdp("Page.captureScreenshot", format="webp", quality=75)["data"]
+    def picture(self, path, **part):
+        """Of what is seen, as WebP: a third of a PNG's bytes. part: x, y, width and height; else all of it."""
+        clip = {"clip": {**part, "scale": 1}} if part else {}
+        data = self.cdp("Page.captureScreenshot", format="webp", quality=75, **clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 
