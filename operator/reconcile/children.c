@@ -33,27 +33,31 @@ static void add_force_delete_event(struct plan *plan, const struct child *child)
                                                      child->name, why)});
 }
 
-void children_delete(struct plan *plan, enum action_kind kind, const struct child *child)
+/* version: in which alone; NULL: whatever it is by now. */
+static void delete_child(struct plan *plan, enum action_kind kind, const struct child *child,
+                         const char *version)
 {
     if (child->lost) {
         kind = ACTION_FORCE_DELETE_POD;
+        version = child->pod->version;
         add_force_delete_event(plan, child);
     }
     /* A second DELETE of what is being deleted would do nothing, unless it takes the grace period
      * away. */
     if (child->lost || !child->deleting)
-        plan_add(plan, (struct action){.kind = kind,
-                                       .name = child->name,
-                                       .uid = child->uid,
-                                       .version = child->lost ? child->pod->version : NULL});
+        plan_add(plan,
+                 (struct action){
+                     .kind = kind, .name = child->name, .uid = child->uid, .version = version});
+}
+
+void children_delete(struct plan *plan, enum action_kind kind, const struct child *child)
+{
+    delete_child(plan, kind, child, NULL);
 }
 
 void children_delete_as_seen(struct plan *plan, const struct child *pod)
 {
-    size_t before = plan->count;
-    children_delete(plan, ACTION_DELETE_POD, pod);
-    if (plan->count > before)
-        plan->actions[plan->count - 1].version = pod->pod->version;
+    delete_child(plan, ACTION_DELETE_POD, pod, pod->pod->version);
 }
 
 void children_delete_all(struct plan *plan, const struct view *view)

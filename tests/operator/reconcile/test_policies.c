@@ -251,6 +251,8 @@ static void what_is_cleaned_up_is_as_it_was_seen(void **state)
     } rows[] = {
         {"cleanPodPolicy: Running", "settle; run *; exit master-0 0; pass", "seen"},
         {"", "settle; run master-0; exit master-0 0; pass", "seen"}, /* pending ones go */
+        {"", "gang volcano; settle; group Running; settle; run master-0; exit master-0 0; pass",
+         "seen"}, /* beside their group */
         {"cleanPodPolicy: All", "settle; run *; exit master-0 0; pass", NULL},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
