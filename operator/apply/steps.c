@@ -224,6 +224,12 @@ static bool is_of_workload(const struct action *action)
     return action->kind == ACTION_SET_WORKLOAD_STATUS || action->kind == ACTION_UPDATE_WORKLOAD;
 }
 
+/* A delete that meets another object, or is refused for a version that it did not name. */
+static bool is_conflict_of_delete(const struct action *action, enum error_code code)
+{
+    return action_traits_of[action->kind].effect == DELETES && code == ERR_CONFLICT;
+}
+
 /* A status that was written over or did not get through comes again by itself; one that is refused
  * does not, and nothing of the plan is done without it. */
 static bool is_reported(const struct action *action, const struct error *failure)
@@ -233,6 +239,8 @@ static bool is_reported(const struct action *action, const struct error *failure
     /* Kueue writes it, too: the next pass sees what it wrote. */
     if (is_of_workload(action))
         return failure->code != ERR_CONFLICT;
+    if (is_conflict_of_delete(action, failure->code)) /* the next pass sees what is there */
+        return false;
     return action->kind != ACTION_SET_STATUS || failure->code == ERR_FORBIDDEN ||
            failure->code == ERR_INPUT;
 }
@@ -295,9 +303,17 @@ static bool may_be_old_attempt(const struct action *action)
     return action->kind == ACTION_CREATE_POD && action->attempt > 0;
 }
 
+/* Whether the cache is to show that it is gone, so that a pass finds out if it is not
+ * (expectations.h). */
+static bool is_awaited(enum action_kind kind)
+{
+    return kind == ACTION_DELETE_POD || kind == ACTION_FORCE_DELETE_POD ||
+           kind == ACTION_DELETE_SERVICE || kind == ACTION_DELETE_WORKLOAD;
+}
+
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
  * object under that name, or, if it names a version, one that has changed: the next pass looks at
- * it.
+ * it. Where nothing brings that pass the delete has failed, and is tried again.
  * No pod is made for somebody else's group. Of a Workload that is gone there is nothing to tell. */
 static bool is_as_good(const struct action *action, enum error_code code)
 {
@@ -306,7 +322,8 @@ static bool is_as_good(const struct action *action, enum error_code code)
         action->kind == ACTION_CREATE_POD_GROUP || action->kind == ACTION_CREATE_WORKLOAD;
     return (effect == CREATES && code == ERR_EXISTS && !may_be_anothers &&
             !may_be_old_attempt(action)) ||
-           (effect == DELETES && (code == ERR_NOT_FOUND || code == ERR_CONFLICT)) ||
+           (effect == DELETES && code == ERR_NOT_FOUND) ||
+           (is_conflict_of_delete(action, code) && is_awaited(action->kind)) ||
            (is_of_workload(action) && code == ERR_NOT_FOUND);
 }
 

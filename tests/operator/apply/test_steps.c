@@ -183,7 +183,11 @@ static void what_is_so_already_is_no_failure(void **state)
         {ACTION_DELETE_POD, 0, ERR_CONFLICT, true, "\n"},
         {ACTION_DELETE_SERVICE, 0, ERR_NOT_FOUND, true, "\n"},
         {ACTION_DELETE_JOB, 0, ERR_NOT_FOUND, true, "\n"},
-        {ACTION_DELETE_JOB, 0, ERR_CONFLICT, true, "\n"},
+        {ACTION_DELETE_JOB, 0, ERR_CONFLICT, false, "\n"}, /* nothing else brings a pass */
+        {ACTION_DELETE_POD_GROUP, 0, ERR_CONFLICT, false, "\n"},
+        {ACTION_DELETE_AUTOSCALER, 0, ERR_CONFLICT, false, "\n"},
+        {ACTION_DELETE_SERVICE, 0, ERR_CONFLICT, true, "\n"},
+        {ACTION_DELETE_WORKLOAD, 0, ERR_CONFLICT, true, "\n"},
         {ACTION_CREATE_POD, 0, ERR_NOT_FOUND, false, "(FailedCreatePod) \n"},
         {ACTION_CREATE_POD, 0, ERR_CONFLICT, false, "(FailedCreatePod) \n"},
         {ACTION_CREATE_SERVICE, 0, ERR_FORBIDDEN, false, "(FailedCreateService) \n"},
