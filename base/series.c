@@ -23,14 +23,22 @@ static void halve(struct series *s)
     s->stride *= 2;
 }
 
+static void resize(struct series *s, int size)
+{
+    s->size = size;
+    s->points = xrealloc(s->points, (size_t)size * sizeof *s->points);
+}
+
 static void append(struct series *s, const struct series_point *sample)
 {
-    if (s->count == PAGE_POINTS_MAX)
+    int most = s->most ? s->most : PAGE_POINTS_MAX;
+    while (s->count >= most)
         halve(s);
+    if (s->size > most)
+        resize(s, most);
     if (s->count == s->size) {
         int doubled = s->size ? 2 * s->size : FIRST_POINTS;
-        s->size = doubled < PAGE_POINTS_MAX ? doubled : PAGE_POINTS_MAX;
-        s->points = xrealloc(s->points, (size_t)s->size * sizeof *s->points);
+        resize(s, doubled < most ? doubled : most);
     }
     s->points[s->count++] = *sample;
     s->held = 1;

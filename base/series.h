@@ -20,6 +20,7 @@ struct series {
     int count, size;
     int stride; /* so many samples become a point; 0: one */
     int held;   /* samples that the last point stands for */
+    int most;   /* points, which the owner may change at any time; 0: PAGE_POINTS_MAX */
 };
 
 void series_free(struct series *series); /* also empties */

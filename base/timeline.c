@@ -19,6 +19,12 @@ void timeline_free(struct timeline *t)
     *t = (struct timeline){.count = 0};
 }
 
+static void resize(struct timeline *t, int size)
+{
+    t->size = size;
+    t->pieces = xrealloc(t->pieces, (size_t)size * sizeof *t->pieces);
+}
+
 static int64_t end_ms(const struct timeline *t)
 {
     return t->count ? t->pieces[t->count - 1].until_ms : 0;
@@ -37,10 +43,8 @@ static void append(struct timeline *t, struct timeline_piece piece)
         t->pieces[t->count - 1] = piece;
         return;
     }
-    if (t->count == t->size) {
-        t->size = t->size ? 2 * t->size : FIRST_ROOM;
-        t->pieces = xrealloc(t->pieces, (size_t)t->size * sizeof *t->pieces);
-    }
+    if (t->count == t->size)
+        resize(t, t->size ? 2 * t->size : FIRST_ROOM);
     t->pieces[t->count++] = piece;
 }
 
@@ -106,8 +110,11 @@ static void add(struct timeline *t, const struct timeline_kinds *kinds, const in
         is_short = false;
     }
     append(t, (struct timeline_piece){sum_ms, last, summed}); /* what was too short for its own */
-    while (t->count > PAGE_SEGMENTS_MAX)
+    int most = t->most ? t->most : PAGE_SEGMENTS_MAX;
+    while (t->count > most)
         drop_shortest(t);
+    if (t->size > 2 * most)
+        resize(t, 2 * most);
 }
 
 void timeline_found(struct timeline *t, const struct timeline_kinds *kinds, const int64_t *ms)

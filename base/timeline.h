@@ -31,6 +31,7 @@ struct timeline_piece {
 struct timeline {
     struct timeline_piece *pieces; /* [size]; owned; NULL: none yet */
     int count, size;
+    int most; /* pieces, at least 3; the owner may change it at any time; 0: PAGE_SEGMENTS_MAX */
     int64_t seen_ms[TIMELINE_KINDS_MAX]; /* of each kind */
 };
 

@@ -118,6 +118,7 @@ void board_told(struct board *b, const char *key, const struct snapshot *snapsho
     pthread_mutex_lock(&b->mutex);
     struct board_job *job = job_of(b, key);
     if (job) {
+        board_job_share(job, b->jobs.count);
         board_job_told(job, snapshot->job, status, now_ms);
         for (size_t i = 0; i < plan->count; i++)
             if (plan->actions[i].kind == ACTION_EVENT)

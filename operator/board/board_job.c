@@ -11,7 +11,11 @@
 #include "base/page.h"
 #include "operator/job/goodput.h"
 
-enum { SERIES_KEPT_MS = 60 * 60 * 1000 }; /* of a job that has ended */
+enum {
+    SERIES_KEPT_MS = 60 * 60 * 1000, /* of a job that has ended */
+    POINTS_LEAST = 24,               /* a job keeps, however many there are */
+    PIECES_LEAST = 12,
+};
 
 struct board_job *board_job_open(const char *key)
 {
@@ -84,6 +88,19 @@ static void add_sample(struct board_job *job, const struct training *training, i
         .rate = (float)(of_tokens ? training->tokens_per_s : training->samples_per_s),
         .world_size = training->world_size < INT32_MAX ? (int32_t)training->world_size : 0};
     series_add(&job->series, &sample);
+}
+
+static int share_of(int all, int least, size_t jobs)
+{
+    size_t share =
+        (size_t)all * BOARD_WHOLE_JOBS / (jobs > BOARD_WHOLE_JOBS ? jobs : BOARD_WHOLE_JOBS);
+    return share > (size_t)least ? (int)share : least;
+}
+
+void board_job_share(struct board_job *job, size_t jobs)
+{
+    job->series.most = share_of(PAGE_POINTS_MAX, POINTS_LEAST, jobs);
+    job->timeline.most = share_of(PAGE_SEGMENTS_MAX, PIECES_LEAST, jobs);
 }
 
 void board_job_rest(struct board_job *job, int64_t now_ms)

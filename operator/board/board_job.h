@@ -32,6 +32,10 @@ struct board_job {
 struct board_job *board_job_open(const char *key);
 void board_job_close(struct board_job *job);
 
+/* It is one of so many jobs: the more there are, the fewer points and pieces of its past it keeps,
+ * so that all of them take no more than a few MiB. Those of BOARD_WHOLE_JOBS have all. */
+enum { BOARD_WHOLE_JOBS = 250 };
+void board_job_share(struct board_job *job, size_t jobs);
 /* Its status is this now. */
 void board_job_told(struct board_job *job, const struct job *told, const struct job_status *status,
                     int64_t now_ms);

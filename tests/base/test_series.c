@@ -66,11 +66,30 @@ static void many_points_are_thinned(void **state)
     series_free(&s);
 }
 
+/* Its owner needs room for others, and then less so. */
+static void fewer_points_are_kept(void **state)
+{
+    (void)state;
+    struct series s = {.count = 0};
+    int64_t step = 0;
+    for (int most = 0; most <= 48; most += 24) {
+        s.most = most;
+        for (int i = 0; i < 2000; i++)
+            add(&s, ++step, 1.0);
+        int bound = most ? most : PAGE_POINTS_MAX;
+        assert_in_range(s.count, bound / 2 - 1, bound);
+        assert_true(s.size <= bound);
+        assert_int_equal(s.points[s.count - 1].step, step);
+    }
+    series_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_are_told_as_they_came),
         cmocka_unit_test(many_points_are_thinned),
+        cmocka_unit_test(fewer_points_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
