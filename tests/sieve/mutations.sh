@@ -20,7 +20,7 @@ shift 2
 mutations='
 a job of the past is acted on|operator/pass.c|s/snapshot->unproven = .*/snapshot->unproven = false;/|life of a job of 3 pods|stale
 a failed plan waits for minutes|operator/controller_due.c|s/BACKOFF_FIRST_MS = 200,/BACKOFF_FIRST_MS = 200000,/;s/BACKOFF_MAX_MS = 60 \* 1000/BACKOFF_MAX_MS = 200000/|a deadline and a TTL|409
-a status that was refused counts as written|operator/apply/steps.c|s/(effect == DELETES \&\& (code/(effect != CREATES \&\& (code/|a failure and its restart|409
+a status that was refused counts as written|operator/apply/steps.c|s/(effect == DELETES \&\& code == ERR_NOT_FOUND)/(effect != CREATES \&\& code != ERR_FORBIDDEN)/|a failure and its restart|409
 a watch that has ended with 410 goes on where it was|operator/kube/watch.c|s/bool lost = err->code == ERR_GONE/bool lost = err->code == ERR_LIMIT/|a group restarts|drop
 an error on a watch is passed over|operator/kube/watch.c|s/    if (strcmp(type, "ERROR") == 0) {/    if (!strcmp(type, "ERROR")) return 0;\n    if (!type) {/|a group restarts|drop
 a list keeps what is gone|operator/cache/cache.c|/^void cache_end_list/,/^}/s/if (kind == CACHE_JOBS)/if (kind == CACHE_PODS) return;\n    if (kind == CACHE_JOBS)/|suspended and resumed|drop
