@@ -174,11 +174,20 @@ void goodput_rest(struct goodput *g, int kind, int64_t created_ms, int64_t now_m
         spend_until(g, kind, &at_ms, now_ms, now_ms > at_ms ? now_ms : at_ms);
 }
 
+static bool is_news(const struct training *before, const struct training *told)
+{
+    return told->known && (goodput_is_another(before, told) ||
+                           memcmp(before->spent_ms, told->spent_ms, sizeof told->spent_ms) != 0);
+}
+
 void goodput_stop(struct goodput *g, const struct training *before, const struct training *told,
                   int64_t created_ms, int64_t now_ms)
 {
     const struct goodput_start not_known = {.scheduled_ms = 0};
+    int now = g->now;
     goodput_told(g, before, told, &not_known, created_ms, now_ms);
+    if (!is_news(before, told)) /* the last word of a process that may have gone since */
+        g->now = now;
     bool has_told = (told->known ? told : before)->process_ms != 0;
     int inside = has_told ? TRAINING_SPENT_OTHER : GOODPUT_UNTOLD;
     goodput_rest(g, g->now == GOODPUT_INSIDE ? inside : g->now, created_ms, now_ms);

@@ -219,7 +219,7 @@ static int64_t since_of(const struct reconcile_context *ctx, const struct pod *p
         return condition_find(&ctx->status, CONDITION_SUSPENDED)->transition_ms;
     if (kind == GOODPUT_INSIDE)
         return pod->started_ms;
-    if (kind == GOODPUT_RECOVERY && pod && pod->exited)
+    if (kind == GOODPUT_RECOVERY && pod && pod->exited && pod->exited_ms)
         return pod->exited_ms;
     if (kind == GOODPUT_CONTAINER_START)
         return pod->scheduled_ms;

@@ -75,6 +75,22 @@ static void a_job_that_is_stopped_adds_up(void **state)
     }
 }
 
+/* Whose process is gone had not begun to be replaced when it was stopped: its last word is no news.
+ */
+static void a_job_that_is_stopped_while_it_recovers_recovered(void **state)
+{
+    (void)state;
+    const struct training none = {.known = false};
+    const struct goodput_start start = {0};
+    const struct training told = told_at(1, 5, 10);
+    struct goodput g = {.known = true, .now = GOODPUT_PENDING};
+    goodput_told(&g, &none, &told, &start, CREATED_MS, CREATED_MS + 6000);
+    goodput_turn_open(&g, GOODPUT_RECOVERY);
+    goodput_stop(&g, &told, &told, CREATED_MS, CREATED_MS + 10000);
+    assert_int_equal(goodput_sum_ms(&g), 10000);
+    assert_int_equal(g.ms[GOODPUT_RECOVERY], 4000);
+}
+
 static void steps_done_again_are_lost_work(void **state)
 {
     (void)state;
@@ -176,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_time_in_whole_seconds_is_the_same_process),
         cmocka_unit_test(no_more_than_went_by_is_taken),
         cmocka_unit_test(a_job_that_is_stopped_adds_up),
+        cmocka_unit_test(a_job_that_is_stopped_while_it_recovers_recovered),
         cmocka_unit_test(steps_done_again_are_lost_work),
         cmocka_unit_test(of_nothing_nothing_is_known),
     };

@@ -339,6 +339,22 @@ static void another_program_is_untold(void **state)
                                                    [GOODPUT_UNTOLD] = 62 + 20});
 }
 
+/* Nobody knows when it ended, an eviction say: until it is seen it ran. */
+static void an_end_without_a_time_is_when_it_is_seen(void **state)
+{
+    (void)state;
+    struct cluster *cluster = open_started(1, 0, "");
+    cluster->quiet = true;
+    cluster_do(cluster, "wait 58000; pass");
+    struct pod *pod = cluster_pod(cluster, "j-master-0");
+    pod->started_ms = pod->exited_ms = 0;
+    pod->exited = true;
+    cluster_do(cluster, "wait 10000; pass");
+    assert_int_equal(cluster->status.goodput.now, GOODPUT_RECOVERY);
+    assert_int_equal(spent_s(cluster, GOODPUT_UNTOLD), 70);
+    cluster_close(cluster);
+}
+
 /* Who resumes before a pass has seen the pods go. */
 static void a_short_pause_is_one(void **state)
 {
@@ -499,6 +515,7 @@ int main(void)
         cmocka_unit_test(what_is_dropped_is_not_accounted_for),
         cmocka_unit_test(what_goes_on_is_not_written_where_it_is_dropped),
         cmocka_unit_test(another_program_is_untold),
+        cmocka_unit_test(an_end_without_a_time_is_when_it_is_seen),
         cmocka_unit_test(a_short_pause_is_one),
         cmocka_unit_test(who_resumes_at_once_waits),
         cmocka_unit_test(a_job_that_fails_does_not_recover),
