@@ -224,7 +224,8 @@ static bool is_of_workload(const struct action *action)
     return action->kind == ACTION_SET_WORKLOAD_STATUS || action->kind == ACTION_UPDATE_WORKLOAD;
 }
 
-/* A delete that meets another object, or is refused for a version that it did not name. */
+/* A delete that the API server refused with 409: another object has the name, or it has another
+ * version. */
 static bool is_conflict_of_delete(const struct action *action, enum error_code code)
 {
     return action_traits_of[action->kind].effect == DELETES && code == ERR_CONFLICT;
@@ -303,17 +304,9 @@ static bool may_be_old_attempt(const struct action *action)
     return action->kind == ACTION_CREATE_POD && action->attempt > 0;
 }
 
-/* Whether the cache is to show that it is gone, so that a pass finds out if it is not
- * (expectations.h). */
-static bool is_awaited(enum action_kind kind)
-{
-    return kind == ACTION_DELETE_POD || kind == ACTION_FORCE_DELETE_POD ||
-           kind == ACTION_DELETE_SERVICE || kind == ACTION_DELETE_WORKLOAD;
-}
-
 /* Failures that mean it is so already. A delete names the UID it means: a conflict is another
  * object under that name, or, if it names a version, one that has changed: the next pass looks at
- * it. Where nothing brings that pass the delete has failed, and is tried again.
+ * it. Where no version was named the delete has failed: the API server may have its reasons.
  * No pod is made for somebody else's group. Of a Workload that is gone there is nothing to tell. */
 static bool is_as_good(const struct action *action, enum error_code code)
 {
@@ -323,7 +316,7 @@ static bool is_as_good(const struct action *action, enum error_code code)
     return (effect == CREATES && code == ERR_EXISTS && !may_be_anothers &&
             !may_be_old_attempt(action)) ||
            (effect == DELETES && code == ERR_NOT_FOUND) ||
-           (is_conflict_of_delete(action, code) && is_awaited(action->kind)) ||
+           (is_conflict_of_delete(action, code) && action->version) ||
            (is_of_workload(action) && code == ERR_NOT_FOUND);
 }
 

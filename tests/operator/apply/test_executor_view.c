@@ -243,7 +243,9 @@ static void a_list_is_of_the_past_where_the_status_is(void **state)
         if (change != NOT_SHOWN)
             json_set(f->object, "metadata", json_texts_of("resourceVersion", "9", NULL));
         struct snapshot snapshot = {.job = f->cluster->job, .status = &seen};
-        executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before);
+        bool is_ours =
+            executor_confirm_write(f->executor, "ns/j", &snapshot, f->cluster->arena, &before);
+        assert_int_equal(is_ours, change == WRITTEN_AS_TRIED);
         const char *uid = change == GONE         ? NULL
                           : change == MADE_AGAIN ? "another"
                                                  : f->cluster->job->uid;
