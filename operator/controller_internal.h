@@ -1,10 +1,10 @@
 /* Private to the controller. It is what happens between two waits, an idea a file:
  *   controller_heard.c  what is heard, from the API server and from trainings. It marks jobs as due
- *                       and passes news on. It looks at no job and asks nobody for anything.
- *   controller_due.c    when a job is looked at. It alone adds keys to the queue and takes them
- *                       out. It knows neither why a job is due nor what comes of it.
+ *                       and passes news on. It looks at no job and sends no request.
+ *   controller_due.c    when a job is looked at: keys come into the queue with their times, and are
+ *                       popped. It knows neither why a job is due nor what comes of it.
  *   controller_pass.c   one look at one job, and what is then asked of whom: the API server by the
- *                       executor, its pod by the asker. It has no times of its own: it says to
+ *                       executor, its pod by the asker. It tells the queue how that went, and
  *                       controller_due.c when it wants the job again.
  *   controller.c        opens and closes them, calls each in its turn, and shows their numbers. */
 #ifndef SHOAL_OPERATOR_CONTROLLER_INTERNAL_H

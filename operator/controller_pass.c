@@ -162,6 +162,8 @@ void controller_pass_over(struct controller *c, const char *key, enum queue_lane
     auto_arena struct arena *arena = arena_open();
     const struct pass_options options = options_of(c, key);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
+    if (pass.confirmed)
+        on_written(c, key, &pass.before_confirmed, pass.snapshot.status);
     if (pass.is_of_the_past)
         informers_list_anew(c->informers);
     if (!pass.plan) {
@@ -171,8 +173,6 @@ void controller_pass_over(struct controller *c, const char *key, enum queue_lane
     c->passes++;
     asker_follow(c->asker, key, &pass.snapshot);
     const struct job_status *status = pass.snapshot.status;
-    if (pass.confirmed)
-        on_written(c, key, &pass.before_confirmed, status);
     count(c, key, &pass.snapshot);
     if (pass.hold_ms) {
         put_off(c, key, job, pass.hold_ms);
