@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "operator/metrics.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static struct job_status status_of(enum condition_type last, int32_t failures)
@@ -166,6 +167,43 @@ static bool long_page_has(struct metrics *m, const char *text)
     return strstr(str_text(&page), text);
 }
 
+static void *print_often(void *metrics)
+{
+    for (int i = 0; i < 200; i++) {
+        auto_str struct str page;
+        str_init(&page, METRICS_MAX_BYTES);
+        metrics_print(metrics, &(struct metrics_view){0}, &page);
+    }
+    return NULL;
+}
+
+/* One thread tells while another prints: what is not guarded, ThreadSanitizer finds. */
+static void another_thread_may_print(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_open();
+    struct job_status none = {0}, works = status_of(CONDITION_RUNNING, 0);
+    works.goodput.known = true;
+    pthread_t printer;
+    assert_int_equal(pthread_create(&printer, NULL, print_often, m), 0);
+    for (int i = 0; i < 200; i++) {
+        auto_free char *key = xasprintf("ns/j%d", i % 20);
+        works.goodput.ms[TRAINING_SPENT_STEP] = i;
+        metrics_job_seen(m, key, &job, &none, CREATED_MS);
+        metrics_status_written(m, key, &none, &works);
+        metrics_go_on(m, CREATED_MS + i);
+        if (i % 3 == 0)
+            metrics_forget_job(m, key);
+        if (i == 100)
+            metrics_forget_all_jobs(m);
+        metrics_job_deleted(m, "ns");
+    }
+    assert_int_equal(pthread_join(printer, NULL), 0);
+    assert_true(
+        long_page_has(m, "jobs_deleted_total{job_namespace=\"ns\",framework=\"pytorch\"} 200\n"));
+    metrics_close(m);
+}
+
 /* A job's series go with it; those that are left out are counted, and told of once. */
 static void jobs_have_series_up_to_a_limit(void **state)
 {
@@ -251,6 +289,7 @@ int main(void)
         cmocka_unit_test(the_view_is_printed),
         cmocka_unit_test(time_is_summed_by_kind),
         cmocka_unit_test(what_goes_on_is_counted_on),
+        cmocka_unit_test(another_thread_may_print),
         cmocka_unit_test(jobs_have_series_up_to_a_limit),
         cmocka_unit_test(a_job_that_is_gone_has_no_series),
         cmocka_unit_test(nodes_left_are_counted),
