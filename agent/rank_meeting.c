@@ -21,7 +21,7 @@ int rank_meeting_open(const struct rendezvous_options *options, bool tells,
 {
     struct rendezvous_options patient = *options;
     int result = rendezvous_open(options, ret_rendezvous, err);
-    if (result && err->code == ERR_TIMEOUT && rank_meeting_number(ENV_HAVE_MET)) {
+    if (result && err->code == ERR_TIMEOUT && rank_meeting_number(ENV_ROUNDS_MET)) {
         if (tells)
             log_warning("%s; the ranks have met before: waits on, for %d hours at most", err->msg,
                         RANK_MEETING_PARK_S / 3600);
@@ -46,7 +46,7 @@ void rank_meeting_announce(struct store *store)
     struct error err = {.code = ERR_EXISTS};
     if (rank_meeting_number(ENV_IS_NEW) == 0)
         return;
-    snprintf(rounds, sizeof rounds, "%d", rank_meeting_number(ENV_HAVE_MET));
+    snprintf(rounds, sizeof rounds, "%d", rank_meeting_number(ENV_ROUNDS_MET));
     for (int i = 0; i < RANK_MEETING_NEW_MOST && err.code == ERR_EXISTS; i++)
         if (store->fn->set(store, new_launcher(i, key), rounds, &err) == 0)
             return;
@@ -56,7 +56,7 @@ void rank_meeting_ask(struct store *store)
 {
     char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
     struct error ignored; /* no more have announced themselves */
-    int count = 0, own = rank_meeting_number(ENV_HAVE_MET);
+    int count = 0, own = rank_meeting_number(ENV_ROUNDS_MET);
     int64_t rounds;
     for (int i = 0; i < RANK_MEETING_NEW_MOST &&
                     store->fn->get(store, new_launcher(i, key), 0, value, &ignored) == 0;

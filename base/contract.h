@@ -77,9 +77,9 @@
  * its has asked the others yet which launchers are. And in how many rounds its ranks have met the
  * others' since they last asked, that round included; 0 where those that are lost do not come back
  * to the same place. */
-#define ENV_SLOTS    "SHOAL_SLOTS"
-#define ENV_IS_NEW   "SHOAL_IS_NEW"
-#define ENV_HAVE_MET "SHOAL_HAVE_MET"
+#define ENV_SLOTS      "SHOAL_SLOTS"
+#define ENV_IS_NEW     "SHOAL_IS_NEW"
+#define ENV_ROUNDS_MET "SHOAL_ROUNDS_MET"
 
 /* Exit codes of the agent. 1..127 are permanent, 128 and above retryable
  * (restartPolicy ExitCode). */

@@ -15,7 +15,8 @@ struct last_words {
     char text[sizeof((struct error *)NULL)->msg];
     bool was_asked;           /* a signal had asked this rank itself to stop */
     bool was_asked_by_others; /* likewise, and its launcher had not sent it */
-    int new_launchers;        /* those of other ranks that this rank's launcher has not met yet */
+    int new_launchers; /* of other ranks: those that have met in fewer rounds than this rank's
+                          launcher since it last asked */
 };
 
 /* The rank ended before it could ask which launchers are new. */

@@ -56,7 +56,7 @@ int launch_count_gpus(void);
  * is not one of max_restarts.
  * In any other run a restart is not one of them, either, that follows a peer's stop
  * (stop_signs_name_peer()), or the loss of a peer whose launcher then comes back as another one.
- * Once ranks have met, those of a later round wait for lost peers longer (ENV_HAVE_MET).
+ * Once ranks have met, those of a later round wait for lost peers longer (ENV_ROUNDS_MET).
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.
  * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE, and so do all

@@ -43,7 +43,7 @@ void launch_environment_set(const struct topology *t, const struct launch_identi
     set_number(ENV_MIN_RANKS, topology_is_elastic(t) ? t->min_nodes * t->local_size : 0);
     set_number(ENV_SLOTS, position->slots);
     set_number(ENV_IS_NEW, position->is_new);
-    set_number(ENV_HAVE_MET, position->rounds_met);
+    set_number(ENV_ROUNDS_MET, position->rounds_met);
     /* torchrun's workers have these, too. */
     set_number("GROUP_RANK", t->node_rank);
     set_number("GROUP_WORLD_SIZE", t->nodes);

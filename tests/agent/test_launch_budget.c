@@ -32,7 +32,7 @@ static int rank_main(const char *how, const char *file)
     alarm(SUPPORT_PATIENCE_S);
     last_words_inherit();
     snprintf(word, sizeof word, "%d/%d/%d%s ", round,
-             launched_number(ENV_TORCHELASTIC_RESTART_COUNT), launched_number(ENV_HAVE_MET),
+             launched_number(ENV_TORCHELASTIC_RESTART_COUNT), launched_number(ENV_ROUNDS_MET),
              launched_number(ENV_IS_NEW) ? "n" : "");
     launched_leave_word(file, word);
     if (how[round] != 'f' && how[round] != 'w')

@@ -27,7 +27,7 @@ static int open_rank(int rank, int port, int timeout_ms, struct rendezvous **ret
 }
 
 /* Rank 0, in a process of its own: ends with the error's code. What it logs goes to the pipe. */
-static pid_t start_hasty_rank(int port, const char *have_met, int log)
+static pid_t start_hasty_rank(int port, const char *rounds_met, int log)
 {
     const struct rendezvous_options options = {.host = "127.0.0.1",
                                                .port = port,
@@ -43,7 +43,7 @@ static pid_t start_hasty_rank(int port, const char *have_met, int log)
     struct rendezvous *r = NULL;
     struct error err = {.code = ERR_NONE};
     alarm(SUPPORT_PATIENCE_S);
-    setenv(ENV_HAVE_MET, have_met, 1);
+    setenv(ENV_ROUNDS_MET, rounds_met, 1);
     dup2(log, STDERR_FILENO);
     char ended[STORE_VALUE_MAX];
     int result = rank_meeting_open(&options, true, &r, &err);
@@ -133,18 +133,18 @@ static int get(struct store *s, const char *key, int timeout_ms, char *value, st
 }
 
 /* The two as the launcher sets them; NULL: without a launcher. asks: before it fails. */
-static struct last_words words_after(struct store *store, const char *is_new, const char *have_met,
-                                     bool asks)
+static struct last_words words_after(struct store *store, const char *is_new,
+                                     const char *rounds_met, bool asks)
 {
     int fd;
     struct last_words words;
     const struct error lost = {.code = ERR_PEER, .msg = "rank 1 is lost"};
     listen_to_own_words(&fd);
-    unsetenv(ENV_IS_NEW), unsetenv(ENV_HAVE_MET);
+    unsetenv(ENV_IS_NEW), unsetenv(ENV_ROUNDS_MET);
     if (is_new)
         setenv(ENV_IS_NEW, is_new, 1);
-    if (have_met)
-        setenv(ENV_HAVE_MET, have_met, 1);
+    if (rounds_met)
+        setenv(ENV_ROUNDS_MET, rounds_met, 1);
     last_words_met(LAST_WORDS_NOT_ASKED);
     rank_meeting_announce(store);
     if (asks)
@@ -157,9 +157,9 @@ static struct last_words words_after(struct store *store, const char *is_new, co
     return words;
 }
 
-static int seen_by(struct store *store, const char *is_new, const char *have_met)
+static int seen_by(struct store *store, const char *is_new, const char *rounds_met)
 {
-    return words_after(store, is_new, have_met, true).new_launchers;
+    return words_after(store, is_new, rounds_met, true).new_launchers;
 }
 
 static void a_new_launcher_is_known_to_the_old_ones(void **state)
@@ -187,7 +187,7 @@ static void a_round_that_broke_takes_nothing_away(void **state)
     (void)state;
     static const struct store_functions functions = {.set = set, .get = get};
     static const struct {
-        const char *its, *is_new, *have_met; /* of the announced one; of the one that asks */
+        const char *its, *is_new, *rounds_met; /* of the announced one; of the one that asks */
         int expected;
     } rows[] = {
         {"0", "0", "1", 1},
@@ -203,7 +203,7 @@ static void a_round_that_broke_takes_nothing_away(void **state)
         store_init(&store, &functions);
         assert_int_equal(words_after(&store, "1", rows[i].its, false).new_launchers,
                          LAST_WORDS_NOT_ASKED);
-        assert_int_equal(seen_by(&store, rows[i].is_new, rows[i].have_met), rows[i].expected);
+        assert_int_equal(seen_by(&store, rows[i].is_new, rows[i].rounds_met), rows[i].expected);
         store_destroy(&store);
     }
 }
