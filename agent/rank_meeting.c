@@ -33,34 +33,40 @@ int rank_meeting_open(const struct rendezvous_options *options, bool tells,
     return result;
 }
 
-/* Keys are written once: whoever writes the next one counts itself. */
-static const char *new_launcher(int number, char out[STORE_KEY_MAX])
+/* Keys are written once: whoever writes the next one of its number of rounds counts itself. */
+static const char *new_launcher(int rounds, int number, char out[STORE_KEY_MAX])
 {
-    snprintf(out, STORE_KEY_MAX, "launch/new/%d", number);
+    snprintf(out, STORE_KEY_MAX, "launch/new/%d/%d", rounds, number);
     return out;
 }
 
 void rank_meeting_announce(struct store *store)
 {
-    char key[STORE_KEY_MAX], rounds[16];
+    char key[STORE_KEY_MAX];
     struct error err = {.code = ERR_EXISTS};
+    int rounds = rank_meeting_number(ENV_ROUNDS_MET);
     if (rank_meeting_number(ENV_IS_NEW) == 0)
         return;
-    snprintf(rounds, sizeof rounds, "%d", rank_meeting_number(ENV_ROUNDS_MET));
     for (int i = 0; i < RANK_MEETING_NEW_MOST && err.code == ERR_EXISTS; i++)
-        if (store->fn->set(store, new_launcher(i, key), rounds, &err) == 0)
+        if (store->fn->set(store, new_launcher(rounds, i, key), "", &err) == 0)
             return;
+}
+
+static int count_new(struct store *store, int rounds)
+{
+    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
+    struct error ignored; /* no more have announced themselves */
+    int count = 0;
+    while (count < RANK_MEETING_NEW_MOST &&
+           store->fn->get(store, new_launcher(rounds, count, key), 0, value, &ignored) == 0)
+        count++;
+    return count;
 }
 
 void rank_meeting_ask(struct store *store)
 {
-    char key[STORE_KEY_MAX], value[STORE_VALUE_MAX];
-    struct error ignored; /* no more have announced themselves */
     int count = 0, own = rank_meeting_number(ENV_ROUNDS_MET);
-    int64_t rounds;
-    for (int i = 0; i < RANK_MEETING_NEW_MOST &&
-                    store->fn->get(store, new_launcher(i, key), 0, value, &ignored) == 0;
-         i++)
-        count += str_to_i64(value, 0, INT_MAX, &rounds) && rounds < own;
+    for (int rounds = 0; rounds < own; rounds++)
+        count += count_new(store, rounds);
     last_words_met(count);
 }

@@ -188,19 +188,23 @@ static void a_round_that_broke_takes_nothing_away(void **state)
     static const struct store_functions functions = {.set = set, .get = get};
     static const struct {
         const char *its, *is_new, *rounds_met; /* of the announced one; of the one that asks */
-        int expected;
+        int expected, before; /* so many announce that they have met in one round; then that one */
     } rows[] = {
-        {"0", "0", "1", 1},
-        {"1", "0", "2", 1}, /* the one that asks has seen it come, and not asked since */
-        {"1", "0", "1", 0}, /* it has asked then: that one was told of, and given back */
-        {"1", "1", "1", 0}, /* both are as old as the run, in which nobody has asked yet */
-        {"0", "1", "1", 1}, /* in such a run that one has come later */
-        {"2", "0", "2", 0},
+        {"0", "0", "1", 1, 0},
+        {"1", "0", "2", 1, 0}, /* the one that asks has seen it come, and not asked since */
+        {"1", "0", "1", 0, 0}, /* it has asked then: that one was told of, and given back */
+        {"1", "1", "1", 0, 0}, /* both are as old as the run, in which nobody has asked yet */
+        {"0", "1", "1", 1, 0}, /* in such a run that one has come later */
+        {"2", "0", "2", 0, 0},
+        {"0", "1", "1", 1, RANK_MEETING_NEW_MOST}, /* a job of many pods, and its successor */
+        {"0", "0", "2", RANK_MEETING_NEW_MOST + 1, RANK_MEETING_NEW_MOST},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct store store;
         memset(table, 0, sizeof table);
         store_init(&store, &functions);
+        for (int k = 0; k < rows[i].before; k++)
+            words_after(&store, "1", "1", false);
         assert_int_equal(words_after(&store, "1", rows[i].its, false).new_launchers,
                          LAST_WORDS_NOT_ASKED);
         assert_int_equal(seen_by(&store, rows[i].is_new, rows[i].rounds_met), rows[i].expected);
