@@ -61,7 +61,7 @@ static void compare_with_first(struct gpu_poller *p, const struct gpu_sample *gp
     p->has_first = true;
 }
 
-/* What went by unseen counts for two looks at most. */
+/* What went by unseen counts for two intervals at most. */
 static void look_at_slowdowns(struct gpu_poller *p, const struct gpu_sample *gpus, int count)
 {
     char text[GPU_SLOWDOWN_BYTES];

@@ -27,8 +27,12 @@ static int find_reason(const struct gpu_sample *now)
 enum gpu_slowdown_news gpu_slowdown_look(struct gpu_slowdown *s, const struct gpu_sample *now,
                                          int64_t passed_ms, int64_t least_ms)
 {
-    bool is_slow = find_reason(now) < REASONS;
-    s->for_ms += is_slow ? passed_ms : -passed_ms;
+    bool is_slow = find_reason(now) < REASONS, was_slow = s->was_slow;
+    if (isnan(now->value[GPU_CLOCK_REASONS]))
+        return GPU_SLOWDOWN_NONE;
+    s->was_slow = is_slow;
+    if (is_slow == was_slow)
+        s->for_ms += is_slow ? passed_ms : -passed_ms;
     s->for_ms = s->for_ms < 0 ? 0 : s->for_ms > least_ms ? least_ms : s->for_ms;
     if (!s->is_told && is_slow && s->for_ms == least_ms && least_ms > 0) {
         s->is_told = true;

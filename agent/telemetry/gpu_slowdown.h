@@ -22,6 +22,7 @@ enum {
 /* Of one GPU; zero at first. */
 struct gpu_slowdown {
     int64_t for_ms; /* how much longer it was slow than not, so far: 0 .. least_ms */
+    bool was_slow;  /* when it was looked at last, and answered */
     bool is_told;
 };
 
@@ -29,10 +30,12 @@ enum gpu_slowdown_news { GPU_SLOWDOWN_NONE, GPU_SLOWDOWN_BEGINS, GPU_SLOWDOWN_IS
 
 /* What it reports now, passed_ms after it was looked at last. least_ms 0: nothing is told. BEGINS:
  * it was slow for least_ms longer than it was not; IS_OVER: that has been made up for. Each once,
- * in turns. */
+ * in turns. passed_ms counts only if both looks found the same: a look sees a moment, and what is
+ * between two different ones is not known. If NVML does not answer now (NaN), none of it counts. */
 enum gpu_slowdown_news gpu_slowdown_look(struct gpu_slowdown *s, const struct gpu_sample *now,
                                          int64_t passed_ms, int64_t least_ms);
 
-/* In what words: "GPU 3 is slowed down by its hardware, as it is too hot (...), at 91 C ...". */
+/* In what words: "GPU 3 is slowed down by its hardware to half its clocks or less, as it is too hot
+ * (...), at 91 degrees Celsius: look at its cooling and power"; or that it is so no more. */
 void gpu_slowdown_describe(const struct gpu_sample *now, char ret_text[GPU_SLOWDOWN_BYTES]);
 #endif
