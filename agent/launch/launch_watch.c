@@ -11,24 +11,27 @@ static void kill_silent(struct round *round, int i)
     kill(rank->pid, SIGKILL);
 }
 
-/* Whether all ranks that run are stopped, and ranks of other pods wait for them, which would all
- * start again. Who is to end, or follows a failure, is ended in time anyway. */
-static bool all_are_stopped(const struct round *round)
+/* A rank that is killed already is on its way: it is not counted as stopped. */
+static bool may_end_stopped(const struct round *round)
 {
     const struct launch_options *options = round->options;
-    bool is_missed = round->place.world_size > round->count &&
-                     round->budget.spent < options->max_restarts && round->exit_code == 0 &&
-                     !round->stop_signal;
-    for (int i = 0; i < round->count; i++)
-        if (round->ranks[i].pid > 0 &&
-            (!round->ranks[i].is_stopped || round->ranks[i].exit.is_stuck))
-            return false;
-    return is_missed && options->stopped_most_ms > 0 && round->alive > 0;
+    struct stopped_ranks_view view = {
+        .elsewhere = round->place.world_size - round->count,
+        .restarts_left = options->max_restarts - round->budget.spent,
+        .is_ending = round->exit_code != 0 || round->stop_signal,
+        .hang_is_restart = options->stopped_most_ms > 0,
+    };
+    for (int i = 0; i < round->count; i++) {
+        const struct local_rank *rank = &round->ranks[i];
+        view.running += rank->pid > 0;
+        view.stopped += rank->pid > 0 && rank->is_stopped && !rank->exit.is_stuck;
+    }
+    return stopped_ranks_may_end(&view);
 }
 
 static int64_t kill_stopped(struct round *round, int64_t now_ms)
 {
-    bool are_stopped = all_are_stopped(round);
+    bool are_stopped = may_end_stopped(round);
     if (stopped_ranks_look(&round->stopped, are_stopped, now_ms, round->options->stopped_most_ms))
         for (int i = 0; i < round->count; i++) {
             if (round->ranks[i].pid == 0)

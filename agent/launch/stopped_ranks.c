@@ -1,5 +1,11 @@
 #include "agent/launch/stopped_ranks.h"
 
+bool stopped_ranks_may_end(const struct stopped_ranks_view *v)
+{
+    return v->running > 0 && v->stopped == v->running && v->elsewhere > 0 && v->restarts_left > 0 &&
+           v->hang_is_restart && !v->is_ending;
+}
+
 bool stopped_ranks_look(struct stopped_ranks *s, bool are_stopped, int64_t now_ms, int64_t most_ms)
 {
     int64_t passed_ms = now_ms - s->looked_ms;

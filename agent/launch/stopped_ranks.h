@@ -15,12 +15,25 @@
 
 enum { STOPPED_RANKS_LOOK_MS = 1000 }; /* while they are stopped: between two looks */
 
+/* What a launcher knows of its ranks and of the run. */
+struct stopped_ranks_view {
+    int running, stopped; /* ranks of the pod, and how many of these are stopped */
+    int elsewhere;        /* ranks of other pods, which wait for them */
+    int restarts_left;    /* 0: who is ended would not start again */
+    bool is_ending;       /* after a failure or as asked: who is left is ended in time anyway */
+    bool hang_is_restart; /* runtime.hang_action=restart */
+};
+
+/* Whether it may end them, once that has lasted. */
+bool stopped_ranks_may_end(const struct stopped_ranks_view *view);
+
 struct stopped_ranks {
     bool were_stopped;         /* at the last look */
     int64_t looked_ms, for_ms; /* if so: when that was, and for how long they have been by then */
 };
 
-/* are_stopped: all of the pod that run. Whether they have been for more than most_ms. A look counts
- * for twice STOPPED_RANKS_LOOK_MS at most, however long after the last one it comes. */
+/* are_stopped: all of the pod that run, and stopped_ranks_may_end(). Whether they have been for
+ * more than most_ms. A look counts for twice STOPPED_RANKS_LOOK_MS at most, however long after the
+ * last one it comes. */
 bool stopped_ranks_look(struct stopped_ranks *s, bool are_stopped, int64_t now_ms, int64_t most_ms);
 #endif

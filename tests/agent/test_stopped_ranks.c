@@ -48,78 +48,67 @@ static void time_counts_while_the_launcher_is_awake(void **state)
     }
 }
 
-/* ---- who: by a launcher ---- */
-
-/* Longer than the launcher needs to end them; where it is slower, nothing is shown. */
-enum { LETS_GO_ON_AFTER_S = 3 };
-
-static void let_parent_go_on(void)
+static void launchers_end_ranks_that_would_start_again(void **state)
 {
-    pid_t parent = getpid();
-    if (fork() != 0)
-        return;
-    sleep(LETS_GO_ON_AFTER_S);
-    kill(parent, SIGCONT);
-    _exit(0);
+    (void)state;
+    static const struct {
+        const char *what;
+        struct stopped_ranks_view view;
+        bool may_end;
+    } rows[] = {
+        {"all of the pod", {2, 2, 2, 1, false, true}, true},
+        {"one of two", {2, 1, 2, 1, false, true}, false},
+        {"the one that is left", {1, 1, 1, 3, false, true}, true},
+        {"none is left", {0, 0, 2, 1, false, true}, false},
+        {"nobody waits for them", {2, 2, 0, 1, false, true}, false},
+        {"no restart is left", {2, 2, 2, 0, false, true}, false},
+        {"the round ends", {2, 2, 2, 1, true, true}, false},
+        {"runtime.hang_action=report", {2, 2, 2, 1, false, false}, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (stopped_ranks_may_end(&rows[i].view) != rows[i].may_end)
+            fail_msg("%s: %d", rows[i].what, !rows[i].may_end);
 }
 
-static int rank_main(const char *how, const char *file)
+/* ---- who: by a launcher ---- */
+
+static int rank_main(const char *file)
 {
     bool is_first = launched_number(ENV_RESTART_COUNT) == 0;
     launched_leave_word(file, is_first ? "." : "!");
-    if (!is_first)
-        return EXIT_DONE;
-    if (strcmp(how, "goes-on") == 0)
-        let_parent_go_on();
-    raise(SIGSTOP);
-    return EXIT_DONE; /* somebody has let it go on */
+    if (is_first)
+        raise(SIGSTOP);
+    return EXIT_DONE;
 }
 
 static void their_launcher_ends_ranks_that_others_wait_for(void **state)
 {
     (void)state;
-    static const struct {
-        const char *how;
-        int ranks, max_restarts, most_ms;
-        const char *words;
-    } rows[] = {
-        {"stays", 4, 1, 1, "..!!"},
-        {"goes-on", 2, 1, 1, ".."}, /* nobody waits for them */
-        {"goes-on", 4, 0, 1, ".."}, /* nobody would start them again */
-        {"goes-on", 4, 1, 0, ".."}, /* runtime.hang_action=report */
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct launched_place place = launched_place_open();
-        struct topology t = {.world_size = rows[i].ranks,
-                             .local_size = 2,
-                             .nodes = rows[i].ranks / 2,
-                             .host = "h",
-                             .port = 1};
-        char *argv[] = {(char *)"test_stopped_ranks", (char *)"rank", (char *)rows[i].how,
-                        place.file, NULL};
-        const struct launch_options options = {.topology = &t,
-                                               .argv = argv,
-                                               .max_restarts = rows[i].max_restarts,
-                                               .stopped_most_ms = rows[i].most_ms};
-        struct error err;
-        int exit_code = -1;
-        assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
-        char words[8] = "";
-        auto_fclose FILE *file = fopen(place.file, "re");
-        assert_non_null(file);
-        fread(words, 1, sizeof words - 1, file);
-        if (exit_code != EXIT_DONE || strcmp(words, rows[i].words) != 0)
-            fail_msg("row %zu: exit code %d, '%s', not '%s'", i, exit_code, words, rows[i].words);
-        launched_place_close(&place);
-    }
+    char words[8] = "";
+    struct error err;
+    int exit_code = -1;
+    struct launched_place place = launched_place_open();
+    const struct topology t = {
+        .world_size = 4, .local_size = 2, .nodes = 2, .host = "h", .port = 1};
+    char *argv[] = {(char *)"test_stopped_ranks", (char *)"rank", place.file, NULL};
+    const struct launch_options options = {
+        .topology = &t, .argv = argv, .max_restarts = 1, .stopped_most_ms = 1};
+    assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
+    auto_fclose FILE *file = fopen(place.file, "re");
+    assert_non_null(file);
+    fread(words, 1, sizeof words - 1, file);
+    assert_int_equal(exit_code, EXIT_DONE);
+    assert_string_equal(words, "..!!");
+    launched_place_close(&place);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "rank") == 0)
-        return rank_main(argv[2], argv[3]);
+    if (argc == 3 && strcmp(argv[1], "rank") == 0)
+        return rank_main(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_counts_while_the_launcher_is_awake),
+        cmocka_unit_test(launchers_end_ranks_that_would_start_again),
         cmocka_unit_test(their_launcher_ends_ranks_that_others_wait_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
