@@ -145,6 +145,7 @@ static void forward_signal(struct round *round, int signals)
     else
         round->stop_signal = (int)info.ssi_signo;
     launch_signal_all(round, (int)info.ssi_signo);
+    launch_signal_all(round, SIGCONT); /* the news that one is stopped may be on its way */
 }
 
 static void read_pipes(struct round *round)

@@ -47,7 +47,8 @@ int launch_count_gpus(void);
 /* Runs argv once per local rank and waits for all ranks. The ranks die with the launcher. Must be
  * called before any thread starts.
  *
- * Signals: SIGTERM, SIGINT and SIGUSR1 are forwarded to every rank.
+ * Signals: SIGTERM, SIGINT and SIGUSR1 are forwarded to every rank; one that is stopped gets
+ * SIGCONT to handle them.
  *
  * Failures: when a rank fails, the launcher ends the others and starts a new round. In it,
  * SHOAL_RESTART_COUNT is one higher and SHOAL_RUN_ID the same (the topology's, or one made here).

@@ -20,7 +20,8 @@ struct stopped_ranks_view {
     int running, stopped; /* ranks of the pod, and how many of these are stopped */
     int elsewhere;        /* ranks of other pods, which wait for them */
     int restarts_left;    /* 0: who is ended would not start again */
-    bool is_ending;       /* after a failure or as asked: who is left is ended in time anyway */
+    bool is_ending;       /* after a failure, which ends all in time, or as asked, which made them
+                             go on */
     bool hang_is_restart; /* runtime.hang_action=restart */
 };
 

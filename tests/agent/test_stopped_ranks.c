@@ -1,6 +1,5 @@
 /* Ranks that are stopped with nobody in their pod to see it. The launcher starts this very program
- * as its ranks: `test_stopped_ranks rank HOW FILE`. Each leaves a word, and stops in the first
- * round. */
+ * as its ranks: `test_stopped_ranks HOW FILE`. Each leaves a word, and stops in the first round. */
 #include "agent/launch/stopped_ranks.h"
 #include "base/contract.h"
 #include "base/mem.h"
@@ -72,6 +71,36 @@ static void launchers_end_ranks_that_would_start_again(void **state)
 
 /* ---- who: by a launcher ---- */
 
+static bool is_stopped(pid_t pid)
+{
+    char path[32], state = '?';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    auto_fclose FILE *file = fopen(path, "re");
+    return file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'T';
+}
+
+static void ask_launcher_to_end_when_stopped(void)
+{
+    pid_t rank = getpid(), launcher = getppid();
+    if (fork() != 0)
+        return;
+    while (getppid() == rank && !is_stopped(rank))
+        usleep(2000);
+    if (getppid() == rank)
+        kill(launcher, SIGTERM);
+    _exit(0);
+}
+
+static int asked_rank_main(const char *file)
+{
+    signal(SIGTERM, launched_on_signal);
+    ask_launcher_to_end_when_stopped();
+    raise(SIGSTOP);
+    launched_pause_until_signal();
+    launched_leave_word(file, "asked");
+    return EXIT_TERMINATED;
+}
+
 static int rank_main(const char *file)
 {
     bool is_first = launched_number(ENV_RESTART_COUNT) == 0;
@@ -81,35 +110,52 @@ static int rank_main(const char *file)
     return EXIT_DONE;
 }
 
-static void their_launcher_ends_ranks_that_others_wait_for(void **state)
+/* The launcher of half of them. What its ranks have left: words. Its exit code. */
+static int launch_half(int ranks, int most_ms, const char *how, char words[8])
 {
-    (void)state;
-    char words[8] = "";
     struct error err;
     int exit_code = -1;
     struct launched_place place = launched_place_open();
     const struct topology t = {
-        .world_size = 4, .local_size = 2, .nodes = 2, .host = "h", .port = 1};
-    char *argv[] = {(char *)"test_stopped_ranks", (char *)"rank", place.file, NULL};
+        .world_size = ranks, .local_size = ranks / 2, .nodes = 2, .host = "h", .port = 1};
+    char *argv[] = {(char *)"test_stopped_ranks", (char *)how, place.file, NULL};
     const struct launch_options options = {
-        .topology = &t, .argv = argv, .max_restarts = 1, .stopped_most_ms = 1};
+        .topology = &t, .argv = argv, .max_restarts = 1, .stopped_most_ms = most_ms};
     assert_ok(launch_local_ranks(&options, &exit_code, &err), &err);
     auto_fclose FILE *file = fopen(place.file, "re");
     assert_non_null(file);
-    fread(words, 1, sizeof words - 1, file);
-    assert_int_equal(exit_code, EXIT_DONE);
-    assert_string_equal(words, "..!!");
+    words[fread(words, 1, 7, file)] = '\0';
     launched_place_close(&place);
+    return exit_code;
+}
+
+static void their_launcher_ends_ranks_that_others_wait_for(void **state)
+{
+    (void)state;
+    char words[8];
+    assert_int_equal(launch_half(4, 1, "rank", words), EXIT_DONE);
+    assert_string_equal(words, "..!!");
+}
+
+static void a_stopped_rank_hears_that_it_is_to_end(void **state)
+{
+    (void)state;
+    char words[8];
+    assert_int_equal(launch_half(2, 0, "asked", words), EXIT_TERMINATED);
+    assert_string_equal(words, "asked");
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "rank") == 0)
         return rank_main(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "asked") == 0)
+        return asked_rank_main(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_counts_while_the_launcher_is_awake),
         cmocka_unit_test(launchers_end_ranks_that_would_start_again),
         cmocka_unit_test(their_launcher_ends_ranks_that_others_wait_for),
+        cmocka_unit_test(a_stopped_rank_hears_that_it_is_to_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
