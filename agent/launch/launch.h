@@ -60,8 +60,9 @@ int launch_count_gpus(void);
  * Once ranks have met, those of a later round wait for lost peers longer (ENV_ROUNDS_MET).
  * No round follows SIGTERM or SIGINT, nor what a restart cannot mend: EXIT_CONFIG, and what
  * rank_exit_would_repeat() (root_cause.h) names.
- * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE, and so do all
- * that stay stopped (stopped_ranks.h) while a restart is left.
+ * A rank whose heartbeats stop (heartbeat.h) is killed and counts as EXIT_RETRYABLE. So do all of
+ * the pod that stay stopped, if stopped_ranks_may_end() (stopped_ranks.h): stopped_most_ms is set,
+ * a restart is left, and ranks of other pods wait.
  *
  * *ret_exit_code: 0 if all ranks ended with 0, else the root cause's in the last round (128 + n for
  * signal n). The root cause is the first rank that failed for a reason of its own: one that exits
