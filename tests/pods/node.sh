@@ -60,7 +60,7 @@ why() {
 check "runs can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
 
 # ---- processes of pods, known by their control groups: no other cluster on this machine has the pod's uid
-# processes PROGRAM POD [KUBECTL_FLAGS]: oldest first
+# processes PROGRAM POD [KUBECTL_FLAGS]: by their PIDs, which are not in the order of age
 processes() {
     local uid
     uid=$(kubectl get pod "${@:2}" -o jsonpath='{.metadata.uid}') && [ -n "$uid" ] && processes_of "$1" "$uid"

@@ -75,8 +75,7 @@ static void a_job_that_is_stopped_adds_up(void **state)
     }
 }
 
-/* Whose process is gone had not begun to be replaced when it was stopped: its last word is no news.
- */
+/* Its process is gone, and no other has begun when it is stopped: the last word is no news. */
 static void a_job_that_is_stopped_while_it_recovers_recovered(void **state)
 {
     (void)state;
