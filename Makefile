@@ -190,6 +190,7 @@ $(BUILD)/ptx/instructions: $(PTX_MACHINE) $(EMULATION)/tests/ptx/instructions.cc
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) -o $@ $^
 .PHONY: ptx
 ptx: $(PTX_TEXTS) $(addprefix $(BUILD)/ptx/,instructions $(if $(filter debug,$(V)),libshoal_cuda.so))
+	@rm -f $(filter-out $(PTX_TEXTS),$(wildcard $(PTX)/*.ptx)) # of sources of another day: the library runs all that lies there
 
 EMULATION_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/emulation/test_*.cu))
 $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.cu.o $(BUILD)/tests/support.c.o $(EMULATED)

@@ -2,8 +2,8 @@
  * same memory and arguments, and all of device memory must be the same afterwards, bit for bit. The
  * emulation's stays. A difference, or a fault of the PTX, fails the kernel.
  *
- * In the library of build/<variant>/ptx. SHOAL_EMULATION's `ptx` is the folder of the PTX files. At
- * the end it tells what was run, on stderr:
+ * In the library of build/<variant>/ptx. SHOAL_EMULATION's `ptx` is the folder of the PTX files; it
+ * exits where two of them have the same kernel. At the end it tells what was run, on stderr:
  *   ptx: NAME: N launches, E of C instructions, A of B of inline assembly */
 #include "kernels/cuda/attention.h"
 #include "tests/emulation/emulation.h"
@@ -52,7 +52,18 @@ class library
 
   private:
     std::map<std::string, known> kernels;
+
+    void add(const kernel &k);
 };
+
+/* Of two texts of a kernel one would pass unseen. */
+void library::add(const kernel &k)
+{
+    auto [at, is_new] = kernels.try_emplace(k.name);
+    if (!is_new)
+        throw fault(readable(k.name) + " is in " + at->second.program.file + " and in " + k.file);
+    at->second = {k, std::vector<uint64_t>(k.code.size()), 0};
+}
 
 library::library()
 {
@@ -60,8 +71,8 @@ library::library()
     try {
         for (const auto &entry : std::filesystem::directory_iterator(folder))
             if (entry.path().extension() == ".ptx")
-                for (kernel &k : parse_file(entry.path()))
-                    kernels[k.name] = {k, std::vector<uint64_t>(k.code.size()), 0};
+                for (const kernel &k : parse_file(entry.path()))
+                    add(k);
     } catch (const std::exception &e) {
         fprintf(stderr, "ptx: %s\n", e.what());
         exit(1);

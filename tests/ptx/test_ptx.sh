@@ -44,6 +44,12 @@ if [ -z "$nvcc" ]; then
     tap_done
     exit
 fi
+left_over() {
+    mkdir -p "$work/old" && cp -p build/ptx/*.ptx "$work/old/" && touch "$work/old/gone.ptx"
+    make --no-print-directory --silent V=debug PTX="$work/old" ptx && diff <(ls "$work/old") <(cd build/ptx && ls -- *.ptx)
+}
+check "what lies there of a source that is gone is removed" left_over
+
 release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
 status=0
 told=$(compared build/ptx) || status=$?
@@ -55,6 +61,16 @@ fi
 same() { printf '%s\n' "$told"; return "$status"; }
 check "PTX and the emulation leave the same" same
 check "all kernels ran, and all of their inline assembly" all_run
+twice() {
+    mkdir -p "$work/twice"
+    for copy in one other; do cp build/ptx/attention_keys.ptx "$work/twice/$copy.ptx"; done
+    if compared "$work/twice" >"$work/told"; then
+        echo "nothing is found"
+        return 1
+    fi
+    contains "$work/told" "$work/twice/one.ptx" && contains "$work/told" "$work/twice/other.ptx"
+}
+check "a kernel that is in two files is told" twice
 
 differ='words of device memory differ'
 check "a wait that is missing is found" broken "$differ" '/cp\.async\.wait_all/d'
