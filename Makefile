@@ -177,9 +177,10 @@ races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 PTX := build/ptx
 PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile)\.h"' kernels/cuda/*.cu)
 PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
+PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx -arch=sm_80
 $(PTX)/%.ptx: kernels/cuda/%.cu
 	@mkdir -p $(@D) && echo "NVCC $< (PTX)"
-	@$(NVCC) -std=c++17 -O3 -I. -MMD -MP -ptx -arch=sm_80 -o $@ $<
+	@$(PTX_COMPILE) -o $@ $<
 -include $(wildcard $(PTX)/*.d)
 PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,program forms arithmetic memory warp_instructions grid)
 $(EMULATION)/tests/ptx/%.cc.o: CXXFLAGS += -O2 # it interprets
@@ -590,8 +591,9 @@ sass-budget: deps sass
 #> make ptx-mutations  breaks the inline assembly of the GPU kernels in many ways: what nvcc makes of it must be found wrong (T=WORDS)
 .PHONY: ptx-mutations
 ptx-mutations: deps
+	@[ -n "$(NVCC)" ] || { echo "make ptx-mutations: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=debug build/patience emulation ptx build/debug/tests/kernels/test_attention
-	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh
+	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh "$(PTX_COMPILE)"
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# What the scripts mutations.sh share: builds a program with one line broken on purpose, looks whether it is found, and prints a
-# row of docs/operator-proofs.md. Who sources it has a table and two functions:
+# What mutations.sh of tests/operator/histories, tests/sieve and tests/acto share, which break the operator: builds a program
+# with one line broken on purpose, looks whether it is found, and prints a row of docs/operator-proofs.md. Who sources it has a table and two functions:
 #   mutations   lines "what is broken | file | sed | where"; tests/check_mutations.sh finds an edit that changes nothing
 #   look        WHERE: runs the program, leaves what it said in the file $log, and prints what found it; fails: nothing did
 #   place       WHERE: prints the columns that name where, each with its "| "

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Breaks the inline assembly of kernels/cuda/matrix.h on purpose, one statement at a time, and looks whether what nvcc makes of
-# it then is found to differ from the emulation, which runs the C++ twins. make ptx-mutations calls it (T=WORDS: only those with
-# these words). Prints a row a mutation for docs/gpu.md; exit code 1 if one is not found.
+# it then is found to differ from the emulation, which runs the C++ twins.
+#   tests/ptx/mutations.sh "NVCC AND FLAGS"
+# make ptx-mutations calls it (T=WORDS: only those with these words). Prints a row a mutation for docs/gpu.md; exit code 1 if one
+# is not found.
 set -u
 cd "$(dirname "$0")/../.." || exit
-nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-[ -n "$nvcc" ] || { echo "ptx mutations: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
+read -ra compile <<<"$1"
 : "${BUILD:=build/debug}"
 
 # what is broken | the file with the statement | sed | the kernel that has it
@@ -40,7 +41,8 @@ mma of fp16|kernels/cuda/matrix.h|s/f32.bf16.bf16.f32 {/f32.f16.f16.f32 {/|atten
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/kernels/cuda" "$work/ptx"
+mkdir -p "$work/ptx"
+cp -r base kernels "$work/" # of what is compiled, -I. is $work
 export CMOCKA_MESSAGE_OUTPUT=TAP SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$BUILD/ptx/libshoal_cuda.so
 export SHOAL_CUDA_LIBRARY_PATH=$BUILD/emulation SHOAL_EMULATION=gpus=4,ptx=$work/ptx
 
@@ -54,13 +56,14 @@ while IFS='|' read -r what file edit kernel; do
     rm -f "$work/ptx"/*
     if cmp -s "$file" "$work/$file"; then
         found="NOT APPLIED" missed=1
-    elif ! "$nvcc" -std=c++17 -O3 "-I$work" -I. -ptx -arch=sm_80 -o "$work/ptx/$kernel.ptx" "kernels/cuda/$kernel.cu" 2>"$work/log"; then
+    elif ! (cd "$work" && "${compile[@]}" -o "ptx/$kernel.ptx" "kernels/cuda/$kernel.cu") 2>"$work/log"; then
         found="DOES NOT COMPILE: $(tail -n 1 "$work/log")" missed=1
     else
         build/patience --quiet 300 --cpu 300 "$BUILD/tests/kernels/test_attention" >"$work/log" 2>&1
         found=$(said "$work/log")
         [ -n "$found" ] || { found="NOT FOUND" missed=1; }
     fi
+    cp "$file" "$work/$file"
     echo "| $what | $found |"
 done <<<"$mutations"
 exit "$missed"
