@@ -299,12 +299,7 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
     const struct time_device *device = question->device;
     struct outcome now;
     if (lacks_bf16(device, config))
-        return error_set(err, ERR_UNSUPPORTED,
-                         "%s has compute capability %d.%d, and bf16 needs %d.%d: set "
-                         "precision.mixed_precision=no, and it trains in fp32",
-                         device->driver_name, device->compute_capability / 10,
-                         device->compute_capability % 10, DEVICE_BF16_CAPABILITY / 10,
-                         DEVICE_BF16_CAPABILITY % 10);
+        return trainer_refuse_bf16(device->driver_name, device->compute_capability, err);
     *ret_plan = (struct time_plan){.question = *question, .world_size = world->world_size};
     if (evaluate(&asked, model, world, question, &now, err) < 0)
         return -1;

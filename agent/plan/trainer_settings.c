@@ -9,6 +9,15 @@ enum dtype trainer_dtype(const struct agent_config *c)
     return c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16;
 }
 
+int trainer_refuse_bf16(const char *gpu, int capability, struct error *err)
+{
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s has compute capability %d.%d, and bf16 needs %d.%d: set "
+                     "precision.mixed_precision=no, and it trains in fp32",
+                     gpu, capability / 10, capability % 10, DEVICE_BF16_CAPABILITY / 10,
+                     DEVICE_BF16_CAPABILITY % 10);
+}
+
 enum dtype trainer_slice_dtype(const struct agent_config *c)
 {
     return c->precision.mixed == PRECISION_BF16_TRUE ? DTYPE_BF16 : DTYPE_F32;

@@ -93,11 +93,8 @@ static int check_dtype(const struct trainer *t, const char *name, struct error *
     if (capability == 0 || capability >= DEVICE_BF16_CAPABILITY ||
         trainer_dtype(t->config) != DTYPE_BF16)
         return 0;
-    return error_set(err, ERR_UNSUPPORTED,
-                     "%s (%s) has compute capability %d.%d, and bf16 needs %d.%d: set "
-                     "precision.mixed_precision=no, and it trains in fp32",
-                     name, device_model(t->device), capability / 10, capability % 10,
-                     DEVICE_BF16_CAPABILITY / 10, DEVICE_BF16_CAPABILITY % 10);
+    auto_free char *gpu = xasprintf("%s (%s)", name, device_model(t->device));
+    return trainer_refuse_bf16(gpu, capability, err);
 }
 
 static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err)
