@@ -11,10 +11,6 @@
 #include "base/str.h"
 #include "operator/local/local_env.h"
 
-/* Of valueFrom.fieldRef. */
-#define LABEL_FIELDS   "metadata.labels['"
-#define JOB_NAME_FIELD LABEL_FIELDS LABEL_JOB_NAME "']"
-
 /* One container on its way to a process. */
 struct builder {
     const struct pod_spec *pod;
@@ -60,6 +56,16 @@ static const char *localize(const struct builder *b, const char *name, const cha
     return local_addresses_find(b->site->addresses, value, strlen(value), 0) ? LOCALHOST : value;
 }
 
+/* "" if there is no such key. */
+static const char *value_of(const struct pairs *pairs, const char *key, size_t key_length)
+{
+    const char *value = "";
+    for (size_t i = 0; i < pairs->count; i++)
+        if (!strncmp(pairs->items[i].key, key, key_length) && !pairs->items[i].key[key_length])
+            value = pairs->items[i].value;
+    return value;
+}
+
 /* metadata.labels['KEY'] -> the value, "" if there is no such label. NULL if path is another. */
 static const char *keyed_field(const struct builder *b, const char *path, const char *prefix,
                                const struct pairs *pairs)
@@ -69,12 +75,7 @@ static const char *keyed_field(const struct builder *b, const char *path, const 
         strcmp(path + length - 2, "']"))
         return NULL;
     const char *key = path + strlen(prefix);
-    size_t key_length = length - strlen(prefix) - 2;
-    const char *value = "";
-    for (size_t i = 0; i < pairs->count; i++)
-        if (!strncmp(pairs->items[i].key, key, key_length) && !pairs->items[i].key[key_length])
-            value = pairs->items[i].value;
-    return arena_strdup(b->arena, value);
+    return arena_strdup(b->arena, value_of(pairs, key, length - strlen(prefix) - 2));
 }
 
 /* valueFrom.fieldRef; NULL: not a field that a pod has here. */
@@ -92,7 +93,7 @@ static const char *field_value(const struct builder *b, const char *path)
     for (size_t i = 0; i < array_length(fields); i++)
         if (!strcmp(fields[i].key, path))
             return fields[i].value;
-    const char *label = keyed_field(b, path, LABEL_FIELDS, &b->pod->labels);
+    const char *label = keyed_field(b, path, "metadata.labels['", &b->pod->labels);
     return label ? label : keyed_field(b, path, "metadata.annotations['", &b->pod->annotations);
 }
 
@@ -153,8 +154,8 @@ static const char *const *build_environment(const struct builder *b, const char 
             local_env_set(&env, name, *entry + length + 1);
     }
     local_env_set(&env, "HOSTNAME", b->pod->name); /* as in every container */
-    const char *job = keyed_field(b, JOB_NAME_FIELD, LABEL_FIELDS, &b->pod->labels);
-    if (job && *job)
+    const char *job = value_of(&b->pod->labels, LABEL_JOB_NAME, strlen(LABEL_JOB_NAME));
+    if (*job)
         local_env_set(&env, ENV_JOB, arena_printf(b->arena, "%s/%s", b->pod->namespace_, job));
     for (size_t i = 0; i < b->declared.count; i++)
         local_env_set(&env, b->declared.vars[i].name, b->declared.vars[i].value);
