@@ -34,12 +34,12 @@ same() { cmp "$work/$1/mnist_cnn.safetensors" "$work/$2/mnist_cnn.safetensors"; 
 count() { [ "$(uids "$1" | wc -l)" -eq "$2" ]; } # JOB PODS
 uid() { kubectl get pod "$1" -o jsonpath='{.metadata.uid}'; }                                            # POD
 is_killed() { kubectl get events --field-selector "reason=Killing,involvedObject.uid=$1" -o name | grep .; } # UID: the kubelet asks it to end
-victim() { # UID WHO: the launcher, or a rank. Not by the order of PIDs, which begin anew at pid_max.
+victim() { # UID WHO: the launcher, a rank, or who is alone. Not by the order of PIDs, which begin anew at pid_max.
     local pid who
     for pid in $(processes_of shoal-agent "$1"); do
         who=launcher
         ! grep -qsz '^LOCAL_RANK=' "/proc/$pid/environ" || who=rank
-        [ "$2" = "$who" ] || continue
+        [ "$2" = alone ] || [ "$2" = "$who" ] || continue
         echo "$pid"
         return
     done

@@ -382,6 +382,7 @@ static void who_resumes_at_once_waits(void **state)
     assert_int_equal(cluster->status.goodput.now, GOODPUT_PENDING);
     cluster_do(cluster, "wait 20000; run *; pass");
     assert_int_equal(spent_s(cluster, GOODPUT_RECOVERY), 0);
+    cluster_close(cluster);
 }
 
 /* The last failure of a job is its end, and not a recovery. */
