@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # cluster, kind, programs, service_network: of up.sh
+# shellcheck disable=SC2154 # cluster, programs, service_network: of up.sh
 # The part of up.sh that starts etcd, the API server and the controller manager. Services get addresses in
 # $service_network.0/24; the first is the API server's.
 
@@ -72,9 +72,7 @@ old_flag() { if "$1" --help 2>&1 | grep -- "^ *${2%%=*} " >/dev/null; then echo 
 start_controller_manager() {
     local flags
     mapfile -t flags < <(old_flag kube-controller-manager --port=0)
-    # The garbage collector of pods ends each pod without a node that is being deleted, in 1.20 by its name alone: on a
-    # slow machine that meets the next pod of this name. Without a scheduler no pod has a node.
-    [ "$kind" != control-plane ] || flags+=("--controllers=*,-podgc")
+    [ -z "${CLUSTER_WITHOUT:-}" ] || flags+=("--controllers=*,-$CLUSTER_WITHOUT")
     cluster_start kube-controller-manager kube-controller-manager --kubeconfig "$cluster/kubeconfig" \
         --bind-address 127.0.0.1 --secure-port "$(free_port)" --cert-dir "$pki" --leader-elect=false \
         --service-account-private-key-file "$pki/sa.key" --root-ca-file "$pki/ca.crt" "${flags[@]}"

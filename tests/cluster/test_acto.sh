@@ -7,7 +7,7 @@
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
 check "leaves, values and patches are what they say" python3 tests/acto/test_leaves.py
-operator_world
+operator_world podgc
 check "an API for gangs" pod_groups scheduling.volcano.sh v1beta1
 check "and that of scheduler-plugins" pod_groups scheduling.x-k8s.io v1alpha1
 seed=${ACTO_SEED:-$(seed)}

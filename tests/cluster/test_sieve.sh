@@ -8,7 +8,7 @@
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
 check "the oracle and the names are what they say" python3 tests/sieve/test_oracle.py
-operator_world
+operator_world podgc
 check "an API for gangs" pod_groups scheduling.volcano.sh v1beta1
 seed=${SIEVE_SEED:-$(seed)}
 echo "# seed $seed; SIEVE_SEED=N draws others"

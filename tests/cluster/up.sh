@@ -3,6 +3,7 @@
 # with DIR/kubeconfig. `control-plane` is etcd, API server and controller manager and needs no root; `node` adds a
 # scheduler, containerd, a kubelet, a pod network and DNS for services on this machine, as root. `down.sh DIR` ends it,
 # and so does the end of the process OWNER: a test gives its own $$; 0 is nobody. Several clusters may run at once.
+# CLUSTER_WITHOUT=NAME: a controller of the controller manager that does not run.
 # With SHOAL_TEST_KUBECONFIG=FILE nothing is started and DIR/kubeconfig is that cluster's.
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail

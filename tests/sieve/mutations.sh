@@ -38,7 +38,7 @@ look() { # SCENARIO|KIND
 }
 place() { echo "${1%|*}, \`${1##*|}\` | "; }
 
-operator_world
+operator_world podgc
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 export WORLD_PATIENCE_S=25
 break_each "$folder/shoal-operator" "$compile" "$link" "$@"
