@@ -144,8 +144,10 @@ static void forward_signal(struct round *round, int signals)
         round->stop_signs.here = true;
     else
         round->stop_signal = (int)info.ssi_signo;
+    /* For stopped ranks, before the signal: it may end a rank, and a rank that ends may stop itself
+     * for a tracer (LeakSanitizer's, a debugger's), whose SIGSTOP a SIGCONT would take back. */
+    launch_signal_all(round, SIGCONT);
     launch_signal_all(round, (int)info.ssi_signo);
-    launch_signal_all(round, SIGCONT); /* the news that one is stopped may be on its way */
 }
 
 static void read_pipes(struct round *round)
