@@ -137,12 +137,15 @@ static void rest(struct controller *c, const char *key, struct cached_job *job,
 }
 
 /* What a pass goes by, beside the cache and the executor. */
-static struct pass_options options_of(const struct controller *c, const char *key)
+static struct pass_options options_of(const struct controller *c, const char *key,
+                                      const struct cached_job *job)
 {
     struct pass_options options = {.reconcile = c->options.reconcile,
                                    .list_forbidden = informers_forbidden(c->informers),
                                    .heard = asker_heard(c->asker, key),
                                    .quiet = asker_is_quiet(c->asker, key),
+                                   .pods_behind =
+                                       informers_are_behind(c->informers, CACHE_PODS, job->object),
                                    .now_ms = c->options.clocks->wall_ms()};
     options.reconcile.autoscaling = c->autoscaling != NULL;
     if (c->options.kueue)
@@ -160,7 +163,7 @@ void controller_pass_over(struct controller *c, const char *key, enum queue_lane
         return;
     }
     auto_arena struct arena *arena = arena_open();
-    const struct pass_options options = options_of(c, key);
+    const struct pass_options options = options_of(c, key, job);
     const struct pass pass = pass_over(c->cache, c->executor, key, job, &options, arena);
     if (pass.confirmed)
         on_written(c, key, &pass.before_confirmed, pass.snapshot.status);

@@ -44,7 +44,13 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
     if (!snapshot->unaccounted && ask_target_newest(snapshot, options->heard, newest))
         snapshot->training = newest;
     snapshot->quiet = options->quiet;
+    snapshot->pods_behind = options->pods_behind;
     pass.plan = reconcile(snapshot, arena);
+    pass.early_ms = executor_await_pods_ms(executor, key, uid, pass.plan);
+    if (pass.early_ms) {
+        pass.plan = NULL;
+        return pass;
+    }
     pass.hold_ms = executor_hold_ms(executor, key, uid, snapshot->status, pass.plan);
     pass.idle = only_requeues(pass.plan, &pass.requeue_ms);
     pass.again = pass.idle && executor_clear_refusal(executor, key, uid);

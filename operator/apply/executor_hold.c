@@ -1,4 +1,4 @@
-/* Whether a plan's status write may wait for more of the kind. */
+/* Whether a plan waits: its status write for more of the kind, or all of it for pods. */
 #include "operator/apply/executor_internal.h"
 #include "operator/job/history.h"
 #include "operator/job/job_status.h"
@@ -42,6 +42,21 @@ int64_t executor_hold_ms(struct executor *executor, const char *key, const char 
     if (!history_equal(&before->history, &plan->actions[0].status->history))
         job_record_keep_completed(record, before, plan->actions[0].status);
     return hold_ms;
+}
+
+int64_t executor_await_pods_ms(struct executor *executor, const char *key, const char *uid,
+                               const struct plan *plan)
+{
+    int64_t now_ms = executor->options.clocks->steady_ms();
+    struct job_record *record = plan->awaits_pods ? job_record_take(&executor->records, key, uid)
+                                                  : job_record_find(&executor->records, key, uid);
+    if (!record)
+        return 0;
+    if (!plan->awaits_pods)
+        record->pods_until_ms = 0;
+    else if (!record->pods_until_ms)
+        record->pods_until_ms = now_ms + EXPECT_MAX_MS;
+    return record->pods_until_ms > now_ms ? record->pods_until_ms - now_ms : 0;
 }
 
 const struct history *executor_unwritten(struct executor *executor, const char *key,

@@ -392,6 +392,13 @@ bool informers_list_still(const struct informers *informers)
     return false;
 }
 
+bool informers_are_behind(const struct informers *informers, enum cache_kind kind,
+                          const struct json *object)
+{
+    const struct watcher *watcher = informers->of[kind].watcher;
+    return watcher && watch_is_behind(watcher_machine(watcher), object);
+}
+
 /* Not there, refused, or failing for a while (Kueue's conversion webhook is down): jobs without a
  * queue do not wait for Kueue. */
 static bool is_without_kueue(const struct informers *informers, enum error_code code,

@@ -52,6 +52,11 @@ void informers_list_anew(struct informers *informers);
 #define ANEW_MAX_MS (60 * 1000)
 bool informers_list_still(const struct informers *informers);
 
+/* Whether the cache may show objects of this kind as they were before this object, of any kind, was
+ * written (watch_is_behind). */
+bool informers_are_behind(const struct informers *informers, enum cache_kind kind,
+                          const struct json *object);
+
 /* Whether each informer has completed its first list, but for those that jobs go on without. */
 bool informers_have_synced(const struct informers *informers);
 

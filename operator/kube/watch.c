@@ -288,7 +288,6 @@ static int take_event(struct watch *watch, const struct json *event, struct erro
     else if (strcmp(type, "BOOKMARK") != 0)
         return error_set(err, ERR_INPUT, "watch of %s: an event of unknown type \"%.20s\"",
                          watch->options.path, type);
-    /* A version is opaque: it is stored and sent back, and never compared or computed with. */
     set_text(&watch->version, version);
     return 0;
 }
@@ -354,6 +353,14 @@ bool watch_is_refused(const struct watch *watch)
 bool watch_is_listing(const struct watch *watch)
 {
     return watch->state == LIST || watch->state == LISTING;
+}
+
+bool watch_is_behind(const struct watch *watch, const struct json *object)
+{
+    int64_t told, asked;
+    const char *version = text_at(json_get(object, "metadata"), "resourceVersion", MAX_VERSION);
+    return watch->version && version && str_to_i64(watch->version, 0, INT64_MAX, &told) &&
+           str_to_i64(version, 0, INT64_MAX, &asked) && told < asked;
 }
 
 int64_t watch_failing_since(const struct watch *watch, const struct error **ret_err)

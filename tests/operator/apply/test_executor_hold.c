@@ -100,6 +100,28 @@ static void a_job_is_proven_without_delay(void **state)
     executor_fixture_close(f);
 }
 
+/* For a while: what is not known then is gone. */
+static void a_plan_awaits_pods_that_the_job_knows(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t after_ms;
+        bool awaits;
+        int64_t wait_ms;
+    } rows[] = {{0, false, 0},   {0, true, 5000}, {4999, true, 1}, {1, true, 0},
+                {9000, true, 0}, {0, false, 0},   {0, true, 5000}};
+    f = executor_fixture_open(1);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct plan *plan = plan_of(NULL, 0);
+        plan->awaits_pods = rows[i].awaits;
+        executor_fixture_now_ms += rows[i].after_ms;
+        int64_t ms = executor_await_pods_ms(f->executor, "ns/j", "job", plan);
+        if (ms != rows[i].wait_ms)
+            fail_msg("pass %zu: waits for %d ms", i, (int)ms);
+    }
+    executor_fixture_close(f);
+}
+
 static const struct history *unwritten(const struct job_status *seen)
 {
     return executor_unwritten(f->executor, "ns/j", "job", seen);
@@ -190,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_job_is_proven_without_delay),
         cmocka_unit_test(what_is_complete_is_remembered_until_it_is_written),
         cmocka_unit_test(what_is_complete_is_remembered_over_a_late_write),
+        cmocka_unit_test(a_plan_awaits_pods_that_the_job_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,12 +413,45 @@ static void backoff_grows_with_jitter(void **state)
     close_fixture(&f);
 }
 
+static void it_knows_what_was_written_behind_all_it_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *story, *version;
+        bool behind;
+    } rows[] = {
+        {"", "1", false}, /* nothing is told yet */
+        {"next; page a 9; next", "9", false},
+        {"next; page a 9; next", "10", true},
+        {"next; page a 9; next; event MODIFIED a 10", "10", false},
+        {"next; page a 9; next; event BOOKMARK - 11", "12", true},
+        {"next; page a 9; next; end good", "10", true},
+        {"next; page a 9; next", "x10", false},
+        {"next; page a x9; next", "10", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct fixture f;
+        open_fixture(&f, "");
+        auto_free char *story = xstrdup(rows[i].story);
+        char *rest = story;
+        for (char *command; *story && (command = strsep(&rest, ";"));)
+            do_one(&f, command);
+        struct json *object = json_object_of(
+            "metadata", json_texts_of("resourceVersion", rows[i].version, NULL), NULL);
+        if (watch_is_behind(f.watch, object) != rows[i].behind)
+            fail_msg("%s: %s", rows[i].story, rows[i].version);
+        json_free(object);
+        close_fixture(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_asks_for_what_follows),
         cmocka_unit_test(a_selector_is_escaped),
         cmocka_unit_test(backoff_grows_with_jitter),
+        cmocka_unit_test(it_knows_what_was_written_behind_all_it_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
