@@ -86,7 +86,9 @@ class Proxy:
         kind, is_lease = self.take(name), " leases" in name
         if kind in injections.REFUSALS:
             self.active_at = time.monotonic()
-            writer.write(printed(injections.refusal(kind)))
+            answer = injections.refusal(kind)
+            self.requests.answered(name, answer.status)
+            writer.write(printed(answer))
             return True
         if is_watch(request[1]):
             self.active_at = time.monotonic()
@@ -99,6 +101,7 @@ class Proxy:
             self.asking.discard(writer)
             if not is_lease:
                 self.active_at = time.monotonic()
+        self.requests.answered(name, answer.status)
         return await self.answer(listener, kind, answer, writer)
 
     async def forward(self, method, target, headers, body):

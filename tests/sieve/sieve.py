@@ -40,7 +40,7 @@ def tell(seat, scenario, injection, trouble):
     """A divergence, and how to see it again."""
     again = shlex.join(["tests/sieve/sieve.py", "--only", scenario.name, injection.kind, *([injection.at] if injection.at else [])])
     print(f"{'DIVERGED' if trouble else 'ok'}: {again}", *trouble[:20], sep="\n    ")
-    for what, names in ("requests", seat.proxy.requests.names), ("events", seat.proxy.events.names):
+    for what, names in ("requests", seat.proxy.requests.told()), ("events", seat.proxy.events.told()):
         print(f"    {what}: {', '.join(names)}")
     with open(f"{seat.folder}/log") as log:
         print("    the operator's log:", *log.read().splitlines()[-25:], sep="\n        ", flush=True)

@@ -41,9 +41,17 @@ class Trace:
     """The names of a run in their order; the third of a name ends with "#3"."""
 
     def __init__(self):
-        self.seen, self.names = Counter(), []
+        self.seen, self.names, self.refused = Counter(), [], {}
 
     def note(self, name):
         self.seen[name] += 1
         self.names.append(f"{name} #{self.seen[name]}")
         return self.names[-1]
+
+    def answered(self, name, status):
+        if status >= 400:
+            self.refused[name] = status
+
+    def told(self):
+        """For people: with the status of each that was refused."""
+        return [f"{name} ({self.refused[name]})" if name in self.refused else name for name in self.names]
