@@ -105,7 +105,7 @@ class Seat:
             self.start(listener)
         await self.until("the operator's watches", lambda: len(self.proxy.open_watches()) >= WATCHES * scenario.operators)
         await truth.Player(self.world, self.namespace, self.hand_over).run(scenario.steps)
-        if injection.kind == "stale" and self.proxy.is_over:
+        if injection.kind in injections.AFTERWARDS and self.proxy.is_over:
             await self.until("rest", lambda: self.rests(calm))
             self.proxy.go_back()
             await self.kill(min(self.operators))

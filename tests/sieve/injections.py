@@ -23,7 +23,9 @@ EVENT_KINDS = {
     "cut": "the connection ends in place of the event",
     "gone": "the watch ends with 410 in place of the event",
     "stale": "after the scenario another operator starts, whose lists are of the time of this event",
+    "behind": "the same, and what it watches of all but jobs comes later still",
 }
+AFTERWARDS = ("stale", "behind")  # those for which another operator starts when the scenario is over
 
 
 def refusal(kind):

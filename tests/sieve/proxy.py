@@ -8,6 +8,8 @@ from http1 import Answer, Lines, head, printed, read_body, read_head
 from trace import Trace, event_name, is_watch, plural_of, request_name
 
 PASSED_ON = ("accept", "content-type", "user-agent")
+JOBS = "pytorchjobs"
+GATHER_S = 0.05  # within which events come that go out at once
 BROKEN = (ConnectionError, asyncio.IncompleteReadError)
 
 
@@ -28,7 +30,7 @@ class Proxy:
         self.injection, self.kill = injection, kill
         self.requests, self.events = Trace(), Trace()
         self.is_over = False  # the injection has happened
-        self.hold_until, self.active_at = 0, time.monotonic()
+        self.hold_until, self.hold_children_until, self.active_at = 0, 0, time.monotonic()
         self.asking = set()  # connections on which a request is under way
         self.watches = {}  # {connection: plural} of those that are open
         self.stale_version, self.stale_lists = None, set()
@@ -54,6 +56,8 @@ class Proxy:
         """From now on the first list of each kind is as of the event of the injection, and watches are late."""
         self.stale_lists = set(self.watches.values())
         self.hold_until = time.monotonic() + injections.HOLD_S
+        if self.injection.kind == "behind":
+            self.hold_children_until = self.hold_until + 4 * injections.HOLD_S
 
     def rests_for(self):
         """How many seconds ago the last request was over; 0: one is not. Requests for a lease do not count."""
@@ -108,6 +112,7 @@ class Proxy:
         plural = plural_of(target)
         if method == "GET" and plural in self.stale_lists and "limit=" in target:
             self.stale_lists.remove(plural)
+            self.hold_until = max(self.hold_until, time.monotonic() + injections.HOLD_S)
             target += f"&resourceVersion={self.stale_version}&resourceVersionMatch=Exact"
         status, answer_headers, body = await self.api.send(method, target, headers, body)
         return Answer(status, {name: value for name, value in answer_headers.items() if name in ("content-type", "retry-after")}, body)
@@ -144,10 +149,30 @@ class Proxy:
             self.watches.pop(writer, None)
             upstream_writer.close()
 
+    def is_held(self, plural):
+        return time.monotonic() < (self.hold_until if plural == JOBS else max(self.hold_until, self.hold_children_until))
+
+    def has_sent(self, plural):
+        if plural == JOBS:
+            self.hold_children_until = min(self.hold_children_until, time.monotonic() + injections.HOLD_S)
+
     async def pass_on(self, plural, lines, reader, writer):
         """Events, until one side ends."""
+        gathered = []  # events that go out at once
+
         def send(line):
             writer.write(f"{len(line) + 1:x}\r\n".encode() + line + b"\n\r\n")
+
+        async def send_gathered():
+            if gathered:
+                send(b"\n".join(gathered))
+                gathered.clear()
+                await writer.drain()
+                self.has_sent(plural)
+
+        async def more_comes():
+            """Of what comes late, all is to be read before the operator looks at any of it."""
+            return self.hold_children_until and (await asyncio.wait({following}, timeout=GATHER_S))[0]
 
         async def end_later():
             await asyncio.sleep(injections.HOLD_S)
@@ -165,6 +190,7 @@ class Proxy:
                 done, _ = await asyncio.wait({following, *ends}, return_when=asyncio.FIRST_COMPLETED)
                 line = None if done & ends else following.result()
                 if line is None:
+                    await send_gathered()
                     return
                 kind = self.meet(plural, line)
                 if kind == "drop":
@@ -175,12 +201,13 @@ class Proxy:
                     send(injections.gone_event())
                     await writer.drain()
                     return
-                while time.monotonic() < self.hold_until and not done & ends:
+                while self.is_held(plural) and not any(end.done() for end in ends):
                     await asyncio.sleep(0.05)
                 if kind != "drop":
-                    send(line)
-                    await writer.drain()
+                    gathered.append(line)
                 following = asyncio.create_task(lines.next())
+                if not await more_comes():
+                    await send_gathered()
         finally:
             for task in [following, *ends]:
                 task.cancel()
@@ -192,6 +219,6 @@ class Proxy:
         kind = self.take(self.events.note(name)) if name else None
         if kind == "hold":
             self.hold_until = time.monotonic() + injections.HOLD_S
-        elif kind == "stale":
+        elif kind in injections.AFTERWARDS:
             self.stale_version = event["object"]["metadata"]["resourceVersion"]
         return kind
