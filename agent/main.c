@@ -18,6 +18,7 @@
 #include "agent/launch/thread_stacks.h"
 #include "agent/launch/topology.h"
 #include "agent/notices.h"
+#include "agent/process_group.h"
 #include "agent/rank.h"
 #include "agent/telemetry/termination_log.h"
 #include "agent/trainer/build.h"
@@ -182,7 +183,7 @@ static int launch(const struct agent_config *c, const struct topology *t, char *
     int exit_code = EXIT_FAILED;
     char interface[NET_INTERFACE_BYTES], address[STORE_HOST_MAX];
     /* here, and not by each rank: they would all say the same */
-    return rank_find_interface(t, interface, address, err) ||
+    return process_group_find_interface(t, interface, address, err) ||
                    launch_local_ranks(&options, &exit_code, err)
                ? exit_failed("shoal-agent", err)
                : exit_code;

@@ -1,11 +1,5 @@
 #include "agent/rank.h"
 
-#include "agent/comm/comm_ring.h"
-#include "agent/comm/nccl_api.h"
-#include "agent/comm/rendezvous.h"
-#include "agent/config_consistency.h"
-#include "agent/health/nccl_ras.h"
-#include "agent/health/rank_health.h"
 #include "agent/launch/device_choice.h"
 #include "agent/launch/heartbeat.h"
 #include "agent/launch/job_name.h"
@@ -15,6 +9,7 @@
 #include "agent/launch/rank_note.h"
 #include "agent/launch/stop.h"
 #include "agent/notices.h"
+#include "agent/process_group.h"
 #include "agent/rank_meeting.h"
 #include "agent/report/banner.h"
 #include "agent/report/report.h"
@@ -106,113 +101,6 @@ struct inheritance {
     struct heartbeat heartbeat;
     int memory, note; /* 0: none */
 };
-
-/* All ranks of the run, as torch.distributed's default process group. */
-struct process_group {
-    struct rendezvous *rendezvous; /* NULL with one rank */
-    struct rank_health *health;    /* likewise */
-    struct comm *world;
-};
-
-static void ring_interface(const struct topology *t, char out[NET_INTERFACE_BYTES])
-{
-    net_interface_choose(t->host, getenv("GLOO_SOCKET_IFNAME"), getenv("NCCL_SOCKET_IFNAME"), out);
-}
-
-int rank_find_interface(const struct topology *t, char ret_name[NET_INTERFACE_BYTES],
-                        char ret_address[STORE_HOST_MAX], struct error *err)
-{
-    ret_name[0] = ret_address[0] = '\0';
-    if (t->world_size == 1)
-        return 0;
-    ring_interface(t, ret_name);
-    return ret_name[0] ? net_interface_host(ret_name, ret_address, STORE_HOST_MAX, err) : 0;
-}
-
-/* As NCCL itself reads the environment; NULL: its RAS is off. */
-static const char *ras_address(void)
-{
-    const char *enable = getenv("NCCL_RAS_ENABLE"), *address = getenv("NCCL_RAS_ADDR");
-    if (enable && strcmp(enable, "0") == 0)
-        return NULL;
-    return address ? address : NCCL_RAS_ADDRESS;
-}
-
-static int init_process_group(const struct agent_config *c, const struct topology *t, int note_fd,
-                              struct process_group *m, struct error *err)
-{
-    if (t->world_size == 1)
-        return comm_self_open(&m->world, err);
-    const struct rank_health_setting health = {
-        .rank = t->rank,
-        .ranks = t->world_size,
-        .node = t->node_rank,
-        .host = node_name(),
-        .pod = pod_name(),
-        .hang_action = hang_action_now((enum hang_action)c->runtime.hang_action,
-                                       getenv(ENV_TORCHELASTIC_RESTART_COUNT),
-                                       getenv(ENV_TORCHELASTIC_MAX_RESTARTS)),
-        .hang_patience_ms = (int64_t)(c->runtime.hang_patience_s * 1000),
-        .ras_address = ras_address(),
-        .uses_nccl = nccl_api_is_loaded,
-        .beat_ms = RENDEZVOUS_BEAT_MS,
-        .steady_ms = clock_monotonic_ms,
-        .wall_ms = clock_now_ms,
-        .note_fd = note_fd,
-    };
-    m->health = rank_health_open(&health);
-    const struct rendezvous_options options = {
-        .host = t->host,
-        .port = t->port,
-        .rank = t->rank,
-        .size = t->world_size,
-        .job_id = t->job_id,
-        .secret = t->secret,
-        .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
-        .beat_ms = RENDEZVOUS_BEAT_MS,
-        .silence_ms = RENDEZVOUS_SILENCE_MS,
-        .health = rank_health_rendezvous(m->health),
-    };
-    if (rank_meeting_open(&options, t->local_rank == 0, &m->rendezvous, err))
-        return -1;
-    struct comm_ring_options ring = {
-        .join_timeout_ms = options.join_timeout_ms,
-        .timeout_ms = (int)(c->runtime.timeout_s * 1000),
-        .progress = rank_health_progress(m->health),
-    };
-    ring_interface(t, ring.interface);
-    return comm_ring_open(rendezvous_store(m->rendezvous), t->rank, t->world_size, &ring, &m->world,
-                          err);
-}
-
-/* Tells the launcher and the other ranks of this rank's failure. They leave at once, and their
- * launcher may then end this pod's ranks: from here on SIGTERM only sets a flag
- * (stop_install_handlers), so that this rank still logs its error and closes. An error that all
- * ranks share needs no report. */
-static int report_failure(const struct process_group *m, int result, const struct error *err)
-{
-    if (result)
-        last_words_send(err, true);
-    if (result && m->rendezvous && !err->shared && err->code != ERR_CANCELLED) {
-        stop_install_handlers();
-        rendezvous_fail(m->rendezvous, err->msg);
-    }
-    return result;
-}
-
-static int check_config(const struct config *config, const struct topology *t,
-                        const struct process_group *m, struct error *err)
-{
-    return config_consistency_check(config, rendezvous_store(m->rendezvous), t->rank, t->world_size,
-                                    (int)(config->value.runtime.join_timeout_s * 1000), err);
-}
-
-static void leave(struct process_group *m)
-{
-    comm_close(m->world);
-    rendezvous_close(m->rendezvous);
-    rank_health_close(m->health);
-}
 
 static int save_model(struct trainer *trainer, const char *path, int rank, struct error *err)
 {
@@ -330,7 +218,7 @@ static int train(const struct config *config, const struct topology *t,
     };
     struct trainer *trainer = NULL;
     if (trainer_open(c, &env, &listener, &trainer, err))
-        return report_failure(m, -1, err);
+        return process_group_report_failure(m, -1, err);
     stop_install_handlers();
     report_begin(report);
     int result = trainer_run(trainer, err);
@@ -344,7 +232,7 @@ static int train(const struct config *config, const struct topology *t,
     }
     if (result == 0 && c->checkpoint.save_model[0])
         result = save_model(trainer, c->checkpoint.save_model, t->rank, err);
-    report_failure(m, result, err); /* before trainer_close(), which may take long */
+    process_group_report_failure(m, result, err); /* before trainer_close(), which may take long */
     trainer_close(trainer);
     return result;
 }
@@ -371,17 +259,20 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
                                       rank_note_inherit()};
     if (t->rank == 0)
         print_banner(config, t);
+    const struct process_group_options options = {
+        .topology = t,
+        .host = node_name(),
+        .pod = pod_name(),
+        .note_fd = inheritance.note,
+    };
     struct process_group group = {0};
     int64_t meeting_us = clock_monotonic_us();
-    int result = init_process_group(&config->value, t, inheritance.note, &group, err);
+    int result = process_group_init(&config->value, &options, &group, err);
     if (result)
         last_words_send(err, group.rendezvous != NULL);
-    if (result == 0 && group.rendezvous && t->local_rank == 0)
-        rank_meeting_announce(rendezvous_store(group.rendezvous));
-    if (result == 0 && group.rendezvous)
-        result = report_failure(&group, check_config(config, t, &group, err), err);
-    if (result == 0 && group.rendezvous && t->local_rank == 0)
-        rank_meeting_ask(rendezvous_store(group.rendezvous));
+    if (result == 0)
+        result =
+            process_group_report_failure(&group, process_group_agree(&group, config, t, err), err);
     if (result == 0) {
         const struct job_name job =
             job_name_of(getenv(ENV_JOB), t->job_id, getenv("POD_NAMESPACE"));
@@ -418,6 +309,6 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             rank_health_show_to(group.health, NULL, NULL);
         report_close(report);
     }
-    leave(&group);
+    process_group_leave(&group);
     return result;
 }

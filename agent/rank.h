@@ -4,20 +4,11 @@
 #ifndef SHOAL_AGENT_RANK_H
 #define SHOAL_AGENT_RANK_H
 
-#include "agent/comm/net.h"
-#include "agent/comm/store.h"
 #include "agent/config/config.h"
 #include "agent/launch/topology.h"
-
 #include "base/error.h"
 
 #include <stdint.h>
-
-/* The network interface where other ranks reach this process, if the environment names one, and its
- * address; both "" if not, or with one rank. Errors: ERR_CONFIG: there is no such interface, which
- * each rank would meet. */
-int rank_find_interface(const struct topology *topology, char ret_name[NET_INTERFACE_BYTES],
-                        char ret_address[STORE_HOST_MAX], struct error *err);
 
 /* The reduction slots that the run's checkpoint has; 0: none, or there is no checkpoint. */
 int64_t rank_saved_slots(const struct agent_config *config, const struct topology *topology);

@@ -115,7 +115,7 @@ agent/checkpoint/pretrained(_load|_internal)?.[ch]:base/.*|kernels/(device|dtype
 agent/checkpoint/inspect.*[ch]:base/.*|agent/checkpoint/(inspect|checkpoint.*|safetensors|tensor_values|nonfinite|pretrained_index).h|agent/telemetry/json_row.h
 agent/telemetry/.*:base/.*|kernels/device.h|agent/comm/comm.h|agent/telemetry/.*
 agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob_status).h
-agent/doctor/.*:base/.*|kernels/(device|gpu_survey).h|agent/(comm/nccl_api|config/config_keys|launch/(device_choice|launch)|rank|telemetry/nvml).h|agent/doctor/.*
+agent/doctor/.*:base/.*|kernels/(device|gpu_survey).h|agent/(comm/nccl_api|config/config_keys|launch/(device_choice|launch)|process_group|telemetry/nvml).h|agent/doctor/.*
 agent/doctor/checkup.*:base/(contract|error|mem|str).h|kernels/gpu_survey.h|agent/(comm/nccl_api|telemetry/nvml).h|agent/doctor/(checkup.*|doctor_facts).h
 agent/config_consistency.[ch]:base/(contract|error|mem).h|agent/(config_consistency|comm/store|config/config).h
 agent/dry_run.[ch]:base/.*|kernels/device.h|agent/(dry_run|config/config|dataset/token_files|launch/device_choice|notices|plan/time_plan|telemetry/nvml|text/tokenizer|trainer/build).h

@@ -2,7 +2,7 @@
 
 #include "agent/comm/nccl_api.h"
 #include "agent/launch/launch.h"
-#include "agent/rank.h"
+#include "agent/process_group.h"
 #include "base/cores.h"
 #include "base/environment.h"
 #include "base/mem.h"
@@ -121,7 +121,7 @@ static void examine_rendezvous(struct doctor_facts *f)
     if (t.is_launcher) /* ranks of srun may see a GPU of their own each */
         f->started_here = t.local_size;
     snprintf(f->master, sizeof f->master, "%s", t.host);
-    if (rank_find_interface(&t, f->interface, f->address, &f->no_interface) == 0 &&
+    if (process_group_find_interface(&t, f->interface, f->address, &f->no_interface) == 0 &&
         t.world_size > 1 && !f->interface[0])
         find_route(t.host, f->address, sizeof f->address, &f->no_interface);
 }

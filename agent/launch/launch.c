@@ -16,8 +16,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,89 +49,6 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
     round->alive += result == 0;
     return result;
 }
-
-/* ---- exits of ranks ---- */
-
-/* The rank's exit becomes the round's, unless the round has a root cause already. A rank that only
- * lost a peer may exit first, while the root cause is still closing its files: so a consequence
- * gives way to a later exit with a reason of its own, and each to bad hardware. The first failure
- * ends the other ranks. */
-static void take_root_cause(struct round *round, const struct rank_exit *rank)
-{
-    bool is_first = round->exit_code == 0;
-    bool is_hardware = rank_exit_severity(rank) == BAD_HARDWARE;
-    if (!is_first && !is_hardware &&
-        (rank_exit_severity(&round->cause) != CONSEQUENCE ||
-         rank_exit_severity(rank) == CONSEQUENCE))
-        return;
-    round->exit_code = rank_exit_code(rank);
-    round->cause = *rank;
-    round->cause_ms = clock_now_ms();
-    if (!is_first)
-        return;
-    round->fails_asked = round->stop_signal != 0;
-    round->deadline_ms = clock_monotonic_ms() + LAUNCH_GRACE_S * 1000;
-    launch_signal_all(round, SIGTERM);
-}
-
-/* Picks the most severe of the exits since the last call. Several ranks may have exited by then:
- * one that a signal killed takes its peers with it within milliseconds. */
-static void find_root_cause(struct round *round)
-{
-    const struct rank_exit *worst = NULL;
-    for (int i = 0; i < round->count; i++) {
-        const struct rank_exit *rank = &round->ranks[i].exit;
-        if (rank->pid && rank_exit_code(rank) != 0 &&
-            (!worst || rank_exit_severity(rank) > rank_exit_severity(worst)))
-            worst = rank;
-    }
-    if (worst)
-        take_root_cause(round, worst);
-    for (int i = 0; i < round->count; i++)
-        round->ranks[i].exit.pid = 0;
-}
-
-static void record_exit(struct round *round, pid_t pid, int status)
-{
-    for (int i = 0; i < round->count; i++) {
-        struct local_rank *rank = &round->ranks[i];
-        if (rank->pid != pid)
-            continue;
-        rank->pid = 0;
-        rank->exit.pid = pid;
-        rank->exit.status = status;
-        rank->exit.is_too_slow = round->is_killed;
-        last_words_take(rank->words, &rank->exit.words);
-        rank->words = -1;
-        round->alive--;
-        round->have_met |= rank->exit.words.has_met;
-        if (round->new_launchers < rank->exit.words.new_launchers)
-            round->new_launchers = rank->exit.words.new_launchers;
-        stop_signs_add(&round->stop_signs, &rank->exit);
-    }
-}
-
-static void record_stop(struct round *round, pid_t pid, bool is_stopped)
-{
-    for (int i = 0; i < round->count; i++)
-        if (round->ranks[i].pid == pid)
-            round->ranks[i].is_stopped = is_stopped;
-}
-
-static void reap_ranks(struct round *round)
-{
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
-        if (WIFSTOPPED(status) || WIFCONTINUED(status))
-            record_stop(round, pid, WIFSTOPPED(status));
-        else
-            record_exit(round, pid, status);
-    }
-    find_root_cause(round);
-}
-
-/* ---- a round ---- */
 
 static void forward_signal(struct round *round, int signals)
 {
@@ -198,7 +113,7 @@ static void wait_for_ranks(struct round *round, int signals)
             next_ms = round->deadline_ms;
         }
         launch_wait_event(round, signals, next_ms);
-        reap_ranks(round);
+        launch_reap_ranks(round);
     }
     read_pipes(round);
     int64_t until_ms = clock_monotonic_ms() + LAUNCH_DRAIN_MS;
@@ -206,26 +121,6 @@ static void wait_for_ranks(struct round *round, int signals)
         launch_stream_close(&round->streams[i], until_ms);
     for (int i = 0; i < round->count; i++)
         heartbeat_close(&round->ranks[i].heartbeat);
-}
-
-/* Of ranks that a signal asked to end, one may be found to have lost its peer before that peer is
- * found to have ended: the kernel closes connections first. */
-static void settle_exit_code(struct round *round)
-{
-    if (round->fails_asked && round->exit_code == EXIT_RETRYABLE &&
-        rank_exit_severity(&round->cause) == CONSEQUENCE)
-        round->exit_code = 128 + round->stop_signal;
-}
-
-/* Where the round has ended, if that was here. */
-static void note_end(struct round *round)
-{
-    auto_str struct str where;
-    str_init(&where, RANK_NOTE_BYTES);
-    if (round->exit_code == 0 || rank_exit_severity(&round->cause) == CONSEQUENCE)
-        return;
-    rank_note_read(round->notes[round->cause.local_rank], RANK_NOTE_STEP, &where);
-    repeated_end_add(&round->ends, str_text(&where));
 }
 
 /* No rank runs, and nothing of one is open. */
@@ -260,86 +155,10 @@ static int run_round(struct round *round, int signals, const sigset_t *mask, str
     if (result)
         launch_signal_all(round, SIGKILL);
     wait_for_ranks(round, signals);
-    settle_exit_code(round);
-    note_end(round);
+    launch_settle_exit(round);
     if (result) /* which the ranks that were killed say nothing of, if there were any */
         round->exit_code = EXIT_FAILED;
     return result;
-}
-
-/* ---- the end of a round ---- */
-
-static bool should_restart(const struct round *round)
-{
-    const struct launch_options *options = round->options;
-    bool is_free = launch_is_free(round) && options->max_restarts > 0;
-    bool meets_anew = round->nodes.meeting != NULL;
-    return round->exit_code != 0 && !round->fails_asked &&
-           (meets_anew || is_free || round->budget.spent < options->max_restarts) &&
-           !rank_exit_would_repeat(&round->cause, meets_anew);
-}
-
-/* Restarts that were for peers whose launchers were lost, as it shows now: no failures of ranks. */
-static void take_back_restarts(struct round *round)
-{
-    int given_back = restart_budget_settle(&round->budget, round->have_met, round->new_launchers);
-    if (given_back == 0 || round->exit_code == 0)
-        return;
-    if (given_back == 1)
-        fprintf(stderr, "shoal-agent: a launcher was lost and is back: the restart for it is not "
-                        "counted\n");
-    else
-        fprintf(stderr,
-                "shoal-agent: %d launchers were lost and are back: the restarts for them are not "
-                "counted\n",
-                given_back);
-}
-
-bool launch_is_free(const struct round *round)
-{
-    return !round->nodes.meeting && stop_signs_name_peer(&round->stop_signs, &round->cause);
-}
-
-void launch_end_as_asked(struct round *round)
-{
-    bool would_go_on = !round->nodes.meeting || round->budget.spent < round->options->max_restarts;
-    if (round->exit_code == 0 || would_go_on)
-        round->exit_code = 128 + round->stop_signal;
-}
-
-/* Before ranks start again: waits restart_delay_s. Whether to go on then: a signal may ask for the
- * end meanwhile, or has done so since the failure. */
-static bool pause_before_restart(struct round *round, int signals)
-{
-    int64_t until_ms = clock_monotonic_ms() + (int64_t)(round->options->restart_delay_s * 1000);
-    while (!round->stop_signal && clock_monotonic_ms() < until_ms)
-        launch_wait_event(round, signals, until_ms);
-    if (round->stop_signal)
-        launch_end_as_asked(round);
-    return !round->stop_signal;
-}
-
-/* Whether it spends a restart is known when the others are there. */
-static bool go_on_with_others(struct round *round, int signals)
-{
-    if (rank_exit_severity(&round->cause) != CONSEQUENCE)
-        launch_print_failure(round);
-    round->attempt++;
-    return pause_before_restart(round, signals) && launch_nodes_gather(round, signals);
-}
-
-/* Whether another round follows this one. */
-static bool begin_restart(struct round *round, int signals)
-{
-    take_back_restarts(round);
-    bool restarts = should_restart(round), spends = restarts && !launch_is_free(round);
-    if (round->nodes.meeting && restarts)
-        return go_on_with_others(round, signals);
-    launch_print_end(round, restarts && !round->stop_signal);
-    round->attempt += restarts;
-    if (spends)
-        restart_budget_spend(&round->budget, rank_exit_severity(&round->cause) == CONSEQUENCE);
-    return restarts && pause_before_restart(round, signals);
 }
 
 static void close_memory(struct round *round)
@@ -423,7 +242,7 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     bool goes_on = result == 0 && launch_nodes_gather(&round, signals);
     while (goes_on) {
         result = run_round(&round, signals, &before, err);
-        goes_on = result == 0 && begin_restart(&round, signals);
+        goes_on = result == 0 && launch_begin_restart(&round, signals);
     }
     if (result == 0)
         launch_tell_kubelet(&round);

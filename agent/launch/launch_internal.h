@@ -54,12 +54,25 @@ struct round {
 void launch_signal_all(const struct round *round, int number);
 /* Waits for the next event, at most until `until_ms`. */
 void launch_wait_event(struct round *round, int signals, int64_t until_ms);
+
+/* ---- launch_exits.c: how ranks end, and which of them is why the round does ---- */
+
+/* Takes the exits, stops and continuations since the last call. The first failure ends the other
+ * ranks. */
+void launch_reap_ranks(struct round *round);
+/* No rank runs any more: the round's exit code is final, and where it ended is noted. */
+void launch_settle_exit(struct round *round);
+
+/* ---- launch_restart.c: what follows a round ---- */
+
 /* Whether the restart that follows the round's end is not one of max_restarts. In an elastic run
  * the next round shows it. */
 bool launch_is_free(const struct round *round);
 /* A signal has asked for the end. What failed before and would have started again is not why the
  * launcher ends: its exit code says that it was asked to. */
 void launch_end_as_asked(struct round *round);
+/* Whether another round follows. Says so, and what it costs. */
+bool launch_begin_restart(struct round *round, int signals);
 
 /* ---- launch_watch.c ---- */
 
