@@ -93,9 +93,11 @@ int process_group_agree(const struct process_group *m, const struct config *conf
     struct store *store = rendezvous_store(m->rendezvous);
     if (t->local_rank == 0)
         rank_meeting_announce(store);
+    rank_health_tell_stopped(m->health, store);
     if (config_consistency_check(config, store, t->rank, t->world_size,
                                  (int)(config->value.runtime.join_timeout_s * 1000), err))
         return -1;
+    rank_health_hear_stopped(m->health, store);
     if (t->local_rank == 0)
         rank_meeting_ask(store);
     return 0;

@@ -39,7 +39,8 @@ int process_group_init(const struct agent_config *config,
                        struct error *err);
 
 /* All ranks have the same configuration: all pass here, or none. With one rank it does nothing.
- * Tells the launchers who is new (rank_meeting.h). Errors: those of config_consistency_check(). */
+ * Tells the launchers who is new (rank_meeting.h), and rank 0 of a hang (stopped_hang.h). Errors:
+ * those of config_consistency_check(). */
 int process_group_agree(const struct process_group *group, const struct config *config,
                         const struct topology *topology, struct error *err);
 

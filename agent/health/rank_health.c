@@ -2,18 +2,16 @@
 
 #include "agent/health/hang_detector.h"
 #include "agent/health/nccl_ras.h"
+#include "agent/health/rank_inspection.h"
 #include "agent/health/rank_table.h"
+#include "agent/health/stopped_hang.h"
 #include "agent/health/straggler.h"
-#include "agent/launch/last_words.h"
 #include "agent/launch/rank_note.h"
-#include "agent/launch/thread_stacks.h"
 #include "base/clock.h"
-#include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,8 @@ struct rank_health {
     struct str json;
     struct str last_hang;              /* TRAINING_LAST_HANG's object; "": none so far */
     struct rendezvous_inspection hang; /* of the rank that hangs; rank -1: none, or it is ended */
-    pthread_mutex_t show_mutex;        /* guards the two below */
+    pthread_mutex_t show_mutex;        /* guards those below */
+    struct stopped_hang stopped;       /* heard, and not told yet; time "": none */
     void (*show)(void *ctx, const struct rank_health_view *view);
     void *show_ctx;
 };
@@ -61,62 +60,14 @@ static void tell(void *ctx, char location[STORE_KEY_MAX], char text[STORE_VALUE_
     struct rank_report report;
     read_report(h, &report);
     rank_report_write(&report, text, STORE_VALUE_MAX);
+    rank_note_write(h->setting.note_fd, RANK_NOTE_REPORT, text);
     rank_location_write(h->setting.host, h->setting.pod, location, STORE_KEY_MAX);
 }
 
-/* Whether one launcher has started that process and this one. */
-static bool is_sibling(int pid)
-{
-    char path[32], text[512];
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "re");
-    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[bytes] = '\0';
-    const char *after = strrchr(text, ')'); /* "PID (NAME) STATE PARENT ...": proc(5) */
-    return after && sscanf(after + 1, " %*c %d", &parent) == 1 && parent == getppid();
-}
-
-/* Whether that process was started as this rank. */
-static bool was_started_as(int pid, int rank)
-{
-    char path[32], expected[32];
-    auto_free char *variable = NULL;
-    size_t bytes = 0;
-    bool is_it = false;
-    snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    snprintf(expected, sizeof expected, ENV_RANK "=%d", rank);
-    FILE *file = fopen(path, "re");
-    while (file && !is_it && getdelim(&variable, &bytes, '\0', file) > 0)
-        is_it = strcmp(variable, expected) == 0;
-    if (file)
-        fclose(file);
-    return is_it;
-}
-
-static void inspect(void *ctx, const struct rendezvous_inspection *i)
+static void inspect(void *ctx, const struct rendezvous_inspection *inspection)
 {
     const struct rank_health *h = ctx;
-    bool is_self = i->rank == h->setting.rank;
-    if (is_self)
-        thread_stacks_print(i->rank);
-    else
-        thread_stacks_show(i->rank, i->pid);
-    /* The number comes from a report that is a second old, and may be of another PID namespace:
-     * ranks of one machine may be in containers of their own. */
-    if (!i->ends || (!is_self && !(is_sibling(i->pid) && was_started_as(i->pid, i->rank))))
-        return;
-    log_error("rank %d is killed, so that all ranks start again (runtime.hang_action=restart): %s",
-              i->rank, i->why);
-    if (is_self) {
-        struct error words;
-        error_set(&words, ERR_TIMEOUT, "it %s", i->why);
-        last_words_send(&words, true);
-    }
-    /* What hangs does not end by itself; SIGKILL also ends what is stopped. */
-    kill(is_self ? getpid() : (pid_t)i->pid, SIGKILL);
+    rank_inspection_carry_out(inspection, h->setting.rank);
 }
 
 /* ---- on rank 0 ---- */
@@ -141,13 +92,7 @@ static void leave(void *ctx, int rank)
 static void add_rank(const struct rank_health *h, int rank, struct str *out)
 {
     const struct rank_report *r = hang_detector_report(h->detector, rank);
-    const struct rank_location *at = &h->rows[rank].location;
-    str_printf(out, "rank %d (", rank);
-    if (at->pod[0])
-        str_printf(out, "pod %s, ", at->pod);
-    if (at->host[0])
-        str_printf(out, "host %s, ", at->host);
-    str_printf(out, "process %d)", r->pid);
+    rank_location_describe(&h->rows[rank].location, rank, r->pid, out);
 }
 
 /* "hangs in phase data at step 12: no progress for 34 s, where 32 s are allowed; ..." */
@@ -186,18 +131,18 @@ static int find_witness(const struct rank_health *h, const struct hang_verdict *
 }
 
 /* For whoever asks when it is over, and when rank 0 has started again. */
-static void keep_hang(struct rank_health *h, int rank)
+static void keep_hang(struct rank_health *h, const struct rank_location *at,
+                      const struct rank_report *report, int rank, const char *time)
 {
-    char time[40];
-    clock_format_rfc3339(h->setting.wall_ms(), time, sizeof time);
     str_clear(&h->last_hang);
-    rank_table_hang_json(&h->rows[rank].location, hang_detector_report(h->detector, rank), rank,
-                         time, &h->last_hang);
+    rank_table_hang_json(at, report, rank, time, &h->last_hang);
     rank_note_write(h->setting.note_fd, RANK_NOTE_HANG, str_text(&h->last_hang));
 }
 
 static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
 {
+    const struct rank_report *r = hang_detector_report(h->detector, v->rank);
+    char time[STOPPED_HANG_TIME_BYTES];
     auto_str struct str who, how;
     str_init(&who, LINE_BYTES);
     str_init(&how, LINE_BYTES);
@@ -207,12 +152,29 @@ static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
     h->hang = (struct rendezvous_inspection){
         .rank = v->rank,
         .witness = find_witness(h, v),
-        .pid = hang_detector_report(h->detector, v->rank)->pid,
+        .pid = r->pid,
     };
     snprintf(h->hang.why, sizeof h->hang.why, "%.*s", STORE_VALUE_MAX - 1, str_text(&how));
-    keep_hang(h, v->rank);
+    clock_format_rfc3339(h->setting.wall_ms(), time, sizeof time);
+    keep_hang(h, &h->rows[v->rank].location, r, v->rank, time);
     if (h->ras && h->setting.uses_nccl())
         nccl_ras_begin(h->ras);
+}
+
+/* What the main thread has heard by now. */
+static void tell_stopped(struct rank_health *h)
+{
+    auto_str struct str how;
+    str_init(&how, LINE_BYTES);
+    pthread_mutex_lock(&h->show_mutex);
+    struct stopped_hang hang = h->stopped;
+    h->stopped.time[0] = '\0';
+    pthread_mutex_unlock(&h->show_mutex);
+    if (!hang.time[0])
+        return;
+    stopped_hang_describe(&hang, &how);
+    log_warning("%s", str_text(&how));
+    keep_hang(h, &hang.location, &hang.report, hang.rank, hang.time);
 }
 
 static void tell_end(const struct rank_health *h, const struct hang_verdict *v)
@@ -293,6 +255,7 @@ static bool tick(void *ctx, struct rendezvous_inspection *ret_inspection)
     ret_inspection->ends = ends;
     if (ends)
         h->hang.rank = -1;
+    tell_stopped(h);
     tell_stragglers(h, now_ms);
     show(h);
     return news == HANG_FOUND || ends;
@@ -356,6 +319,21 @@ struct rendezvous_health rank_health_rendezvous(struct rank_health *h)
     if (h->detector)
         functions.hear = hear, functions.leave = leave, functions.tick = tick;
     return functions;
+}
+
+void rank_health_tell_stopped(struct rank_health *h, struct store *store)
+{
+    stopped_hang_tell(store, h->setting.note_fd, h->setting.host, h->setting.pod);
+}
+
+void rank_health_hear_stopped(struct rank_health *h, struct store *store)
+{
+    struct stopped_hang hang;
+    if (!h->detector || !stopped_hang_hear(store, &hang))
+        return;
+    pthread_mutex_lock(&h->show_mutex);
+    h->stopped = hang;
+    pthread_mutex_unlock(&h->show_mutex);
 }
 
 void rank_health_describe(struct rank_health *h, char *text, int bytes)

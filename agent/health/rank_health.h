@@ -48,6 +48,11 @@ struct collective_progress *rank_health_progress(struct rank_health *health);
 /* For rendezvous_open(). */
 struct rendezvous_health rank_health_rendezvous(struct rank_health *health);
 
+/* For all ranks before a point that all of them pass, and behind it: word of a hang that only a
+ * launcher saw (stopped_hang.h), which rank 0 then names, too. */
+void rank_health_tell_stopped(struct rank_health *health, struct store *store);
+void rank_health_hear_stopped(struct rank_health *health, struct store *store);
+
 /* What this rank does just now, in words: rank_report_describe(). From any thread. */
 void rank_health_describe(struct rank_health *health, char *text, int bytes);
 

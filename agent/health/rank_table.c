@@ -21,6 +21,16 @@ void rank_location_read(const char *text, struct rank_location *ret)
     snprintf(ret->pod, sizeof ret->pod, "%.*s", RANK_LOCATION_BYTES - 1, pod);
 }
 
+void rank_location_describe(const struct rank_location *at, int rank, int pid, struct str *out)
+{
+    str_printf(out, "rank %d (", rank);
+    if (at->pod[0])
+        str_printf(out, "pod %s, ", at->pod);
+    if (at->host[0])
+        str_printf(out, "host %s, ", at->host);
+    str_printf(out, "process %d)", pid);
+}
+
 static void add_text(const char *name, const char *text, struct str *out)
 {
     str_printf(out, ",\"%s\":", name);

@@ -21,6 +21,9 @@ struct rank_location {
 /* As one text without blanks in the names. */
 void rank_location_write(const char *host, const char *pod, char *text, int bytes);
 void rank_location_read(const char *text, struct rank_location *ret_location);
+/* Adds "rank 3 (pod mnist-worker-2, host node-7, process 812)". */
+void rank_location_describe(const struct rank_location *location, int rank, int pid,
+                            struct str *out);
 
 enum rank_state { RANK_IS_WELL, RANK_IS_STRAGGLING, RANK_IS_HUNG };
 

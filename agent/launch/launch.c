@@ -45,6 +45,7 @@ static int start_rank(struct round *round, int i, const sigset_t *mask, struct e
         .mask = mask,
     };
     rank_note_write(options.note, RANK_NOTE_STEP, "");
+    rank_note_write(options.note, RANK_NOTE_REPORT, "");
     int result = launch_rank_start(&options, &round->ranks[i], &round->streams[2 * i], err);
     round->alive += result == 0;
     return result;

@@ -1,4 +1,7 @@
 #include "agent/launch/launch_internal.h"
+#include "agent/launch/rank_note.h"
+#include "base/clock.h"
+#include "base/str.h"
 
 #include <signal.h>
 #include <string.h>
@@ -29,14 +32,31 @@ static bool may_end_stopped(const struct round *round)
     return stopped_ranks_may_end(&view);
 }
 
+/* For the rank that takes its place. One of the pod's is enough: all stood still together. */
+static void note_stopped(const struct round *round, int i)
+{
+    char when[40];
+    auto_str struct str report, note;
+    str_init(&report, RANK_NOTE_BYTES);
+    str_init(&note, RANK_NOTE_BYTES - 1);
+    rank_note_read(round->notes[i], RANK_NOTE_REPORT, &report);
+    clock_format_rfc3339(clock_now_ms(), when, sizeof when);
+    str_printf(&note, "%d %s %s", round->ranks[i].exit.rank, when, str_text(&report));
+    rank_note_write(round->notes[i], RANK_NOTE_STOPPED, str_text(&note));
+}
+
 static int64_t kill_stopped(struct round *round, int64_t now_ms)
 {
     bool are_stopped = may_end_stopped(round);
+    bool is_noted = false;
     if (stopped_ranks_look(&round->stopped, are_stopped, now_ms, round->options->stopped_most_ms))
         for (int i = 0; i < round->count; i++) {
             if (round->ranks[i].pid == 0)
                 continue;
             launch_print_stopped(round, i);
+            if (!is_noted)
+                note_stopped(round, i);
+            is_noted = true;
             kill_silent(round, i);
         }
     return are_stopped ? now_ms + STOPPED_RANKS_LOOK_MS : INT64_MAX;

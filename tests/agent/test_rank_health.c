@@ -3,6 +3,7 @@
 #include "agent/health/rank_table.h"
 #include "agent/launch/last_words.h"
 #include "agent/launch/rank_note.h"
+#include "tests/agent/comm_local.h"
 #include "tests/support.h"
 
 #include "base/mem.h"
@@ -164,6 +165,55 @@ static void test_the_last_hang_is_told_on(void **state)
     note = 0;
 }
 
+/* Rank 0 had heard nothing of it, and tells it as one that it has named itself. */
+static void test_a_hang_that_a_launcher_saw_is_told(void **state)
+{
+    (void)state;
+    const struct rank_report well = {.step = 10, .entered = 10, .ended = 9, .phase = RANK_STEP};
+    struct comm_local *group = comm_local_open();
+    char text[RANK_HANG_BYTES];
+    struct watch w;
+    note = rank_note_open(0);
+    assert_true(note > 0);
+    rank_note_write(note, RANK_NOTE_STOPPED,
+                    "1 2026-11-28T12:37:18Z 12 3 1ff 17 16 0 12 1 812 all_gather layers.3");
+    open_watch(&w, HANG_RESTART, 0);
+    rank_health_show_to(w.health, copy_last_hang, text);
+    rank_health_tell_stopped(w.health, comm_local_store(group));
+    rank_health_hear_stopped(w.health, comm_local_store(group));
+    stand_still(&w, &well, 2);
+    assert_string_equal(text, "{\"rank\":1,\"step\":12,\"time\":\"2026-11-28T12:37:18Z\",\"phase\":"
+                              "\"data\",\"host\":\"\",\"pod\":\"\",\"collective\":17,\"op\":"
+                              "\"all_gather\",\"unit\":\"layers.3\"}");
+    rank_health_close(w.health);
+
+    open_watch(&w, HANG_IGNORE, 0); /* nobody asked for it */
+    rank_health_hear_stopped(w.health, comm_local_store(group));
+    rank_health_close(w.health);
+    comm_local_close(group);
+    close(note);
+    note = 0;
+}
+
+/* So that its launcher can say what it did when it was stopped. */
+static void test_a_rank_notes_what_it_tells(void **state)
+{
+    (void)state;
+    char place[STORE_KEY_MAX], report[STORE_VALUE_MAX];
+    auto_str struct str noted;
+    struct watch w;
+    str_init(&noted, RANK_NOTE_BYTES);
+    note = rank_note_open(0);
+    assert_true(note > 0);
+    open_watch(&w, HANG_RESTART, 0);
+    w.functions.tell(w.functions.ctx, place, report);
+    rank_note_read(note, RANK_NOTE_REPORT, &noted);
+    assert_string_equal(str_text(&noted), report);
+    rank_health_close(w.health);
+    close(note);
+    note = 0;
+}
+
 static void test_patience_can_be_told(void **state)
 {
     (void)state;
@@ -298,6 +348,8 @@ int main(void)
         cmocka_unit_test(test_a_rank_is_killed_long_after_it_was_named),
         cmocka_unit_test(test_a_silent_rank_is_killed_soon_unless_it_is_heard_again),
         cmocka_unit_test(test_the_last_hang_is_told_on),
+        cmocka_unit_test(test_a_hang_that_a_launcher_saw_is_told),
+        cmocka_unit_test(test_a_rank_notes_what_it_tells),
         cmocka_unit_test(test_patience_can_be_told),
         cmocka_unit_test(test_a_rank_is_killed_only_where_it_is_started_again),
         cmocka_unit_test(test_nobody_else_is_killed),

@@ -165,11 +165,15 @@ check "... and starts it again" wait_for 120 grep -q "failed at .*: it gave no s
 lost_one() { grep -q "a peer was lost .*all local ranks start again" "$work/alone0.log"; }
 check "... as does the other" wait_for 120 lost_one
 check "the new ranks of both make steps" wait_for 120 goes_on
+names_rank_1() { grep -qE "warning rank 1 \(.*process $victim\) hung in phase .* at step [0-9]+; its last collective: [0-9]+, .*; all ranks of its pod were stopped" "$work/alone0.log"; }
+check "... whose rank 0 names the hang that only the launcher saw" wait_for 120 names_rank_1
+check "... and tells whoever asks, as the operator" wait_for 120 last_hang /progress lastHang 1
 victim=$(only_rank "$run")
 kill -STOP "$victim"
 ended_first() { grep -qE "shoal-agent: rank 0 \(local rank 0, pid $victim\) hangs: it has been stopped for " "$work/alone0.log"; }
-check "rank 0's does so, too, though nobody names it" wait_for 120 ended_first
+check "rank 0's does so, too" wait_for 120 ended_first
 check "... and both make steps again" wait_for 120 goes_on
+check "... whose rank 0 tells of the one before it" wait_for 120 last_hang /progress lastHang 0
 kill -TERM "$run" "$other"
 code=0
 wait "$run" || code=$?
