@@ -8,9 +8,9 @@
 #include "operator/job/names.h"
 #include "operator/reconcile/children.h"
 #include "operator/reconcile/context.h"
+#include "operator/reconcile/finish.h"
 #include "operator/reconcile/observe.h"
 #include "operator/reconcile/policy_autoscaler.h"
-#include "operator/reconcile/policy_cleanup.h"
 #include "operator/reconcile/policy_deadline.h"
 #include "operator/reconcile/policy_gang.h"
 #include "operator/reconcile/policy_queue.h"
@@ -28,8 +28,6 @@
 #define REASON_SUSPENDED  API_KIND "Suspended"
 #define REASON_QUEUED     API_KIND "Queued"
 #define REASON_RESUMED    API_KIND "Resumed"
-#define REASON_SUCCEEDED  API_KIND "Succeeded"
-#define REASON_FAILED     API_KIND "Failed"
 #define REASON_INVALID    API_KIND "FailedValidation"
 
 /* ---- the life of a job ---- */
@@ -94,81 +92,6 @@ static void set_started(struct reconcile_context *ctx, struct pod_changes *chang
         return;
     warn_ignored_template_fields(ctx);
     ctx->status.start_ms = ctx->snapshot->now_ms;
-}
-
-/* Deletes the PodGroup and the HorizontalPodAutoscaler of a job that needs no pods any more. */
-static void delete_podgroup_hpa(struct reconcile_context *ctx)
-{
-    policy_gang_delete(ctx->snapshot, ctx->plan);
-    policy_autoscaler_delete(ctx->snapshot, ctx->plan);
-}
-
-static void clean_up(struct reconcile_context *ctx)
-{
-    delete_podgroup_hpa(ctx);
-    policy_queue_finish(ctx);
-    policy_cleanup(ctx->job->run_policy.clean_pod_policy,
-                   condition_is_true(&ctx->status, CONDITION_SUCCEEDED), &ctx->status.history,
-                   &ctx->view, ctx->plan);
-    context_requeue(ctx, ctx->view.recheck_ms);
-}
-
-static void finish(struct reconcile_context *ctx, enum condition_type type, enum event_type event,
-                   const char *reason, const char *message)
-{
-    context_condition(ctx, type, true, reason, message);
-    context_event(ctx, event, reason, message);
-    ctx->status.completion_ms = ctx->snapshot->now_ms;
-    policy_training_finish(ctx);
-    observe_inactive(ctx);
-    clean_up(ctx);
-    context_requeue(ctx, policy_expiry_ms(ctx->job, &ctx->status));
-}
-
-static void succeed(struct reconcile_context *ctx)
-{
-    const struct job *job = ctx->job;
-    const char *message =
-        job->replicas[REPLICA_MASTER].present
-            ? context_text(ctx, "PyTorchJob %s is successfully completed.", job->name)
-            : context_text(ctx, "PyTorchJob %s/%s successfully completed.", job->namespace_,
-                           job->name);
-    finish(ctx, CONDITION_SUCCEEDED, EVENT_NORMAL, REASON_SUCCEEDED, message);
-}
-
-/* Whose failure it was: its pod may be gone before anybody looks. */
-static const char *last_failure_text(struct reconcile_context *ctx, const struct pod *pod)
-{
-    const struct pod_end *end = pod ? &pod->end : NULL;
-    if (!pod)
-        return "";
-    if (!end->container)
-        return context_text(ctx, RECONCILE_LAST_FAILURE "pod %s)", pod->name);
-    return context_text(
-        ctx, RECONCILE_LAST_FAILURE "pod %s, container %s, exit code %" PRId32 "%s%s)", pod->name,
-        end->container, end->code, end->reason ? ": " : "", end->reason ? end->reason : "");
-}
-
-static void fail_by_limit(struct reconcile_context *ctx, const struct pod *last_failure)
-{
-    finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-           context_text(ctx,
-                        "Job %s has failed because it has reached the specified backoff limit%s",
-                        ctx->job->name, last_failure_text(ctx, last_failure)));
-}
-
-static void fail_by(struct reconcile_context *ctx, const struct pod *pod)
-{
-    const char *type = names_replica_type(pod->type), *last_failure = last_failure_text(ctx, pod);
-    if (ctx->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
-        finish(ctx, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
-               context_text(ctx, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
-                            ctx->job->name, type, last_failure));
-    else
-        finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-               context_text(
-                   ctx, "PyTorchJob %s is failed because %" PRId32 " %s replica(s) failed.%s",
-                   ctx->job->name, ctx->status.replicas[pod->type].failed, type, last_failure));
 }
 
 /* backoffLimit restarts are granted; the failure after them fails the job. */
@@ -288,14 +211,6 @@ static bool deadline_exceeded(const struct reconcile_context *ctx)
            ctx->snapshot->now_ms >= policy_deadline_ms(ctx->job, &ctx->status);
 }
 
-static void fail_by_deadline(struct reconcile_context *ctx)
-{
-    finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
-           context_text(ctx,
-                        "Job %s has failed because it was active longer than specified deadline",
-                        ctx->job->name));
-}
-
 static void reconcile_active(struct reconcile_context *ctx, const struct queue_verdict *queue)
 {
     const struct job *job = ctx->job;
@@ -309,13 +224,13 @@ static void reconcile_active(struct reconcile_context *ctx, const struct queue_v
     observe_count(ctx);
     policy_training_follow(ctx);
     if (policy_success(job, &ctx->status))
-        succeed(ctx);
+        finish_succeeded(ctx);
     else if (changes.fatal)
-        fail_by(ctx, changes.fatal);
+        finish_failed(ctx, changes.fatal);
     else if (backoff_exceeded(ctx))
-        fail_by_limit(ctx, changes.last_failure);
+        finish_by_limit(ctx, changes.last_failure);
     else if (deadline_exceeded(ctx))
-        fail_by_deadline(ctx);
+        finish_by_deadline(ctx);
     else
         reconcile_children(ctx, &changes, queue, &blocker);
 }
@@ -328,7 +243,7 @@ static void reconcile_suspended(struct reconcile_context *ctx, const struct queu
     struct blocker blocker = {.reason = ctx->job->invalid ? REASON_INVALID : NULL,
                               .message = ctx->job->invalid};
     set_created(ctx);
-    delete_podgroup_hpa(ctx);
+    finish_delete_podgroup_hpa(ctx);
     const char *message =
         queued ? context_text(ctx, "PyTorchJob %s waits in its queue.", ctx->job->name)
                : context_text(ctx, "PyTorchJob %s is suspended.", ctx->job->name);
@@ -349,20 +264,6 @@ static void reconcile_suspended(struct reconcile_context *ctx, const struct queu
     observe_inactive(ctx);
     children_delete_all(ctx->plan, &ctx->view);
     context_requeue(ctx, ctx->view.recheck_ms);
-}
-
-static void reconcile_finished(struct reconcile_context *ctx)
-{
-    observe_inactive(ctx);
-    int64_t expiry_ms = policy_expiry_ms(ctx->job, &ctx->status);
-    if (ctx->snapshot->now_ms >= expiry_ms) {
-        plan_add(ctx->plan, (struct action){.kind = ACTION_DELETE_JOB,
-                                            .name = ctx->job->name,
-                                            .uid = ctx->job->uid});
-        return;
-    }
-    clean_up(ctx);
-    context_requeue(ctx, expiry_ms);
 }
 
 static void reconcile_invalid(struct reconcile_context *ctx)
@@ -413,9 +314,9 @@ static void reconcile_invalid_edit(struct reconcile_context *ctx)
     observe_count(ctx);
     policy_training_follow(ctx);
     if (history_is_complete(&ctx->status.history, REPLICA_MASTER, 0))
-        succeed(ctx);
+        finish_succeeded(ctx);
     else if (deadline_exceeded(ctx))
-        fail_by_deadline(ctx);
+        finish_by_deadline(ctx);
     else
         context_requeue(ctx, policy_deadline_ms(ctx->job, &ctx->status));
     set_waiting(ctx, &blocker);
@@ -448,7 +349,7 @@ struct plan *reconcile(const struct snapshot *snapshot, struct arena *arena)
     if (snapshot->list_forbidden)
         reconcile_forbidden(&ctx);
     else if (condition_finished(&ctx.status))
-        reconcile_finished(&ctx);
+        finish_go_on(&ctx);
     else if (job->invalid && !condition_is_true(&ctx.status, CONDITION_CREATED))
         reconcile_invalid(&ctx);
     else if (queue.state == QUEUE_HELD || policy_suspended(job, &ctx.status, &ctx.view))
