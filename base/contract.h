@@ -53,7 +53,7 @@
 #define ENV_RESTART_COUNT "SHOAL_RESTART_COUNT"
 /* Ours: which run this is: the same for all of its processes and restarts, another for the next. */
 #define ENV_RUN_ID "SHOAL_RUN_ID"
-/* Ours, from `shoal run`: "NAMESPACE/NAME" of the job, as people call it. */
+/* Ours: "NAMESPACE/NAME" of the job, as people call it. */
 #define ENV_JOB "SHOAL_JOB"
 /* Ours: what the processes of a run know and nobody else, to tell each other from strangers; not
  * set: the run's id. Empty: nothing. */

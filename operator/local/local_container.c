@@ -154,9 +154,6 @@ static const char *const *build_environment(const struct builder *b, const char 
             local_env_set(&env, name, *entry + length + 1);
     }
     local_env_set(&env, "HOSTNAME", b->pod->name); /* as in every container */
-    const char *job = value_of(&b->pod->labels, LABEL_JOB_NAME, strlen(LABEL_JOB_NAME));
-    if (*job)
-        local_env_set(&env, ENV_JOB, arena_printf(b->arena, "%s/%s", b->pod->namespace_, job));
     for (size_t i = 0; i < b->declared.count; i++)
         local_env_set(&env, b->declared.vars[i].name, b->declared.vars[i].value);
     if (b->site->agent_image_dir && names_image_is(b->container->image, AGENT_PROGRAM)) {

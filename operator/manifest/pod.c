@@ -151,19 +151,26 @@ static bool has_variable(const struct container *container, const char *name)
     return false;
 }
 
-/* The job's variables behind the container's own, over which they win. Only which run it is may be
- * said in the manifest: a job that is made anew can so be the run of the one before. */
+/* The job's variables behind the container's own, over which they win. Only which run it is and
+ * what its job is called may be said in the manifest: a job that is made anew can so be the run of
+ * the one before. */
 static void add_environment(struct container *container, const struct job *job,
                             const struct env_list *env, struct arena *arena)
 {
-    struct env_var *all = arena_array(arena, struct env_var, container->env_count + env->count + 1);
+    const struct env_var names[] = {
+        {.name = ENV_RUN_ID, .value = job->uid},
+        {.name = ENV_JOB, .value = arena_printf(arena, "%s/%s", job->namespace_, job->name)},
+    };
+    struct env_var *all =
+        arena_array(arena, struct env_var, container->env_count + env->count + array_length(names));
     size_t count = container->env_count;
     if (count)
         memcpy(all, container->env, count * sizeof *all);
     memcpy(all + count, env->items, env->count * sizeof *all);
     count += env->count;
-    if (!has_variable(container, ENV_RUN_ID))
-        all[count++] = (struct env_var){.name = ENV_RUN_ID, .value = job->uid};
+    for (size_t i = 0; i < array_length(names); i++)
+        if (!has_variable(container, names[i].name))
+            all[count++] = names[i];
     container->env = all;
     container->env_count = count;
 }

@@ -164,6 +164,7 @@ check "X06 pods" comes "x06-master-0 x06-worker-0 x06-worker-1" pods x06
 check "X06 the master" is "12 0 3" echo "$(env_of x06-master-0 WORLD_SIZE) $(env_of x06-master-0 RANK) $(env_of x06-master-0 PET_NNODES)"
 check "X06 a worker" is "12 1 3" echo "$(env_of x06-worker-0 WORLD_SIZE) $(env_of x06-worker-0 RANK) $(env_of x06-worker-0 PET_NNODES)"
 check "X06 the last worker" is "12 2 3" echo "$(env_of x06-worker-1 WORLD_SIZE) $(env_of x06-worker-1 RANK) $(env_of x06-worker-1 PET_NNODES)"
+check "all know what their job is called" is default/x06 env_of x06-worker-0 SHOAL_JOB
 check "X07 pods" comes "x07-master-0 x07-worker-0" pods x07
 check "X07 ours is after the user's" is "7 2" env_of x07-worker-0 WORLD_SIZE 1
 check "X08 ours is last" is "own init-pytorch" pod x07-worker-0 '[.spec.initContainers[].name] | join(" ")'

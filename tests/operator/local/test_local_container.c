@@ -23,10 +23,9 @@ static const struct local_site site = {.environment = inherited,
                                        .progress_socket = "/run/s/progress",
                                        .addresses = &book};
 
-static struct pair labels[] = {{"training.kubeflow.org/replica-index", "2"},
-                               {"training.kubeflow.org/job-name", "j"}};
+static struct pair labels[] = {{"training.kubeflow.org/replica-index", "2"}};
 static const struct pod_spec pod = {
-    .name = "j-worker-2", .namespace_ = "team", .labels = {.items = labels, .count = 2}};
+    .name = "j-worker-2", .namespace_ = "team", .labels = {.items = labels, .count = 1}};
 
 static int build(struct arena *arena, const struct container *container,
                  struct local_process *process, struct error *err)
@@ -108,7 +107,7 @@ static void test_variables(void **state)
                   {"PET_NNODES", "(unset)"},
                   {"SHOAL_PROGRESS_SOCKET", "/run/s/progress"},
                   {"SHOAL_RESTART_COUNT", "3"},
-                  {"SHOAL_JOB", "team/j"}};
+                  {"SHOAL_JOB", "(unset)"}};
     for (size_t i = 0; i < array_length(others); i++)
         assert_string_equal(value_of(&process, others[i].name), others[i].seen);
 }

@@ -45,7 +45,8 @@ static void assert_json(struct json *value, const char *expected)
 #define OUR_ENV                                                                                    \
     "{\"name\":\"PYTHONUNBUFFERED\",\"value\":\"1\"},{\"name\":\"PET_NPROC_PER_NODE\",\"value\":"  \
     "\"auto\"},{\"name\":\"PET_NNODES\",\"value\":\"2\"},{\"name\":\"SHOAL_RESTART_COUNT\","       \
-    "\"value\":\"0\"},{\"name\":\"SHOAL_RUN_ID\",\"value\":\"u1\"}"
+    "\"value\":\"0\"},{\"name\":\"SHOAL_RUN_ID\",\"value\":\"u1\"},"                               \
+    "{\"name\":\"SHOAL_JOB\",\"value\":\"ns/j\"}"
 
 static struct json *pod_of(const struct manifest *manifest, int32_t index, const struct gang *gang,
                            const struct json *init_containers)

@@ -32,7 +32,7 @@ static struct pod_spec *build(const struct manifest *manifest, enum replica_type
 #define TEMPLATE    "template: {spec: {containers: [{name: pytorch, image: i}]}}"
 #define MASTER      "Master: {replicas: 1, " TEMPLATE "}"
 #define SPECS(m, n) "pytorchReplicaSpecs: {" m "Worker: {replicas: " n ", " TEMPLATE "}}"
-#define TAIL        " SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=u"
+#define TAIL        " SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=u SHOAL_JOB=ns/j"
 
 struct env_row {
     const char *name;
@@ -107,7 +107,13 @@ static const struct env_row env_rows[] = {
      "[{name: SHOAL_RUN_ID, value: mine}]}]}}}}",
      REPLICA_WORKER, 0,
      "SHOAL_RUN_ID=mine PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_NNODES=1 "
-     "SHOAL_RESTART_COUNT=0"},
+     "SHOAL_RESTART_COUNT=0 SHOAL_JOB=ns/j"},
+    {"... and what its job is called",
+     "pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: "
+     "[{name: SHOAL_JOB, value: its}]}]}}}}",
+     REPLICA_WORKER, 0,
+     "SHOAL_JOB=its PYTHONUNBUFFERED=1 PET_NPROC_PER_NODE=auto PET_NNODES=1 SHOAL_RESTART_COUNT=0 "
+     "SHOAL_RUN_ID=u"},
     {"P01 the port by its name",
      "pytorchReplicaSpecs: {Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, "
      "image: i, ports: [{name: http, containerPort: 1}, {name: pytorchjob-port, containerPort: "
