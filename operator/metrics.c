@@ -53,7 +53,7 @@ struct work {
 };
 
 struct metrics {
-    /* Held while what follows is changed, which one thread does, and while another prints it. */
+    /* Held while what follows is changed, which one thread does, and while another reads it. */
     pthread_mutex_t mutex;
     struct space *spaces; /* in order of first appearance */
     size_t count;
@@ -302,36 +302,62 @@ static void add_nodes(const struct metrics *m, struct str *out)
         str_printf(out, "%s{node=\"%s\"} %" PRIu64 "\n", name, m->nodes[i].name, m->nodes[i].left);
 }
 
-static void add_jobs(const struct metrics *m, struct str *out)
+/* The time of a job, as it is printed. */
+struct job_time {
+    const char *key;
+    int64_t ms[GOODPUT_KINDS];
+};
+
+/* Those that have series; [shown]. */
+static struct job_time *copy_jobs(const struct metrics *m, size_t shown, struct arena *arena)
+{
+    struct job_time *jobs = arena_array(arena, struct job_time, shown);
+    for (size_t i = 0; i < shown; i++) {
+        jobs[i].key = arena_strdup(arena, m->jobs[i]->key);
+        memcpy(jobs[i].ms, m->jobs[i]->time.ms, sizeof jobs[i].ms);
+    }
+    return jobs;
+}
+
+static void add_jobs(const struct job_time *jobs, size_t shown, size_t left_out, struct str *out)
 {
     const char *name = "shoal_operator_job_seconds_total";
-    size_t count = m->by_key.count, shown = count < METRICS_MAX_JOBS ? count : METRICS_MAX_JOBS;
     exposition_head(name, "Time of a job at work since its creation, by what it was spent on.",
                     "counter", out);
     for (size_t i = 0; i < shown; i++) {
-        const struct work *work = m->jobs[i];
-        int space = (int)strcspn(work->key, "/");
+        const char *key = jobs[i].key;
+        int space = (int)strcspn(key, "/");
         for (int k = 0; k < GOODPUT_KINDS; k++)
-            if (work->time.ms[k])
+            if (jobs[i].ms[k])
                 str_printf(out,
                            "%s{job_namespace=\"%.*s\",job_name=\"%s\",kind=\"%s\"} %" PRId64
                            ".%03d\n",
-                           name, space, work->key, work->key + space + 1, goodput_kind_name(k),
-                           work->time.ms[k] / 1000, (int)(work->time.ms[k] % 1000));
+                           name, space, key, key + space + 1, goodput_kind_name(k),
+                           jobs[i].ms[k] / 1000, (int)(jobs[i].ms[k] % 1000));
     }
     add_value("gauge", "shoal_operator_jobs_without_series",
               "Jobs at work beyond those that shoal_operator_job_seconds_total tells of.",
-              (int64_t)(count - shown), out);
+              (int64_t)left_out, out);
 }
 
-void metrics_print(struct metrics *m, const struct metrics_view *v, struct str *out)
+/* Of 1,000 jobs there are some 9,000 lines: they are printed from a copy, as the loop waits for the
+ * mutex. */
+static void add_guarded(struct metrics *m, struct str *out)
 {
+    auto_arena struct arena *arena = arena_open();
     pthread_mutex_lock(&m->mutex);
     add_counters(m, out);
     add_seconds(m, out);
     add_nodes(m, out);
-    add_jobs(m, out);
+    size_t count = m->by_key.count, shown = count < METRICS_MAX_JOBS ? count : METRICS_MAX_JOBS;
+    const struct job_time *jobs = copy_jobs(m, shown, arena);
     pthread_mutex_unlock(&m->mutex);
+    add_jobs(jobs, shown, count - shown, out);
+}
+
+void metrics_print(struct metrics *m, const struct metrics_view *v, struct str *out)
+{
+    add_guarded(m, out);
 #define ADD_VALUE(type, field, kind, name, help)                                                   \
     add_value(kind, name, help, (int64_t)v->field, out);
     METRICS_VALUES(ADD_VALUE)
