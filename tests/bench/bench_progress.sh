@@ -2,7 +2,7 @@
 # shellcheck disable=SC2119 # operator_stop without arguments is meant so
 # What it costs the operator that jobs show how their trainings go (status.training), against a real API server on this
 # machine: requests to pods and to the API server, memory and CPU time, of jobs whose every answer is news.
-#   tests/bench/bench_progress.sh [JOBS]     1000 unless stated
+#   tests/bench/bench_progress.sh [JOBS [SECONDS]]     1000 jobs, asked every 15 s, unless stated
 set -u
 BUILD=${BUILD:-$PWD/build/release}
 # shellcheck source=tests/tap.sh
@@ -12,6 +12,7 @@ BUILD=${BUILD:-$PWD/build/release}
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
 jobs=${1:-1000}
+every=${2:-15}
 seconds=60
 scrapes=10
 
@@ -95,7 +96,7 @@ measure() { # FLAGS...: leaves what was measured in $kib, $own, $api, $asked and
     operator_start "$@"
     operator_ready
     wait_for 60 running
-    sleep 20 # all were asked once
+    sleep $((every + 5)) # all were asked once
     [ "${*: -1}" != --progress-seconds=0 ] || wait_for 120 at_rest
     local api_before asks_before cpu_before
     api_before=$(requests) asks_before=$(asks) cpu_before=$(cpu_ms)
@@ -110,10 +111,10 @@ measure --progress-seconds=0
 before=$kib own_before=$own
 row "$jobs running jobs, none asked, with the page served: memory" "$(mib "$before")"
 row "... API requests/s" "$(per_second "$api")"
-measure
-row "$jobs running jobs, asked every 15 s, with the page served: memory" "$(mib "$kib")"
+measure --progress-seconds="$every"
+row "$jobs running jobs, asked every $every s, with the page served: memory" "$(mib "$kib")"
 row "... more than before" "$(mib "$((kib - before))")"
-row "... without the program's own pages, which one that does nothing has let go" "$(mib "$((own - own_before))")"
+row "... of its own, without pages of programs and libraries: before; now" "$(mib "$own_before"); $(mib "$own")"
 row "... the asker's requests to pods/s" "$(per_second "$asked")"
 row "... API requests/s" "$(per_second "$api")"
 row "... CPU time, ms a second" "$(per_second "$cpu")"
