@@ -6,93 +6,179 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "\u0000" without its backslash, and what takes its place. */
-#define NUL         "u0000"
-#define REPLACEMENT "ufffd"
-#define NUL_BYTES   5
+/* An escaped NUL, and what takes its place: as long. */
+#define NUL         "\\u0000"
+#define REPLACEMENT "\\ufffd"
 
-/* The start of a list that is left out, as Go writes it. */
+/* As Go writes them: the start of a list that is left out, and of the one that is given out. */
 #define LEFT_OUT "\"managedFields\":["
+#define ITEMS    "\"items\":["
 
+enum { ROOT = 1, OF_ITEMS = 2 /* the depth inside the outermost object, and inside its items */ };
+
+/* Copies a text, without what is left out. */
 struct sanitizer {
-    char *out; /* NULL: only look */
-    size_t bytes, changes;
+    const char *text;
+    size_t bytes, at;
+    char *out; /* has room: the shortest that "null" takes the place of is {} */
+    size_t length;
     int depth;
     int most; /* what is nested deeper is left out */
     bool managed_fields;
-    bool in_text, escaped;
+    /* A list's items are given out, and dropped from `out` again, as soon as they are read. */
+    const struct json_items *takes; /* NULL: nobody */
+    size_t item_at;                 /* where in `out` the next one begins; 0: not among the items */
+    size_t items;                   /* so far */
+    bool failed;                    /* one is no JSON */
+    struct error *err;
 };
 
-static void write(struct sanitizer *m, const char *bytes, size_t count)
+static bool stands_here(const struct sanitizer *s, const char *what)
 {
-    if (m->out)
-        memcpy(m->out + m->bytes, bytes, count);
-    m->bytes += count;
+    size_t bytes = strlen(what);
+    return s->bytes - s->at >= bytes && memcmp(s->text + s->at, what, bytes) == 0;
 }
 
-/* Takes the next character of a text, or the five of an escaped NUL; returns how many. */
-static size_t take_in_text(struct sanitizer *m, const char *at, size_t left)
+static void write(struct sanitizer *s, const char *bytes, size_t count)
 {
-    bool nul = m->escaped && left >= NUL_BYTES && memcmp(at, NUL, NUL_BYTES) == 0;
-    size_t count = nul ? NUL_BYTES : 1;
-    if (m->depth <= m->most) {
-        write(m, nul ? REPLACEMENT : at, count);
-        m->changes += nul;
+    if (s->depth > s->most)
+        return;
+    memcpy(s->out + s->length, bytes, count);
+    s->length += count;
+}
+
+/* Takes the escape at a backslash. */
+static void take_escape(struct sanitizer *s)
+{
+    bool nul = stands_here(s, NUL);
+    size_t left = s->bytes - s->at, count = nul ? strlen(NUL) : left < 2 ? left : 2;
+    write(s, nul ? REPLACEMENT : s->text + s->at, count);
+    s->at += count;
+}
+
+/* Takes a string from quote to quote. */
+static void take_string(struct sanitizer *s)
+{
+    size_t start = s->at++;
+    for (;;) {
+        while (s->at < s->bytes && s->text[s->at] != '"' && s->text[s->at] != '\\')
+            s->at++;
+        bool escape = s->at < s->bytes && s->text[s->at] == '\\';
+        s->at += s->at < s->bytes && !escape;
+        write(s, s->text + start, s->at - start);
+        if (!escape)
+            return;
+        take_escape(s);
+        start = s->at;
     }
-    if (!m->escaped && *at == '"')
-        m->in_text = false;
-    m->escaped = !m->escaped && *at == '\\';
-    return count;
 }
 
-static void take_between_texts(struct sanitizer *m, const char *at, size_t left)
+static bool is_blank(const char *text, size_t bytes)
 {
-    if (!m->managed_fields && left >= strlen(LEFT_OUT) &&
-        memcmp(at, LEFT_OUT, strlen(LEFT_OUT)) == 0 && m->depth < m->most)
-        m->most = m->depth;
-    bool opens = *at == '{' || *at == '[', closes = *at == '}' || *at == ']';
-    m->in_text = *at == '"';
-    m->depth += opens;
-    if (opens && m->depth == m->most + 1) {
-        write(m, "null", 4);
-        m->changes++;
+    for (size_t i = 0; i < bytes; i++)
+        if (!memchr(" \t\r\n", text[i], 4)) /* not strchr: it finds a NUL */
+            return false;
+    return true;
+}
+
+static void give_item(struct sanitizer *s)
+{
+    size_t bytes = s->length - s->item_at;
+    struct json *item = json_parse(s->out + s->item_at, bytes, JSON_ALLOW_SCALAR, s->err);
+    s->length = s->item_at;
+    if (!item) {
+        s->failed = true;
+        error_wrap(s->err, "item %zu of the list", s->items);
+        return;
     }
-    if (m->depth <= m->most)
-        write(m, at, 1);
-    m->depth -= closes;
-    if (closes && m->depth == m->most)
-        m->most = JSON_LENIENT_MAX_DEPTH;
+    s->takes->item(s->takes->context, item);
+    json_free(item);
+    s->items++;
 }
 
-/* Writes the text without what is left out to `out` (NULL: only counts) and returns how much was
- * changed; *ret_bytes is its length then. */
-static size_t sanitize(const char *text, size_t bytes, bool managed_fields, char *out,
-                       size_t *ret_bytes)
+static void take_opening(struct sanitizer *s)
 {
-    struct sanitizer m = {
-        .out = out, .most = JSON_LENIENT_MAX_DEPTH, .managed_fields = managed_fields};
-    for (size_t i = 0; i < bytes;) {
-        if (m.in_text) {
-            i += take_in_text(&m, text + i, bytes - i);
-        } else {
-            take_between_texts(&m, text + i, bytes - i);
-            i++;
+    s->depth++;
+    if (s->depth == s->most + 1) {
+        memcpy(s->out + s->length, "null", 4);
+        s->length += 4;
+    }
+    write(s, s->text + s->at++, 1);
+    if (s->item_at && s->depth == OF_ITEMS)
+        s->item_at = s->length;
+}
+
+static void take_closing(struct sanitizer *s)
+{
+    if (s->item_at && s->depth == OF_ITEMS) {
+        if (s->items || !is_blank(s->out + s->item_at, s->length - s->item_at))
+            give_item(s);
+        s->item_at = 0;
+    }
+    write(s, s->text + s->at++, 1);
+    if (--s->depth == s->most)
+        s->most = JSON_LENIENT_MAX_DEPTH;
+}
+
+static void take_other(struct sanitizer *s)
+{
+    if (s->item_at && s->depth == OF_ITEMS && s->text[s->at] == ',')
+        give_item(s);
+    else
+        write(s, s->text + s->at, 1);
+    s->at++;
+}
+
+/* What the key that stands here says of its value. */
+static void look_at_key(struct sanitizer *s)
+{
+    if (!s->managed_fields && s->depth < s->most && stands_here(s, LEFT_OUT))
+        s->most = s->depth;
+    if (s->takes && s->depth == ROOT && !s->items && stands_here(s, ITEMS))
+        s->item_at = s->length;
+}
+
+static void sanitize(struct sanitizer *s)
+{
+    while (s->at < s->bytes && !s->failed) {
+        switch (s->text[s->at]) {
+        case '"':
+            look_at_key(s);
+            take_string(s);
+            break;
+        case '{':
+        case '[':
+            take_opening(s);
+            break;
+        case '}':
+        case ']':
+            take_closing(s);
+            break;
+        default:
+            take_other(s);
         }
     }
-    *ret_bytes = m.bytes;
-    return m.changes;
+}
+
+static struct json *parse(struct sanitizer *s)
+{
+    s->most = JSON_LENIENT_MAX_DEPTH;
+    s->out = xmalloc(2 * s->bytes + 1);
+    sanitize(s);
+    struct json *value = s->failed ? NULL : json_parse(s->out, s->length, JSON_STRICT, s->err);
+    free(s->out);
+    return value;
 }
 
 struct json *json_parse_lenient(const char *text, size_t bytes, bool managed_fields,
                                 struct error *err)
 {
-    size_t mended_bytes;
-    auto_free char *mended = NULL;
-    if (sanitize(text, bytes, managed_fields, NULL, &mended_bytes) > 0) {
-        mended = xmalloc(mended_bytes);
-        sanitize(text, bytes, managed_fields, mended, &mended_bytes);
-        text = mended;
-        bytes = mended_bytes;
-    }
-    return json_parse(text, bytes, JSON_STRICT, err);
+    return parse(&(struct sanitizer){
+        .text = text, .bytes = bytes, .managed_fields = managed_fields, .err = err});
+}
+
+struct json *json_parse_lenient_list(const char *text, size_t bytes, const struct json_items *items,
+                                     struct error *err)
+{
+    return parse(&(struct sanitizer){.text = text, .bytes = bytes, .takes = items, .err = err});
 }

@@ -18,4 +18,18 @@ struct json;
 /* An object or an array, owned by the caller; NULL with ERR_INPUT and where it is wrong. */
 struct json *json_parse_lenient(const char *text, size_t bytes, bool managed_fields,
                                 struct error *err);
+
+/* Who takes the items of a list. */
+struct json_items {
+    void (*item)(void *context, const struct json *item); /* borrowed for the call */
+    void *context;
+};
+
+/* Reads a list of objects of an API server, {"items": [...], ...}, without managedFields. Each item
+ * is read by itself and given out, and the result has none: values of one item at a time are in
+ * memory, which is a fraction of those of all. The key "items" must be written as Go does, without
+ * blanks; else the result has them, and none is given out. Of a text that is wrong somewhere the
+ * items before that place were given out. */
+struct json *json_parse_lenient_list(const char *text, size_t bytes, const struct json_items *items,
+                                     struct error *err);
 #endif

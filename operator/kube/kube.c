@@ -2,6 +2,7 @@
 
 #include "base/backoff.h"
 #include "base/json.h"
+#include "base/json_lenient.h"
 #include "base/mem.h"
 #include "operator/kube/kube_answer.h"
 #include "operator/kube/kube_internal.h"
@@ -106,10 +107,11 @@ static void on_done(void *context, const struct http_answer *answer)
     struct kube_request *request = context;
     const struct kube_options *options = &request->kube->options;
     request->in_flight = NULL;
+    const struct json_items items = {request->item, request->context};
     struct json *object;
     struct error err;
-    switch (kube_answer_read(answer, request->is_stream, request->method, request->path, &object,
-                             &err)) {
+    switch (kube_answer_read(answer, request->is_stream, request->method, request->path,
+                             items.item ? &items : NULL, &object, &err)) {
     case KUBE_DONE:
         answered(request, object, &err, answer->status);
         json_free(object);
@@ -264,6 +266,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
     request->exact = call->exact;
     request->unguarded = call->unguarded;
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
+    request->item = call->item;
     request->done = call->done;
     request->context = call->context;
     kube_request_try(request, now_ms);

@@ -35,6 +35,10 @@ struct kube_call {
     /* the leader's own lease: sent before all others and without asking the guard */
     bool unguarded;
     int64_t timeout_ms; /* of one try; 0: kube_options.timeout_ms */
+    /* Of a list: its items, one by one before `done`, whose answer then has none. Some may come of
+     * an answer that fails. `item` is borrowed, and the request must not be cancelled meanwhile.
+     * NULL: the answer has them. */
+    void (*item)(void *context, const struct json *item);
     /* The answer's object, or NULL with *err: ERR_NOT_FOUND 404, ERR_EXISTS 409 AlreadyExists,
      * ERR_CONFLICT any other 409, ERR_GONE 410, ERR_FORBIDDEN 403, ERR_INPUT 400 and 422,
      * ERR_TIMEOUT, ERR_IO ... Its text is the server's Status.message with verb and path. On

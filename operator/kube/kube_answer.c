@@ -108,8 +108,17 @@ static int shown_bytes(const struct error *err, const char *what)
     return (int)(sizeof err->msg - beside);
 }
 
+static struct json *parse(const struct http_answer *answer, const struct json_items *items,
+                          struct error *err)
+{
+    if (items)
+        return json_parse_lenient_list(answer->body, answer->body_bytes, items, err);
+    return json_parse_lenient(answer->body, answer->body_bytes, false, err);
+}
+
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
-                                   const char *method, const char *path, struct json **ret_object,
+                                   const char *method, const char *path,
+                                   const struct json_items *items, struct json **ret_object,
                                    struct error *err)
 {
     *ret_object = NULL;
@@ -126,7 +135,7 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
     struct error unreadable;
-    struct json *object = json_parse_lenient(answer->body, answer->body_bytes, false, &unreadable);
+    struct json *object = parse(answer, is_good ? items : NULL, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
         return KUBE_DONE;

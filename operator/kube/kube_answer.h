@@ -6,6 +6,7 @@
 #include "base/http.h"
 
 struct json;
+struct json_items;
 
 enum kube_verdict {
     KUBE_DONE,   /* final: an object, or an error */
@@ -16,9 +17,11 @@ enum kube_verdict {
 /* ret_object: the answer's object, which the caller releases. If there is none, it is NULL and *err
  * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. The same failure
  * has the same text: addresses of the server's memory in it are "(0x...)". A streamed answer with
- * status 2xx has neither. */
+ * status 2xx has neither. items: who takes the items of a list, one by one, which the object then
+ * has not (json_parse_lenient_list); NULL: they stay in it. */
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
-                                   const char *method, const char *path, struct json **ret_object,
+                                   const char *method, const char *path,
+                                   const struct json_items *items, struct json **ret_object,
                                    struct error *err);
 
 /* How long to wait after the n-th failure (n >= 1): the server's Retry-After, a minute at most,

@@ -30,6 +30,7 @@ struct watch {
     int64_t heard_ms;  /* the last line of it, or the list before it */
     char *token;       /* of the next page; NULL: the list begins */
     char *version;     /* from which to watch; NULL before the first list */
+    bool in_page;      /* some of the next answer was fed */
     bool synced;
     unsigned list_failures, stream_failures; /* in a row */
     unsigned refusals;                       /* lists that were, since the last good one */
@@ -191,15 +192,22 @@ static void set_text(char **text, const char *value)
     *text = value ? xstrdup(value) : NULL;
 }
 
-static void put_items(struct watch *watch, const struct json *items)
+/* Only the first page begins a list: objects that no page of it named are deleted at its end. */
+static void begin_page(struct watch *watch)
 {
-    for (size_t i = 0; i < json_array_count(items); i++) {
-        const struct json *item = json_at(items, i);
-        if (json_is_object(item))
-            watch->options.put(watch->options.context, item);
-        else
-            watch->options.warn(watch->options.context, "an item of the list is no object");
-    }
+    if (!watch->token && !watch->in_page)
+        watch->options.begin_list(watch->options.context);
+    watch->in_page = true;
+}
+
+void watch_feed_item(struct watch *watch, const struct json *item)
+{
+    assert(watch->state == LISTING);
+    begin_page(watch);
+    if (json_is_object(item))
+        watch->options.put(watch->options.context, item);
+    else
+        watch->options.warn(watch->options.context, "an item of the list is no object");
 }
 
 /* A list says nothing of a stream that has failed: one may be allowed to list and not to watch, or
@@ -233,14 +241,16 @@ void watch_feed_list(struct watch *watch, const struct json *answer, const struc
         err = &unreadable;
     }
     if (!answer) {
+        watch->in_page = false;
         list_failed(watch, err, now_ms);
         return;
     }
-    /* Only the first page begins a list: objects that no page of it named are deleted at its
-     * end. */
-    if (!watch->token)
-        watch->options.begin_list(watch->options.context);
-    put_items(watch, json_get(answer, "items"));
+    struct json *item;
+    begin_page(watch);
+    json_each_item(item, json_get(answer, "items")) {
+        watch_feed_item(watch, item);
+    }
+    watch->in_page = false;
     const struct json *metadata = json_get(answer, "metadata");
     set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
     watch->list_failures = watch->refusals = 0;

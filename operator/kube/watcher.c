@@ -16,6 +16,12 @@ struct watcher {
     struct kube_request *request; /* in flight, or NULL */
 };
 
+static void on_item(void *context, const struct json *item)
+{
+    const struct watcher *w = context;
+    watch_feed_item(w->machine, item);
+}
+
 static void on_list(void *context, const struct json *answer, const struct error *err)
 {
     struct watcher *w = context;
@@ -69,8 +75,12 @@ int64_t watcher_tick(struct watcher *w)
     case WATCH_ACTION_NOTHING:
         break;
     case WATCH_ACTION_LIST: {
-        const struct kube_call call = {
-            .method = "GET", .path = path, .once = true, .done = on_list, .context = w};
+        const struct kube_call call = {.method = "GET",
+                                       .path = path,
+                                       .once = true,
+                                       .item = on_item,
+                                       .done = on_list,
+                                       .context = w};
         w->request = kube_send(w->kube, &call, wall_ms);
         break;
     }

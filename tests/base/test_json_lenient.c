@@ -113,6 +113,103 @@ static void managed_fields_are_kept_where_they_are_asked_for(void **state)
     json_free(value);
 }
 
+static void add_item(void *context, const struct json *item)
+{
+    auto_free char *printed = json_is_object(item) ? json_print(item, JSON_COMPACT) : xstrdup("?");
+    str_printf(context, "%s ", printed);
+}
+
+/* Writes the items to `items`, each with a blank behind it. */
+static struct json *parsed_list(const char *text, struct str *items, struct error *err)
+{
+    auto_free char *exact = xmalloc(strlen(text));
+    memcpy(exact, text, strlen(text));
+    const struct json_items takes = {add_item, items};
+    return json_parse_lenient_list(exact, strlen(text), &takes, err);
+}
+
+static void items_of_a_list_come_one_by_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *items, *rest;
+    } rows[] = {
+        {"{\"kind\":\"List\",\"items\":[{\"a\":[1,{}]},{\"b\":\"],[\\\"\"}],\"c\":[2]}",
+         "{\"a\":[1,{}]} {\"b\":\"],[\\\"\"} ", "{\"kind\":\"List\",\"items\":[],\"c\":[2]}"},
+        {"{\"items\":[]}", "", "{\"items\":[]}"},
+        {"{\"items\":[ \n ]}\n", "", "{\"items\":[]}"},
+        {"{\"items\":[ {} , null , 7 , \"x\" ] }", "{} ? ? ? ", "{\"items\":[]}"},
+        {"{\"items\":null}", "", "{\"items\":null}"},
+        /* another place, another way of writing */
+        {"{\"items\" : [{}]}", "", "{\"items\":[{}]}"},
+        {"{\"a\":{\"items\":[1]},\"items\":[{}]}", "{} ", "{\"a\":{\"items\":[1]},\"items\":[]}"},
+        {"{\"a\":\"\\\"items\\\":[\",\"items\":[{\"items\":[1]}]}", "{\"items\":[1]} ",
+         "{\"a\":\"\\\"items\\\":[\",\"items\":[]}"},
+        {"[{\"items\":[1]}]", "", "[{\"items\":[1]}]"},
+        /* as elsewhere */
+        {"{\"items\":[{\"managedFields\":[{\"a\":[1,2]}],\"x\":\"\\u0000\"},{\"managedFields\":[]}]}",
+         "{\"managedFields\":null,\"x\":\"\xef\xbf\xbd\"} {\"managedFields\":null} ",
+         "{\"items\":[]}"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_str struct str items;
+        struct error err = {0};
+        str_init(&items, 1000);
+        struct json *rest = parsed_list(rows[i].text, &items, &err);
+        auto_free char *printed = rest ? json_print(rest, JSON_COMPACT) : xstrdup(err.msg);
+        assert_string_equal(printed, rows[i].rest);
+        assert_string_equal(str_text(&items), rows[i].items);
+        json_free(rest);
+    }
+}
+
+static void a_long_list_is_whole(void **state)
+{
+    (void)state;
+    auto_str struct str text, wanted, items;
+    struct error err;
+    str_init(&text, 1 << 20);
+    str_init(&wanted, 1 << 20);
+    str_init(&items, 1 << 20);
+    str_add(&text, "{\"items\":[");
+    for (int i = 0; i < 1000; i++) {
+        str_printf(&text, "%s{\"n\":%d}", i ? "," : "", i);
+        str_printf(&wanted, "{\"n\":%d} ", i);
+    }
+    str_add(&text, "]}");
+    struct json *rest = parsed_list(str_text(&text), &items, &err);
+    assert_non_null(rest);
+    assert_string_equal(str_text(&items), str_text(&wanted));
+    json_free(rest);
+}
+
+static void a_list_that_is_wrong_is_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *items, *said;
+    } rows[] = {
+        {"{\"items\":[{},{\"a\":},{}]}", "{} ", "item 1 of the list: line 1, column 6"},
+        {"{\"items\":[{},{]},{}]}", "{} ", "item 1 of the list: line 1, column 2"},
+        {"{\"items\":[{},]}", "{} ", "item 1 of the list: line 1, column "},
+        {"{\"items\":[{} {}]}", "", "item 0 of the list: line 1, column 4"},
+        {"{\"items\":[{}],\"items\":[{}]}", "{} ", "duplicate object key"},
+        {"{\"items\":[{}]", "{} ", "'}' expected near end of file"},
+        {"{\"items\":[{},{\"a\":\"", "{} ", "premature end of input"},
+        {"{\"items\":[{}}}", "{} ", "line 1, column "},
+        {"{\"items\":[{}]]", "{} ", "line 1, column "},
+        {"", "", "line 1, column "},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_str struct str items;
+        struct error err = {0};
+        str_init(&items, 1000);
+        assert_null(parsed_list(rows[i].text, &items, &err));
+        assert_fails(-1, &err, ERR_INPUT, rows[i].said);
+        assert_string_equal(str_text(&items), rows[i].items);
+    }
+}
+
 static void what_is_no_json_is_told(void **state)
 {
     (void)state;
@@ -133,6 +230,9 @@ int main(void)
         cmocka_unit_test(what_lies_too_deep_is_null),
         cmocka_unit_test(managed_fields_are_left_out),
         cmocka_unit_test(managed_fields_are_kept_where_they_are_asked_for),
+        cmocka_unit_test(items_of_a_list_come_one_by_one),
+        cmocka_unit_test(a_long_list_is_whole),
+        cmocka_unit_test(a_list_that_is_wrong_is_none),
         cmocka_unit_test(what_is_no_json_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err = {0};
     struct json *object = NULL;
     bool is_stream = data[0] & 16;
-    kube_answer_read(&answer, is_stream, "GET", "/x?y", &object, &err);
+    kube_answer_read(&answer, is_stream, "GET", "/x?y", NULL, &object, &err);
     assert(object || err.msg[0] || is_stream);
     if (object) {
         struct lease_record record;

@@ -1,7 +1,9 @@
 #include "tests/support.h"
 
 #include "base/json.h"
+#include "base/json_lenient.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/kube/kube.h"
 #include "operator/kube/kube_answer.h"
 
@@ -82,11 +84,49 @@ static void statuses_have_meanings(void **state)
         struct error err;
         print_message("# %s\n", row->name);
         assert_int_equal(
-            kube_answer_read(&answer, false, "GET", "/api/v1/pods?limit=5", &object, &err),
+            kube_answer_read(&answer, false, "GET", "/api/v1/pods?limit=5", NULL, &object, &err),
             row->verdict);
         assert_int_equal(err.code, row->code);
         assert_non_null(strstr(err.msg, row->text));
         assert_true((object != NULL) == (row->code == ERR_NONE));
+        json_free(object);
+    }
+}
+
+static void add_name(void *context, const struct json *item)
+{
+    str_printf(context, "%s ", json_as_text(json_get(item, "name")));
+}
+
+/* Of a good answer alone. */
+static void a_list_gives_its_items(void **state)
+{
+    (void)state;
+    static const struct {
+        long status;
+        const char *body, *names;
+        enum error_code code;
+    } lists[] = {
+        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a b ", ERR_NONE},
+        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":}]}", "a ", ERR_INPUT},
+        {410, "{\"items\":[{\"name\":\"a\"}]}", "", ERR_GONE},
+    };
+    for (size_t i = 0; i < array_length(lists); i++) {
+        struct http_answer answer = {.status = lists[i].status,
+                                     .body = lists[i].body,
+                                     .body_bytes = strlen(lists[i].body),
+                                     .retry_after_ms = -1};
+        auto_str struct str names;
+        str_init(&names, 100);
+        const struct json_items items = {add_name, &names};
+        struct json *object;
+        struct error err;
+        assert_int_equal(kube_answer_read(&answer, false, "GET", "/x", &items, &object, &err),
+                         KUBE_DONE);
+        assert_int_equal(err.code, lists[i].code);
+        assert_string_equal(str_text(&names), lists[i].names);
+        assert_true((object != NULL) == (lists[i].code == ERR_NONE));
+        assert_int_equal(json_array_count(json_get(object, "items")), 0);
         json_free(object);
     }
 }
@@ -106,7 +146,7 @@ static void no_answer_at_all(void **state)
         error_set(&answer.err, failures[i].code, "what happened");
         struct json *object;
         struct error err;
-        assert_int_equal(kube_answer_read(&answer, false, "POST", "/x", &object, &err),
+        assert_int_equal(kube_answer_read(&answer, false, "POST", "/x", NULL, &object, &err),
                          failures[i].verdict);
         assert_int_equal(err.code, failures[i].code);
         assert_string_equal(err.msg, "what happened");
@@ -120,10 +160,10 @@ static void a_stream_has_no_object(void **state)
     struct http_answer answer = {.status = 200, .body = "", .retry_after_ms = -1};
     struct json *object;
     struct error err;
-    assert_int_equal(kube_answer_read(&answer, true, "GET", "/x", &object, &err), KUBE_DONE);
+    assert_int_equal(kube_answer_read(&answer, true, "GET", "/x", NULL, &object, &err), KUBE_DONE);
     assert_int_equal(err.code, ERR_NONE);
     answer.status = 410;
-    kube_answer_read(&answer, true, "GET", "/x", &object, &err);
+    kube_answer_read(&answer, true, "GET", "/x", NULL, &object, &err);
     assert_int_equal(err.code, ERR_GONE);
 }
 
@@ -142,10 +182,11 @@ static void long_texts_are_cut(void **state)
         .status = 403, .body = body, .body_bytes = strlen(body), .retry_after_ms = -1};
     struct json *object;
     struct error err;
-    kube_answer_read(&answer, false, "GET", path, &object, &err);
+    kube_answer_read(&answer, false, "GET", path, NULL, &object, &err);
     assert_non_null(strstr(err.msg, "GET /ppp"));
     assert_non_null(strstr(err.msg, "mmm (403 Forbidden)"));
-    kube_answer_read(&answer, false, "POST", "/api/v1/namespaces/default/pods", &object, &err);
+    kube_answer_read(&answer, false, "POST", "/api/v1/namespaces/default/pods", NULL, &object,
+                     &err);
     message[400] = '\0'; /* of a pod's problems as many as there is room for */
     assert_non_null(strstr(err.msg, message));
     assert_non_null(strstr(err.msg, "mmm (403 Forbidden)"));
@@ -195,9 +236,13 @@ static void a_path_that_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses_have_meanings),   cmocka_unit_test(no_answer_at_all),
-        cmocka_unit_test(a_stream_has_no_object),   cmocka_unit_test(long_texts_are_cut),
-        cmocka_unit_test(waits_as_the_server_asks), cmocka_unit_test(paths_are_built_and_escaped),
+        cmocka_unit_test(statuses_have_meanings),
+        cmocka_unit_test(a_list_gives_its_items),
+        cmocka_unit_test(no_answer_at_all),
+        cmocka_unit_test(a_stream_has_no_object),
+        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(waits_as_the_server_asks),
+        cmocka_unit_test(paths_are_built_and_escaped),
         cmocka_unit_test(a_path_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,7 @@ static void say_failing(struct fixture *f)
 
 /*   next             what it wants
  *   page ...         feed_page
+ *   item JSON        an item of the next answer
  *   answer JSON      another answer to a list
  *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
  *   event ...        feed_event
@@ -173,9 +174,12 @@ static void do_one(struct fixture *f, char *command)
         say_want(f);
     } else if (strcmp(verb, "page") == 0) {
         feed_page(f, rest);
-    } else if (strcmp(verb, "answer") == 0) {
+    } else if (strcmp(verb, "answer") == 0 || strcmp(verb, "item") == 0) {
         struct json *answer = json_parse_text(rest, JSON_ALLOW_SCALAR, NULL);
-        watch_feed_list(f->watch, answer, NULL, f->now_ms);
+        if (*verb == 'i')
+            watch_feed_item(f->watch, answer);
+        else
+            watch_feed_list(f->watch, answer, NULL, f->now_ms);
         json_free(answer);
     } else if (strcmp(verb, "list") == 0) {
         watch_feed_list(f->watch, NULL, failure(rest, &err), f->now_ms);
@@ -210,8 +214,9 @@ static void do_one(struct fixture *f, char *command)
 
 /* ---- stories ---- */
 
-#define WATCH  "STREAM /pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion="
-#define LISTED "next; page a,b 5; next; "
+#define WATCH      "STREAM /pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion="
+#define ITEM(name) "{\"metadata\":{\"name\":\"" name "\"}}"
+#define LISTED     "next; page a,b 5; next; "
 /* five lists that are refused, and what is said then */
 #define REFUSED   "next; list forbidden; wait; "
 #define REFUSED_5 REFUSED REFUSED REFUSED REFUSED REFUSED
@@ -289,6 +294,25 @@ static const struct story stories[] = {
     {"an item that is no object is passed over",
      "next; answer {\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[1,{}]}; next",
      "LIST /pods?limit=2 begin [an item of the list is no object] +? end " WATCH "3"},
+    /* items by themselves */
+    {"the items of a page may come before it",
+     "next; item " ITEM("a") "; item " ITEM("b") "; page - 5 t1; next; item " ITEM(
+         "c") "; item 1; page "
+              "d 5; synced; next",
+     "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 +c [an item of the list is no "
+     "object] +d end synced " WATCH "5"},
+    {"if it fails then, the list begins anew, and nothing is taken for gone",
+     "next; item " ITEM("a") "; list input; failing; wait; next; item " ITEM(
+         "b") "; list timeout; "
+              "wait; next; page c 5; next",
+     "LIST /pods?limit=2 begin +a since 1: input LIST /pods?limit=2 begin +b LIST /pods?limit=2 "
+     "begin +c end " WATCH "5"},
+    {"but a later page is read again",
+     "next; page a 5 t1; next; item " ITEM("b") "; list timeout; wait; next; item " ITEM(
+         "b") "; page - "
+              "5; synced",
+     "LIST /pods?limit=2 begin +a LIST /pods?limit=2&continue=t1 +b LIST /pods?limit=2&continue=t1 "
+     "+b end synced"},
     /* failing streams */
     {"a stream that breaks is opened again after a backoff, from where it was",
      LISTED "event ADDED c 6; end timeout; failing; next; wait; next; event ADDED d 7; failing",
