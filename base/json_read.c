@@ -19,6 +19,19 @@ size_t json_enter(struct json_reader *reader, const char *format, ...)
     return depth;
 }
 
+/* The same for ".NAME", which is entered for each member of all that is read. */
+static size_t enter_member(struct json_reader *reader, const char *name)
+{
+    size_t depth = strlen(reader->path), left = sizeof reader->path - depth;
+    if (left > 1) {
+        size_t bytes = strnlen(name, left - 2);
+        reader->path[depth] = '.';
+        memcpy(reader->path + depth + 1, name, bytes);
+        reader->path[depth + 1 + bytes] = '\0';
+    }
+    return depth;
+}
+
 void json_leave(struct json_reader *reader, size_t depth)
 {
     reader->path[depth] = '\0';
@@ -325,7 +338,7 @@ void json_read(struct json_reader *reader, const struct json *object,
         bool is_null = json_is_null(value);
         if (is_null && may_be_null(reader, field))
             continue;
-        size_t depth = json_enter(reader, ".%s", name);
+        size_t depth = enter_member(reader, name);
         if (is_null)
             json_problem(reader, "must not be null: give a value, or leave the field out");
         else if (field)
