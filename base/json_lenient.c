@@ -10,9 +10,8 @@
 #define NUL         "\\u0000"
 #define REPLACEMENT "\\ufffd"
 
-/* As Go writes them: the start of a list that is left out, and of the one that is given out. */
-#define LEFT_OUT "\"managedFields\":["
-#define ITEMS    "\"items\":["
+/* As Go writes it: the list that is given out. */
+#define ITEMS "\"items\":["
 
 enum { ROOT = 1, OF_ITEMS = 2 /* the depth inside the outermost object, and inside its items */ };
 
@@ -24,7 +23,7 @@ struct sanitizer {
     size_t length;
     int depth;
     int most; /* what is nested deeper is left out */
-    bool managed_fields;
+    const char *const *left_out;
     /* A list's items are given out, and dropped from `out` again, as soon as they are read. */
     const struct json_items *takes; /* NULL: nobody */
     size_t item_at;                 /* where in `out` the next one begins; 0: not among the items */
@@ -129,10 +128,27 @@ static void take_other(struct sanitizer *s)
     s->at++;
 }
 
+/* Whether the key of a list that is left out stands here, as Go writes it. */
+static bool is_left_out(const struct sanitizer *s)
+{
+    static const char behind[] = "\":[";
+    const char *key = s->text + s->at + 1;
+    size_t left = s->bytes - s->at - 1;
+    for (const char *const *name = s->left_out; left && name && *name; name++) {
+        if (**name != *key) /* as mostly */
+            continue;
+        size_t length = strlen(*name);
+        if (left >= length + strlen(behind) && memcmp(key, *name, length) == 0 &&
+            memcmp(key + length, behind, strlen(behind)) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* What the key that stands here says of its value. */
 static void look_at_key(struct sanitizer *s)
 {
-    if (!s->managed_fields && s->depth < s->most && stands_here(s, LEFT_OUT))
+    if (s->depth < s->most && is_left_out(s))
         s->most = s->depth;
     if (s->takes && s->depth == ROOT && !s->items && stands_here(s, ITEMS))
         s->item_at = s->length;
@@ -170,15 +186,18 @@ static struct json *parse(struct sanitizer *s)
     return value;
 }
 
-struct json *json_parse_lenient(const char *text, size_t bytes, bool managed_fields,
+const char *const json_managed_fields[] = {"managedFields", NULL};
+
+struct json *json_parse_lenient(const char *text, size_t bytes, const char *const *left_out,
                                 struct error *err)
 {
-    return parse(&(struct sanitizer){
-        .text = text, .bytes = bytes, .managed_fields = managed_fields, .err = err});
+    return parse(
+        &(struct sanitizer){.text = text, .bytes = bytes, .left_out = left_out, .err = err});
 }
 
 struct json *json_parse_lenient_list(const char *text, size_t bytes, const struct json_items *items,
                                      struct error *err)
 {
-    return parse(&(struct sanitizer){.text = text, .bytes = bytes, .takes = items, .err = err});
+    return parse(&(struct sanitizer){
+        .text = text, .bytes = bytes, .left_out = items->left_out, .takes = items, .err = err});
 }

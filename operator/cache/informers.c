@@ -1,8 +1,10 @@
 #include "operator/cache/informers.h"
 
 #include "base/contract.h"
+#include "base/json_lenient.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/decode/decode_pod.h"
 #include "operator/job/resources.h"
 #include "operator/kube/watcher.h"
 
@@ -155,7 +157,8 @@ struct informer_row {
     const char *what;
     const struct resource *resource;
     const char *selector;
-    bool managed_fields; /* the cache looks who wrote them */
+    const char *const *left_out; /* lists that the cache has no use for */
+    bool whole_events;           /* it looks who wrote them */
 };
 
 static void open_informer(struct informers *informers, const struct informer_row *row)
@@ -177,7 +180,8 @@ static void open_informer(struct informers *informers, const struct informer_row
         .selector = row->selector,
         .page = PAGE,
         .timeout_s = WATCH_TIMEOUT_S,
-        .managed_fields = row->managed_fields,
+        .left_out = row->left_out ? row->left_out : json_managed_fields,
+        .whole_events = row->whole_events,
         .backoff_first_ms = BACKOFF_FIRST_MS,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .seed = informers->options.seed + row->kind,
@@ -197,8 +201,9 @@ static void open_pod_groups(struct informers *informers)
         [GANG_VOLCANO] = "Volcano's PodGroups", [GANG_PLUGINS] = "scheduler-plugins' PodGroups"};
     enum gang_scheduler gang = informers->options.gang;
     if (gang != GANG_NONE)
-        open_informer(informers, &(struct informer_row){CACHE_POD_GROUPS, whats[gang],
-                                                        resource_pod_group(gang), OURS, false});
+        open_informer(informers,
+                      &(struct informer_row){CACHE_POD_GROUPS, whats[gang],
+                                             resource_pod_group(gang), OURS, NULL, false});
 }
 
 static void open_autoscalers(struct informers *informers)
@@ -207,14 +212,14 @@ static void open_autoscalers(struct informers *informers)
     if (version)
         open_informer(informers,
                       &(struct informer_row){CACHE_AUTOSCALERS, "HorizontalPodAutoscalers",
-                                             resource_autoscaler(version), OURS, false});
+                                             resource_autoscaler(version), OURS, NULL, false});
 }
 
 static void open_nodes(struct informers *informers)
 {
     if (informers->options.watch_nodes)
-        open_informer(informers,
-                      &(struct informer_row){CACHE_NODES, "nodes", &resource_node, "", false});
+        open_informer(informers, &(struct informer_row){CACHE_NODES, "nodes", &resource_node, "",
+                                                        NULL, false});
 }
 
 /* All that Kueue has, for whoever it is: a Workload that we did not make tells whose the job is. */
@@ -222,11 +227,11 @@ static void open_kueue(struct informers *informers)
 {
     const char *version = kueue_versions[informers->kueue];
     const struct informer_row rows[] = {
-        {CACHE_WORKLOADS, "Kueue's Workloads", resource_workload(version), "", false},
-        {CACHE_FLAVORS, "Kueue's ResourceFlavors", resource_flavor(version), "", false},
+        {CACHE_WORKLOADS, "Kueue's Workloads", resource_workload(version), "", NULL, false},
+        {CACHE_FLAVORS, "Kueue's ResourceFlavors", resource_flavor(version), "", NULL, false},
         {CACHE_WORKLOAD_PRIORITIES, "Kueue's WorkloadPriorityClasses",
-         resource_workload_priority(version), "", false},
-        {CACHE_PRIORITIES, "PriorityClasses", &resource_priority, "", false},
+         resource_workload_priority(version), "", NULL, false},
+        {CACHE_PRIORITIES, "PriorityClasses", &resource_priority, "", NULL, false},
     };
     for (size_t i = 0; i < array_length(rows) && informers->options.kueue; i++)
         if (!informers->of[rows[i].kind].watcher)
@@ -237,9 +242,9 @@ struct informers *informers_open(struct kube *kube, struct cache *cache,
                                  const struct informers_options *options)
 {
     static const struct informer_row rows[] = {
-        {CACHE_JOBS, "PyTorchJobs", &resource_job, "", true},
-        {CACHE_PODS, "pods", &resource_pod, OURS, false},
-        {CACHE_SERVICES, "services", &resource_service, OURS, false},
+        {CACHE_JOBS, "PyTorchJobs", &resource_job, "", NULL, true},
+        {CACHE_PODS, "pods", &resource_pod, OURS, decode_pod_unread, false},
+        {CACHE_SERVICES, "services", &resource_service, OURS, NULL, false},
     };
     struct informers *informers = xcalloc(1, sizeof *informers);
     informers->options = *options;

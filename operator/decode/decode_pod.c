@@ -110,6 +110,10 @@ static const struct json_field pod_fields[] = {
     JSON_END,
 };
 
+const char *const decode_pod_unread[] = {"managedFields", "env",         "volumeMounts",
+                                         "volumes",       "tolerations", "initContainers",
+                                         "command",       "args",        NULL};
+
 static const struct pod_condition *condition(const struct pod_status *status, const char *type,
                                              const char *value)
 {

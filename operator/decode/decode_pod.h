@@ -21,6 +21,10 @@ struct lines;
 struct pod decode_pod(const struct json *object, const struct identity *identity,
                       struct arena *arena, struct lines *problems);
 
+/* Lists that decode_pod has no use for, wherever they are in a pod: its larger part, which is the
+ * node's. NULL at the end; for json_lenient.h. */
+extern const char *const decode_pod_unread[];
+
 /* Reconcile needs nothing of a service but its metadata. */
 struct service decode_service(const struct identity *identity);
 #endif

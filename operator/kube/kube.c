@@ -107,7 +107,7 @@ static void on_done(void *context, const struct http_answer *answer)
     struct kube_request *request = context;
     const struct kube_options *options = &request->kube->options;
     request->in_flight = NULL;
-    const struct json_items items = {request->item, request->context};
+    const struct json_items items = {request->left_out, request->item, request->context};
     struct json *object;
     struct error err;
     switch (kube_answer_read(answer, request->is_stream, request->method, request->path,
@@ -267,6 +267,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
     request->unguarded = call->unguarded;
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
     request->item = call->item;
+    request->left_out = call->left_out;
     request->done = call->done;
     request->context = call->context;
     kube_request_try(request, now_ms);

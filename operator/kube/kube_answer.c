@@ -113,7 +113,7 @@ static struct json *parse(const struct http_answer *answer, const struct json_it
 {
     if (items)
         return json_parse_lenient_list(answer->body, answer->body_bytes, items, err);
-    return json_parse_lenient(answer->body, answer->body_bytes, false, err);
+    return json_parse_lenient(answer->body, answer->body_bytes, json_managed_fields, err);
 }
 
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,

@@ -308,7 +308,8 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
         return false;
     watch->heard_ms = now_ms;
     struct error err = {0};
-    struct json *event = json_parse_lenient(line, bytes, watch->options.managed_fields, &err);
+    const char *const *left_out = watch->options.whole_events ? NULL : watch->options.left_out;
+    struct json *event = json_parse_lenient(line, bytes, left_out, &err);
     int result =
         event ? take_event(watch, event, &err)
               : error_wrap(&err, "watch of %s: an event that is no JSON", watch->options.path);

@@ -25,8 +25,9 @@ struct watch_options {
     int page;             /* objects per page, e.g. 500; halved when a page is too large */
     int timeout_s;        /* timeoutSeconds of each watch request, e.g. 290 */
     int64_t backoff_first_ms, backoff_max_ms;
-    uint64_t seed;       /* of the jitter */
-    bool managed_fields; /* of the objects of events, which are left out otherwise and of lists */
+    uint64_t seed;               /* of the jitter */
+    const char *const *left_out; /* of the objects, as in json_lenient.h; static */
+    bool whole_events;           /* nothing is left out of the objects of events */
     /* Called from within watch_feed_*. `object` is borrowed. */
     void (*begin_list)(
         void *context); /* a list begins: objects not put until end_list do not exist */

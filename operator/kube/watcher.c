@@ -12,6 +12,7 @@ struct watcher {
     struct watch *machine;
     struct kube *kube;
     const struct clocks *clocks;
+    const char *const *left_out;
     int64_t idle_timeout_ms;
     struct kube_request *request; /* in flight, or NULL */
 };
@@ -53,6 +54,7 @@ struct watcher *watcher_open(struct kube *kube, const struct watch_options *opti
     struct watcher *w = xcalloc(1, sizeof *w);
     w->machine = watch_open(options);
     w->kube = kube;
+    w->left_out = options->left_out;
     w->clocks = clocks;
     w->idle_timeout_ms = options->timeout_s * 1000 + IDLE_SLACK_MS;
     return w;
@@ -79,6 +81,7 @@ int64_t watcher_tick(struct watcher *w)
                                        .path = path,
                                        .once = true,
                                        .item = on_item,
+                                       .left_out = w->left_out,
                                        .done = on_list,
                                        .context = w};
         w->request = kube_send(w->kube, &call, wall_ms);

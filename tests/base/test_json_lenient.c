@@ -14,7 +14,7 @@ static char *parsed(const char *text)
     /* a block of the exact size, so that a read beyond it is seen */
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    struct json *value = json_parse_lenient(exact, strlen(text), false, &err);
+    struct json *value = json_parse_lenient(exact, strlen(text), json_managed_fields, &err);
     assert_non_null(value);
     char *printed = json_print(value, JSON_COMPACT);
     json_free(value);
@@ -107,7 +107,7 @@ static void managed_fields_are_kept_where_they_are_asked_for(void **state)
     (void)state;
     static const char text[] = "{\"managedFields\":[{\"a\":[1]}],\"b\":\"\\u0000\"}";
     struct error err;
-    struct json *value = json_parse_lenient(text, strlen(text), true, &err);
+    struct json *value = json_parse_lenient(text, strlen(text), NULL, &err);
     auto_free char *printed = json_print(value, JSON_COMPACT);
     assert_string_equal(printed, "{\"managedFields\":[{\"a\":[1]}],\"b\":\"\xef\xbf\xbd\"}");
     json_free(value);
@@ -124,7 +124,7 @@ static struct json *parsed_list(const char *text, struct str *items, struct erro
 {
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    const struct json_items takes = {add_item, items};
+    const struct json_items takes = {json_managed_fields, add_item, items};
     return json_parse_lenient_list(exact, strlen(text), &takes, err);
 }
 
@@ -210,6 +210,28 @@ static void a_list_that_is_wrong_is_none(void **state)
     }
 }
 
+static void lists_of_other_names_may_be_left_out(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"env", "args", NULL};
+#define LEFT  "{\"env\":[{\"args\":[1]}],\"a\":[{\"args\":[[2]],\"arg\":[3],\"argss\":[4]}],"
+#define RIGHT "{\"env\":null,\"a\":[{\"args\":null,\"arg\":[3],\"argss\":[4]}],"
+    static const char text[] = LEFT "\"x\":\"env\",\"b\":{\"args\":{\"env\":[]}}}";
+    static const char expected[] = RIGHT "\"x\":\"env\",\"b\":{\"args\":{\"env\":null}}}";
+    struct error err;
+    struct json *value = json_parse_lenient(text, strlen(text), names, &err);
+    auto_free char *printed = json_print(value, JSON_COMPACT);
+    assert_string_equal(printed, expected);
+    json_free(value);
+    auto_free char *list = xasprintf("{\"items\":[%s]}", text);
+    auto_str struct str items;
+    str_init(&items, 1000);
+    json_free(json_parse_lenient_list(list, strlen(list),
+                                      &(struct json_items){names, add_item, &items}, &err));
+    items.text[items.length - 1] = '\0';
+    assert_string_equal(str_text(&items), expected);
+}
+
 static void what_is_no_json_is_told(void **state)
 {
     (void)state;
@@ -217,7 +239,8 @@ static void what_is_no_json_is_told(void **state)
                                         "[\"\\u00", "]]", "[1]]", "{]"};
     for (size_t i = 0; i < array_length(texts); i++) {
         struct error err = {0};
-        struct json *value = json_parse_lenient(texts[i], strlen(texts[i]), false, &err);
+        struct json *value =
+            json_parse_lenient(texts[i], strlen(texts[i]), json_managed_fields, &err);
         assert_null(value);
         assert_fails(-1, &err, ERR_INPUT, "line 1, column ");
     }
@@ -233,6 +256,7 @@ int main(void)
         cmocka_unit_test(items_of_a_list_come_one_by_one),
         cmocka_unit_test(a_long_list_is_whole),
         cmocka_unit_test(a_list_that_is_wrong_is_none),
+        cmocka_unit_test(lists_of_other_names_may_be_left_out),
         cmocka_unit_test(what_is_no_json_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void changed(void *context, const char *key, bool finished)
 static void feed_list(struct fixture *f, const char *line, size_t bytes)
 {
     struct error err = {0};
-    struct json *answer = json_parse_lenient(line, bytes, false, &err);
+    struct json *answer = json_parse_lenient(line, bytes, json_managed_fields, &err);
     if (!answer && bytes % 2)
         error_set(&err, ERR_GONE, "no JSON");
     watch_feed_list(f->watch, answer, &err, f->now_ms);
@@ -166,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                  .selector = "",
                                                  .page = 10,
                                                  .timeout_s = 290,
-                                                 .managed_fields = true,
+                                                 .whole_events = true,
                                                  .backoff_first_ms = 1,
                                                  .backoff_max_ms = BACKOFF_MAX_MS,
                                                  .begin_list = begin_list,

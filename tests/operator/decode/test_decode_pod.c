@@ -1,6 +1,8 @@
 /* The status of pods as an API server sends it, and what is left of it. */
 #include "tests/support.h"
 
+#include "base/json.h"
+#include "base/json_lenient.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -190,6 +192,18 @@ static const struct row rows[] = {
      "Pending 3"},
 };
 
+/* Opens it as it is read from the API server. */
+static void open_pod(struct reading *reading, const char *text)
+{
+    struct error err;
+    open_reading(reading, text);
+    auto_free char *whole = json_print(reading->documents, JSON_COMPACT);
+    json_free(reading->documents);
+    reading->documents = json_parse_lenient(whole, strlen(whole), decode_pod_unread, &err);
+    assert_non_null(reading->documents);
+    reading->object = json_at(reading->documents, 0);
+}
+
 static const char *show(const struct pod *pod, struct arena *arena)
 {
     const char *exit = "", *deleted = "";
@@ -227,7 +241,7 @@ static void a_status_is_read(void **state)
         auto_free char *text =
             xasprintf("{metadata: {" KNOWN "%s%s}, status: %s}", *rows[i].metadata ? ", " : "",
                       rows[i].metadata, rows[i].status);
-        open_reading(&reading, text);
+        open_pod(&reading, text);
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
         const char *got = show(&pod, reading.arena);
@@ -268,7 +282,7 @@ static void of_a_spoilt_pod_only_its_being_there_is_known(void **state)
             xasprintf("{metadata: {" KNOWN ", labels: {training.kubeflow.org/replica-type: worker, "
                       "training.kubeflow.org/replica-index: '3'}}, status: %s}",
                       spoilt[i].status);
-        open_reading(&reading, text);
+        open_pod(&reading, text);
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
         assert_string_equal(lines_join(&reading.problems), spoilt[i].problem);
@@ -323,7 +337,7 @@ static void a_failure_in_place_counts_when_it_happens(void **state)
                    stages[row].restart_policy);
         str_printf(&text, forms[i % array_length(forms)], stages[row].status);
         str_add(&text, "}}");
-        open_reading(&reading, str_text(&text));
+        open_pod(&reading, str_text(&text));
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
         assert_int_equal(reading.problems.count, 0);
@@ -355,7 +369,7 @@ static void sidecars_end_with_what_they_serve(void **state)
                 "143", NOON_10) "}, {name: two, state: "
                                 "{running: {}}}], containerStatuses: [{name: pytorch, %s}]}}",
             ends[i].restart_policy, ends[i].main);
-        open_reading(&reading, text);
+        open_pod(&reading, text);
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
         assert_int_equal(pod.restart_count, ends[i].restarts);
@@ -388,7 +402,7 @@ static void an_agent_s_word_on_hardware_is_read(void **state)
             ends[i].in_place ? "Running" : "Failed", ends[i].container,
             ends[i].in_place ? "restartCount: 1, lastState" : "state", ends[i].code,
             ends[i].message);
-        open_reading(&reading, text);
+        open_pod(&reading, text);
         struct pod pod =
             decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
         assert_string_equal(pod.end.hardware ? pod.end.hardware : "",
@@ -411,7 +425,7 @@ static void a_long_message_is_cut(void **state)
         xasprintf("{metadata: {" KNOWN "}, status: {phase: Pending, containerStatuses: "
                   "[{name: pytorch, state: {waiting: {reason: r, message: '%s'}}}]}}",
                   message);
-    open_reading(&reading, text);
+    open_pod(&reading, text);
     struct pod pod =
         decode_pod(reading.object, &reading.identity, reading.arena, &reading.problems);
     message[2 + 3 * 132] = '\0';
