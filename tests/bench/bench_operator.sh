@@ -3,7 +3,8 @@
 # How fast and how small the operator is, against a real API server on this machine (etcd and API server share its
 # cores): start to ready and memory, alone, beside pods of others and with many jobs; pods/s of one job; the first pod of a
 # new job behind many; API requests of a job's life and of passes that change nothing; writes of the status of each job.
-#   tests/bench/bench_operator.sh [JOBS]     how many jobs, of 8 pods each, and pods of others many are; 1000 unless stated
+#   tests/bench/bench_operator.sh [JOBS [ready]]     how many jobs, of 8 pods each, and pods of others many are; 1000 unless
+#                                                    stated. ready: only what is about many jobs, the start beside them above all
 set -u
 BUILD=${BUILD:-$PWD/build/release}
 # shellcheck source=tests/tap.sh
@@ -43,8 +44,12 @@ requests_in_two_seconds() {
 }
 until_at_rest() { until_is 0 requests_in_two_seconds; }
 
+cpu_ms() { awk -v ticks="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / ticks) }' "/proc/$1/stat"; } # PID
+server_cpu_ms() { cpu_ms "$(<"$cluster/run/$1.pid")"; }                                                                         # NAME
+
 start() { # WITH FLAGS...: starts an operator; WITH: with what there is
-    local begin
+    local begin server etcd
+    server=$(server_cpu_ms kube-apiserver) etcd=$(server_cpu_ms etcd)
     begin=$(now_ms)
     operator_start "${@:2}"
     wait_for 120 curl -sf "http://127.0.0.1:$health/readyz" || {
@@ -52,6 +57,7 @@ start() { # WITH FLAGS...: starts an operator; WITH: with what there is
         die "the operator is not ready after 2 minutes"
     }
     row "start to ready, $1" "$(($(now_ms) - begin)) ms"
+    row "... processor time of the operator; API server; etcd" "$(cpu_ms "$operator"); $(($(server_cpu_ms kube-apiserver) - server)); $(($(server_cpu_ms etcd) - etcd)) ms"
 }
 memory() { # WHEN
     row "memory, $1" "$(awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status") MiB"
@@ -176,41 +182,47 @@ keep_logs() {
 }
 trap 'keep_logs; operator_world_end' EXIT
 
+beginnings() { # beside nothing, pods of others, finished jobs
+    start "nothing there"
+    memory "right after that start"
+    until_at_rest
+    memory "idle"
+    requests_row "$jobs pods of others are made" pods_of_others "$jobs"
+    memory "idle, $jobs pods of others there"
+    operator_stop
+    start "$jobs pods of others there"
+    until_at_rest
+    memory "idle, after that start"
+    operator_stop
+
+    finished_jobs "$jobs" || die "no finished jobs"
+    start "$jobs jobs that somebody else finished" --namespace finished
+    first_pod first finished "right after that start"
+    until_at_rest
+    operator_stop
+    start "$jobs finished jobs" --namespace finished
+    first_pod new finished "right after that start"
+    until_at_rest
+    first_pod newer finished "behind $jobs finished ones"
+    until_at_rest
+    memory "$jobs finished jobs"
+    operator_stop
+}
+lives() { # of one job, and of a burst
+    local workers
+    for workers in 1 8 64 512; do requests_row "$workers pods, until they are there" one_job "$workers"; done
+    requests_row "8 pods, made, run and finished; they stay" life_until_done
+    requests_row "8 pods, made, run, finished and removed with their job" whole_life
+    until_at_rest
+    burst 50
+}
+
 operator_world
 row "load of this machine of $(nproc) cores at the start" "$(cut -d' ' -f1 /proc/loadavg)"
-start "nothing there"
-memory "right after that start"
-until_at_rest
-memory "idle"
-requests_row "$jobs pods of others are made" pods_of_others "$jobs"
-memory "idle, $jobs pods of others there"
-operator_stop
-start "$jobs pods of others there"
-until_at_rest
-memory "idle, after that start"
-operator_stop
-
-finished_jobs "$jobs" || die "no finished jobs"
-start "$jobs jobs that somebody else finished" --namespace finished
-first_pod first finished "right after that start"
-until_at_rest
-operator_stop
-start "$jobs finished jobs" --namespace finished
-first_pod new finished "right after that start"
-until_at_rest
-first_pod newer finished "behind $jobs finished ones"
-until_at_rest
-memory "$jobs finished jobs"
-operator_stop
-
+[ "${2-}" = ready ] || beginnings
 operator_start --namespace default
 operator_ready
-for workers in 1 8 64 512; do requests_row "$workers pods, until they are there" one_job "$workers"; done
-requests_row "8 pods, made, run and finished; they stay" life_until_done
-requests_row "8 pods, made, run, finished and removed with their job" whole_life
-until_at_rest
-burst 50
-
+[ "${2-}" = ready ] || lives
 make_jobs many "$jobs"
 begin=$(now_ms)
 until_at_rest
