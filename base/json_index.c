@@ -132,7 +132,7 @@ cJSON *json_index_find(const cJSON *object, const char *key)
         return *slot_of(index, key);
     cJSON *item = object->child;
     for (size_t i = 0; i < count_of(object); i++, item = item->next)
-        if (strcmp(item->string, key) == 0)
+        if (item->string[0] == key[0] && strcmp(item->string, key) == 0) /* most begin otherwise */
             return item;
     return NULL;
 }

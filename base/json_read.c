@@ -279,7 +279,7 @@ static void read_field(struct json_reader *reader, const struct json *value,
 static const struct json_field *find_field(const struct json_field *fields, const char *name)
 {
     for (const struct json_field *field = fields; field->name; field++)
-        if (strcmp(field->name, name) == 0)
+        if (field->name[0] == name[0] && strcmp(field->name, name) == 0) /* most begin otherwise */
             return field;
     return NULL;
 }
