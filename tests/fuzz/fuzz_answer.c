@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/json.h"
+#include "base/json_lenient.h"
 #include "base/mem.h"
 #include "operator/kube/kube_answer.h"
 #include "operator/kube/kubeconfig_exec.h"
@@ -10,6 +11,28 @@
 
 #include <assert.h>
 #include <string.h>
+
+static void count(void *context, const struct json *item)
+{
+    assert(item);
+    ++*(size_t *)context;
+}
+
+/* A list whose items are given out is the same list, or none. */
+static void read_list(const char *text, size_t bytes)
+{
+    size_t given = 0;
+    const struct json_items items = {json_managed_fields, count, &given};
+    struct error err = {0};
+    struct json *whole = json_parse_lenient(text, bytes, json_managed_fields, &err);
+    struct json *rest = json_parse_lenient_list(text, bytes, &items, &err);
+    assert(!whole == !rest && (rest || err.msg[0]));
+    if (whole)
+        assert(json_array_count(json_get(whole, "items")) ==
+               given + json_array_count(json_get(rest, "items")));
+    json_free(whole);
+    json_free(rest);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -36,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         lease_object_read(object, &record, &err);
         json_free(object);
     }
+    read_list((const char *)data + 1, size - 1);
     struct exec_credential credential = {0};
     if (kubeconfig_exec_decode(body, strlen(body), version, arena, &credential, &err) < 0)
         assert(err.msg[0]);
