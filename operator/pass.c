@@ -37,6 +37,11 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
         executor_is_of_the_past(executor, key, uid, job->object, snapshot->status);
     if (pass.is_of_the_past)
         return pass;
+    /* What the operator before us wrote goes by pods that the watch may be about to show. */
+    bool is_others = snapshot->unproven && snapshot->status->condition_count > 0;
+    pass.early_ms = executor_await_pods_ms(executor, key, uid, is_others && options->pods_behind);
+    if (pass.early_ms)
+        return pass;
     snapshot->unwritten = executor_unwritten(executor, key, uid, snapshot->status);
     cache_find_bad_nodes(cache, snapshot, arena);
     struct training *newest = arena_new(arena, struct training);
@@ -44,13 +49,7 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
     if (!snapshot->unaccounted && ask_target_newest(snapshot, options->heard, newest))
         snapshot->training = newest;
     snapshot->quiet = options->quiet;
-    snapshot->pods_behind = options->pods_behind;
     pass.plan = reconcile(snapshot, arena);
-    pass.early_ms = executor_await_pods_ms(executor, key, uid, pass.plan);
-    if (pass.early_ms) {
-        pass.plan = NULL;
-        return pass;
-    }
     pass.hold_ms = executor_hold_ms(executor, key, uid, snapshot->status, pass.plan);
     pass.idle = only_requeues(pass.plan, &pass.requeue_ms);
     pass.again = pass.idle && executor_clear_refusal(executor, key, uid);

@@ -10,7 +10,8 @@ struct pass_options {
     struct reconcile_options reconcile;
     const char *list_forbidden;   /* of struct snapshot */
     const struct training *heard; /* what the job's training told last; NULL: nothing */
-    bool quiet, pods_behind;      /* of struct snapshot */
+    bool quiet;                   /* of struct snapshot */
+    bool pods_behind;             /* the job was written behind all that the cache shows of pods */
     int64_t now_ms;               /* wall clock */
 };
 
@@ -18,8 +19,8 @@ struct pass_options {
 struct pass {
     struct snapshot snapshot; /* that the plan was made from */
     const struct plan *plan;  /* NULL: too early, see early_ms; or is_of_the_past */
-    int64_t early_ms;    /* the cache does not show the last plan's changes, or pods that the job
-                            knows: ask again in so many */
+    int64_t early_ms;    /* the cache does not show the last plan's changes, or pods as they were
+                            when another operator wrote the status: ask again in so many */
     bool is_of_the_past; /* as what was listed: pass again, once that is listed anew */
     bool confirmed;      /* a status write that was reported as failed has succeeded */
     struct job_status before_confirmed; /* then: the status before it */

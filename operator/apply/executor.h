@@ -122,10 +122,11 @@ bool executor_may_tell_training(const struct executor *executor);
 bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
-/* The plan that the pass made may take pods for gone that are only not known yet: in how many
- * milliseconds to ask again instead. 0: there is nothing to wait for, or EXPECT_MAX_MS are over. */
+/* Pods may not be known as they were when the status was written: in how many milliseconds to ask
+ * again. 0: they are, or PODS_AWAITED_MS are over: then nothing has happened to pods since. */
+#define PODS_AWAITED_MS 2000
 int64_t executor_await_pods_ms(struct executor *executor, const char *key, const char *uid,
-                               const struct plan *plan);
+                               bool are_behind);
 /* Whether what was listed is of the past, and other kinds with it: the first status write of a job
  * that is older than the executor met another version. What is seen now is another job (uid NULL:
  * none), or its status was written since: maybe as we tried to, for the operator before us decided

@@ -1,4 +1,4 @@
-/* Whether a plan waits: its status write for more of the kind, or all of it for pods. */
+/* What waits: a plan's status write for more of the kind, a pass for pods. */
 #include "operator/apply/executor_internal.h"
 #include "operator/job/history.h"
 #include "operator/job/job_status.h"
@@ -45,17 +45,17 @@ int64_t executor_hold_ms(struct executor *executor, const char *key, const char 
 }
 
 int64_t executor_await_pods_ms(struct executor *executor, const char *key, const char *uid,
-                               const struct plan *plan)
+                               bool are_behind)
 {
     int64_t now_ms = executor->options.clocks->steady_ms();
-    struct job_record *record = plan->awaits_pods ? job_record_take(&executor->records, key, uid)
-                                                  : job_record_find(&executor->records, key, uid);
+    struct job_record *record = are_behind ? job_record_take(&executor->records, key, uid)
+                                           : job_record_find(&executor->records, key, uid);
     if (!record)
         return 0;
-    if (!plan->awaits_pods)
+    if (!are_behind)
         record->pods_until_ms = 0;
     else if (!record->pods_until_ms)
-        record->pods_until_ms = now_ms + EXPECT_MAX_MS;
+        record->pods_until_ms = now_ms + PODS_AWAITED_MS;
     return record->pods_until_ms > now_ms ? record->pods_until_ms - now_ms : 0;
 }
 

@@ -44,7 +44,7 @@ struct job_record {
     bool proven; /* a status was written: the job was not of the past (struct snapshot) */
     struct conflict *conflict; /* not judged yet; NULL: none */
     bool stored_invalid; /* the API server refused the status as it has it: we write ours instead */
-    int64_t pods_until_ms; /* how long plans await pods, steady clock; 0: the last did not */
+    int64_t pods_until_ms; /* how long passes await pods, steady clock; 0: the last did not */
     bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
     char *refused; /* see executor_refused */
     /* Since when a status write waits (job_status_may_wait), and when it had news last: steady

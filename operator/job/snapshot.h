@@ -64,9 +64,6 @@ struct snapshot {
     /* No status write of ours has shown yet that the API server has no newer job than this: the
      * list that we began with may be of the past. */
     bool unproven;
-    /* The job was written behind all that is known of pods: one that is not there may only not be
-     * known yet. */
-    bool pods_behind;
     struct reconcile_options options;
     int64_t now_ms; /* wall clock */
 };

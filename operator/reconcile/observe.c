@@ -104,7 +104,6 @@ static bool has_vanished(struct reconcile_context *ctx)
     for (int type = 0; type < REPLICA_TYPES && whole; type++)
         if (ctx->job->replicas[type].present)
             history->formed[type] = (int32_t)ctx->job->replicas[type].replicas.value;
-    ctx->plan->awaits_pods = vanished && ctx->snapshot->pods_behind;
     return vanished;
 }
 

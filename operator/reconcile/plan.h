@@ -84,7 +84,6 @@ struct plan {
     struct action *actions;
     size_t count;
     size_t size;      /* allocated actions */
-    bool awaits_pods; /* it takes pods for gone that may not be known yet (struct snapshot) */
 };
 
 struct plan *plan_open(struct arena *arena);

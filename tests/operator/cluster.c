@@ -68,7 +68,6 @@ void cluster_plan(struct cluster *cluster)
         .job_bytes = cluster->job_bytes,
         .refused = cluster->refused,
         .unproven = cluster->unproven,
-        .pods_behind = cluster->pods_behind,
         .quiet = cluster->quiet,
         .unwritten = cluster->unwritten,
         .unaccounted = cluster->unaccounted,

@@ -26,7 +26,7 @@ struct cluster {
     struct bad_node bad_nodes[CLUSTER_MAX_BAD_NODES]; /* of struct snapshot */
     size_t bad_node_count, spares;                    /* of each of them */
     const char *list_forbidden, *refused;             /* likewise */
-    bool unproven, pods_behind;                       /* likewise */
+    bool unproven;                                    /* likewise */
     size_t job_bytes;                                 /* likewise */
     bool unaccounted;                                 /* of the snapshot */
     bool quiet;                                       /* likewise */

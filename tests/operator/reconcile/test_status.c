@@ -172,30 +172,6 @@ static void only_what_is_unchanged_is_written_as_it_is_stored(void **state)
     }
 }
 
-/* A pod that is not there may only not be known yet, if the job is newer than what is known. */
-static void a_group_does_not_restart_for_pods_that_are_not_known_yet(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *run_policy, *seen;
-        bool behind, awaits;
-    } rows[] = {{"restartScope: Job", "gone worker-0", true, true},
-                {"restartScope: Job", "gone worker-0", false, false},
-                {"restartScope: Job", "exit worker-0 1", true, false},
-                {"restartScope: Job", "wait 1000", true, false},
-                {"", "gone worker-0", true, false}};
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct cluster *cluster = cluster_open(1, 1, "OnFailure", rows[i].run_policy, "");
-        cluster_do(cluster, "settle; run *; settle");
-        cluster_do(cluster, rows[i].seen);
-        cluster->pods_behind = rows[i].behind;
-        cluster_plan(cluster);
-        if (cluster->plan->awaits_pods != rows[i].awaits)
-            fail_msg("row %zu", i);
-        cluster_close(cluster);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,7 +181,6 @@ int main(void)
         cmocka_unit_test(the_last_of_two_equal_conditions_counts),
         cmocka_unit_test(an_unproven_job_is_written_before_anything_is_made_for_it),
         cmocka_unit_test(only_what_is_unchanged_is_written_as_it_is_stored),
-        cmocka_unit_test(a_group_does_not_restart_for_pods_that_are_not_known_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
