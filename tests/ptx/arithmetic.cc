@@ -126,6 +126,10 @@ template <typename T> T bit_xor(T a, T b)
 {
     return a ^ b;
 }
+template <typename T> T bit_not(T a)
+{
+    return ~a;
+}
 b1 pred_not(b1 a)
 {
     return !a;
@@ -249,6 +253,7 @@ const std::vector<form> &arithmetic_forms()
         row<add<u32>>("add.s32"),
         row<add<u64>>("add.s64"),
         row<add<f32>>("add.f32"),
+        row<add<f32>>("add.rn.f32"),
         row<sub<u32>>("sub.s32"),
         row<sub<u64>>("sub.s64"),
         row<sub<f32>>("sub.f32"),
@@ -257,6 +262,7 @@ const std::vector<form> &arithmetic_forms()
         row<mul_wide_s32>("mul.wide.s32"),
         row<mul_wide_u32>("mul.wide.u32"),
         row<mul_f32>("mul.f32"),
+        row<mul_f32>("mul.rn.f32"),
         row<mad_lo<u32>>("mad.lo.s32"),
         row<fma_rounded_twice>("fma.rn.f32"),
         row<divide<u32>>("div.u32"),
@@ -283,6 +289,8 @@ const std::vector<form> &arithmetic_forms()
         row<bit_or<b1>>("or.pred"),
         row<bit_xor<u32>>("xor.b32"),
         row<bit_xor<u64>>("xor.b64"),
+        row<bit_not<u32>>("not.b32"),
+        row<bit_not<u64>>("not.b64"),
         row<pred_not>("not.pred"),
         row<bfi<u32>>("bfi.b32"),
         row<bfi<u64>>("bfi.b64"),
@@ -297,7 +305,9 @@ const std::vector<form> &arithmetic_forms()
         row<gt<s32>>("setp.gt.s32"),
         row<ge<s32>>("setp.ge.s32"),
         row<lt<u32>>("setp.lt.u32"),
+        row<le<u32>>("setp.le.u32"),
         row<gt<u32>>("setp.gt.u32"),
+        row<ge<u32>>("setp.ge.u32"),
         row<eq<u64>>("setp.eq.s64"),
         row<ne<u64>>("setp.ne.s64"),
         row<lt<s64>>("setp.lt.s64"),

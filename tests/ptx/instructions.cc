@@ -71,6 +71,8 @@ const result_row results[] = {
     {"shr.s32 %r1, -8, 1;", (uint32_t)-4},
     {"shr.s32 %r1, -8, 40;", 0xffffffff},
     {"xor.b32 %r1, 12, 10;", 6},
+    {"not.b32 %r1, 5;", 0xfffffffa},
+    {"not.b64 %rd2, 5; shr.u64 %rd2, %rd2, 1; cvt.u32.u64 %r1, %rd2;", 0xfffffffd},
     {"and.b32 %r1, 12, 10;", 8},
     {"or.b32 %r1, 12, 10;", 14},
     {"bfi.b32 %r1, -1, 0, 4, 1;", 0x10},
@@ -85,8 +87,10 @@ const result_row results[] = {
     {"cvt.rn.bf16x2.f32 %r1, 0f3F808001, 0fBF80FFFF;", 0x3f81bf81},
     {"cvt.rn.bf16x2.f32 %r1, 0f7F800001, 0fFF800000;", 0x7fffff80},
     {"add.f32 %f1, 0f3F800000, 0f33800000; mov.b32 %r1, %f1;", 0x3f800000},
+    {"add.rn.f32 %f1, 0f3F800000, 0f33800000; mov.b32 %r1, %f1;", 0x3f800000},
     {"sub.f32 %f1, 0f3F800000, 0f40000000; mov.b32 %r1, %f1;", 0xbf800000},
-    {"mul.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r1, %f1;", 0x00400000},       /* subnormal */
+    {"mul.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r1, %f1;", 0x00400000}, /* subnormal */
+    {"mul.rn.f32 %f1, 0f3F800001, 0f3F800001; mov.b32 %r1, %f1;", 0x3f800002},
     {"fma.rn.f32 %f1, 0f3F800001, 0f3F800001, 0fBF800002; mov.b32 %r1, %f1;", 0}, /* twice */
     {"rcp.rn.f32 %f1, 0f40400000; mov.b32 %r1, %f1;", 0x3eaaaaab},
     {"max.f32 %f1, 0f7FC00000, 0f3F800000; mov.b32 %r1, %f1;", 0x3f800000},
@@ -100,6 +104,8 @@ const result_row results[] = {
     {"setp.leu.f32 %p1, 0f40000000, 0f3F800000; selp.b32 %r1, 1, 2, %p1;", 2},
     {"setp.gt.s32 %p1, -1, 1; selp.b32 %r1, 1, 2, %p1;", 2},
     {"setp.gt.u32 %p1, -1, 1; selp.b32 %r1, 1, 2, %p1;", 1},
+    {"setp.ge.u32 %p1, -1, 1; selp.b32 %r1, 1, 2, %p1;", 1},
+    {"setp.le.u32 %p1, 1, 1; selp.b32 %r1, 1, 2, %p1;", 1},
     {"setp.lt.s64 %p1, -1, 1; setp.eq.s32 %p2, 1, 2; and.pred %p3, %p1, %p2; not.pred %p3, %p3; "
      "selp.b32 %r1, 1, 2, %p3;",
      1},
@@ -117,6 +123,9 @@ const result_row results[] = {
     {"shl.b32 %r2, %r0, 2; mov.u32 %r3, bytes; add.s32 %r2, %r2, %r3; st.shared.u32 [%r2+0], %r0; "
      "bar.sync 0; xor.b32 %r4, %r2, 124; ld.shared.u32 %r1, [%r4];",
      28, 3},
+    {"shl.b32 %r2, %r0, 3; mov.u32 %r3, bytes; add.s32 %r2, %r2, %r3; mov.b32 %f1, %r0; "
+     "mov.f32 %f2, 0f3F800000; st.shared.v2.f32 [%r2+0], {%f2, %f1}; ld.shared.u32 %r1, [%r2+4];",
+     3, 3},
     {"mov.u32 %r2, bytes; ld.shared.u32 %r1, [%r2];", 0xffffffff},
     {"mov.u32 %r2, bytes; cp.async.ca.shared.global [%r2], [%rd1], 4, 4; ld.shared.u32 %r1, [%r2];",
      0xffffffff}, /* not before it is waited for */

@@ -131,6 +131,8 @@ const std::vector<form> &memory_forms()
     using enum space;
     static const std::vector<form> all = {
         load_row<param, uint8_t, 1>("ld.param.u8"),
+        load_row<param, uint32_t, 1>("ld.param.u32"),
+        load_row<param, uint32_t, 2>("ld.param.v2.u32"),
         load_row<param, uint64_t, 1>("ld.param.u64"),
         load_row<param, float, 1>("ld.param.f32"),
         load_row<global, int32_t, 1>("ld.global.s32"),
@@ -144,6 +146,7 @@ const std::vector<form> &memory_forms()
         store_row<global, uint32_t, 1>("st.global.u32"),
         store_row<global, uint32_t, 4>("st.global.v4.u32"),
         store_row<shared, float, 1>("st.shared.f32"),
+        store_row<shared, float, 2>("st.shared.v2.f32"),
         store_row<shared, uint32_t, 1>("st.shared.u32"),
         copy_row<16>("cp.async.cg.shared.global"),
         copy_row<4>("cp.async.ca.shared.global"),
