@@ -14,26 +14,60 @@ struct philox_block {
     uint32_t words[4]; /* least significant first */
 };
 
+enum { PHILOX_ROUNDS = 10 };
+
+/* The keys of the rounds, for those who make many blocks under one key. */
+struct philox_keys {
+    uint32_t words[PHILOX_ROUNDS][2];
+};
+
+ON_ANY_DEVICE static inline uint32_t philox_key(uint32_t key, uint32_t round, int word)
+{
+    return key + round * (word ? 0xBB67AE85u : 0x9E3779B9u);
+}
+
+ON_ANY_DEVICE static inline struct philox_block philox_round(struct philox_block c, uint32_t key0,
+                                                             uint32_t key1)
+{
+    uint64_t p0 = (uint64_t)0xD2511F53u * c.words[0], p1 = (uint64_t)0xCD9E8D57u * c.words[2];
+    struct philox_block next = {{(uint32_t)(p1 >> 32) ^ c.words[1] ^ key0, (uint32_t)p1,
+                                 (uint32_t)(p0 >> 32) ^ c.words[3] ^ key1, (uint32_t)p0}};
+    return next;
+}
+
 /* Ten rounds on a counter under a key of two words. */
 ON_ANY_DEVICE static inline struct philox_block philox(struct philox_block counter, uint32_t key0,
                                                        uint32_t key1)
 {
-    uint32_t c0 = counter.words[0], c1 = counter.words[1];
-    uint32_t c2 = counter.words[2], c3 = counter.words[3];
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #elif !defined(__CUDACC__)
 #pragma GCC unroll 10
 #endif
-    for (uint32_t round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ (key0 + round * 0x9E3779B9u);
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ (key1 + round * 0xBB67AE85u);
-        c3 = (uint32_t)p0;
-    }
-    struct philox_block result = {{c0, c1, c2, c3}};
-    return result;
+    for (uint32_t round = 0; round < PHILOX_ROUNDS; round++)
+        counter = philox_round(counter, philox_key(key0, round, 0), philox_key(key1, round, 1));
+    return counter;
+}
+
+static inline struct philox_keys philox_keys_of(uint64_t key)
+{
+    struct philox_keys keys;
+    for (uint32_t round = 0; round < PHILOX_ROUNDS; round++)
+        for (int word = 0; word < 2; word++)
+            keys.words[round][word] = philox_key((uint32_t)(key >> 32 * word), round, word);
+    return keys;
+}
+
+/* The same as philox() with the key of `keys`. */
+ON_ANY_DEVICE static inline struct philox_block philox_of_keys(struct philox_block counter,
+                                                               const struct philox_keys *keys)
+{
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (int round = 0; round < PHILOX_ROUNDS; round++)
+        counter = philox_round(counter, keys->words[round][0], keys->words[round][1]);
+    return counter;
 }
 
 /* Numbers come in groups of 32: number n of group g is word n / 8 of Philox's block 8 g + n % 8. So
