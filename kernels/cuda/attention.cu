@@ -65,6 +65,17 @@ __global__ void attention_dbias(float *dbias, struct attention_args a, int queri
     dbias[distance * z.heads + h] = sum;
 }
 
+/* What our kernels make of the shape. */
+static void complete(struct attention_args *a)
+{
+    const struct attention_shape *z = &a->shape;
+    a->dropout = attention_dropout_of(z);
+    if (z->B == 0)
+        return;
+    a->query_heads = attention_heads_of(z, z->heads);
+    a->key_heads = attention_heads_of(z, z->kv_heads);
+}
+
 /* Makes the rows of biases at `rows`. */
 static void transpose_bias(struct stream *s, enum dtype t, struct attention_args *a, float *rows)
 {
@@ -80,6 +91,7 @@ static void transpose_bias(struct stream *s, enum dtype t, struct attention_args
 static void forward_ours(struct stream *s, enum dtype t, struct attention_args *a)
 {
     const struct attention_shape *shape = &a->shape;
+    complete(a);
     if (shape->bias) {
         int64_t distances = shape->T_q + shape->T_k - 1;
         float *rows = (float *)cuda_scratch(s, (size_t)(distances * shape->heads) * sizeof *rows);
@@ -167,6 +179,7 @@ static struct room room_of(struct attention_args *a, int64_t queries, int64_t ke
 static void backward_ours(struct stream *s, enum dtype t, struct attention_args *a, float *dbias)
 {
     const struct attention_shape *shape = &a->shape;
+    complete(a);
     bool matrix = fits_matrix(s, t, a) && aligned(a->kept_y, 0);
     int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
     int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;

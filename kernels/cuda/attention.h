@@ -4,12 +4,28 @@
 #ifndef SHOAL_KERNELS_CUDA_ATTENTION_H
 #define SHOAL_KERNELS_CUDA_ATTENTION_H
 
+#include "kernels/cuda/divider.h"
 #include "kernels/cuda/matrix.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/random.h"
 
+/* The shape's dropout, as the kernels on matrix units use it. */
+struct attention_dropout {
+    struct philox_keys keys; /* here, instead of in registers */
+    uint32_t least;          /* of a word of Philox's that is kept */
+    float scale;             /* of what is kept */
+};
+
+/* How blocks are dealt to heads: by divisors, so that all threads of a block have one result. */
+struct attention_heads {
+    struct divider of_all, of_sequence; /* heads */
+    struct divider of_keys;             /* those that share keys */
+};
+
 struct attention_args {
     struct attention_shape shape;
+    struct attention_dropout dropout;
+    struct attention_heads query_heads, key_heads; /* where a block has a head, or shared keys */
     const void *q, *k, *v;
     void *y;    /* forward's output */
     float *lse; /* its other one */
@@ -58,21 +74,22 @@ int attention_matrix_keys(int64_t hd);
  * first, so that those that share keys run together, and through the tiles with the longest work
  * first. */
 struct attention_work {
-    int64_t b, h, kv;
-    int64_t tile;
-    int64_t keys; /* that sequence b has */
+    int b, h, kv;
+    int tile;
+    int keys; /* that sequence b has */
 };
 
-__device__ inline struct attention_work attention_work_of(const struct attention_shape &z,
-                                                          int64_t heads, int64_t index)
+__device__ inline struct attention_work attention_work_of(const struct attention_args &a,
+                                                          const struct attention_heads &heads,
+                                                          uint32_t index)
 {
     struct attention_work work;
-    int64_t head = index % (z.B * heads);
-    work.tile = index / (z.B * heads);
-    work.b = head / heads;
-    work.h = head % heads;
-    work.kv = work.h / (heads / z.kv_heads);
-    work.keys = z.key_counts ? z.key_counts[work.b] : z.T_k;
+    uint32_t head, h, rest;
+    work.tile = (int)divide(index, heads.of_all, &head);
+    work.b = (int)divide(head, heads.of_sequence, &h);
+    work.h = (int)h;
+    work.kv = (int)divide(h, heads.of_keys, &rest);
+    work.keys = (int)(a.shape.key_counts ? a.shape.key_counts[work.b] : a.shape.T_k);
     return work;
 }
 
@@ -92,11 +109,17 @@ __device__ inline uint64_t attention_element(const struct attention_shape &z, in
     return line * (uint64_t)z.T_k + (uint64_t)k;
 }
 
+/* Which of Philox's blocks has an element's number. */
+__device__ inline uint64_t attention_block(uint64_t element)
+{
+    return element / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + element % RANDOM_GROUP_BLOCKS;
+}
+
 /* Bit w of 4: whether the number of element + 8 w is kept. They are words of one of Philox's
  * blocks, or of two. */
 __device__ inline unsigned attention_keep(const struct attention_shape &z, uint64_t element)
 {
-    uint64_t index = element / RANDOM_GROUP * RANDOM_GROUP_BLOCKS + element % RANDOM_GROUP_BLOCKS;
+    uint64_t index = attention_block(element);
     int skip = (int)(element % RANDOM_GROUP) / RANDOM_GROUP_BLOCKS;
     unsigned kept = 0;
     for (int i = 0; i < (skip > 0 ? 2 : 1); i++, index += RANDOM_GROUP_BLOCKS) {
@@ -109,40 +132,66 @@ __device__ inline unsigned attention_keep(const struct attention_shape &z, uint6
     return kept >> skip & 15;
 }
 
-/* A tile of scores in shared memory, [rows, COLS] with COLS a multiple of 32: where an element
- * lies, so that neither the fragments of matrix.h nor diagonals meet in a bank. */
-template <int COLS> __device__ inline int attention_score_offset(int row, int col)
+/* Of a block's head among `heads` a sequence. */
+static inline struct attention_heads attention_heads_of(const struct attention_shape *z,
+                                                        int64_t heads)
 {
-    return row * COLS + (col ^ 8 * (row & 3));
+    struct attention_heads all = {divider_of(z->B * heads), divider_of(heads),
+                                  divider_of(heads / z->kv_heads)};
+    return all;
 }
 
-/* Sums of the gradients of scores along diagonals. A warp takes ROWS (<= 32) queries through the
- * keys from the first on, COLS a step. With the first query at q0, sum i is over all (q, k) where k
- * - q is i - q0 - (ROWS - 1). A step's tile reaches COLS + ROWS - 1 diagonals, of which the lower
- * COLS are finished by it; a lane has every 32nd. */
+static inline struct attention_dropout attention_dropout_of(const struct attention_shape *z)
+{
+    /* random_unit(word) >= z->dropout: both times 2^24 are exact, and one is a whole number. */
+    uint32_t least = (uint32_t)ceil((double)z->dropout * 0x1p24) << 8;
+    struct attention_dropout dropout = {philox_keys_of(z->key), least, 1 / (1 - z->dropout)};
+    return dropout;
+}
+
+/* A tile of scores in shared memory, COLS (a multiple of 32) a row, rows by four: where an element
+ * lies. So neither the fragments of matrix.h nor diagonals meet in a bank, and both find their
+ * places by adding constants. */
+constexpr int ATTENTION_SCORE_PAD = 6; /* more than COLS for a row */
+template <int COLS> __device__ inline int attention_score_offset(int row, int col)
+{
+    return row / 4 * 4 * (COLS + ATTENTION_SCORE_PAD) + row % 4 * (COLS + 8) + col;
+}
+
+/* Where args.diagonals has those of a head and of `rows` queries from q0 on. */
+__device__ inline float *attention_diagonals_to(const struct attention_args &a,
+                                                const struct attention_work &work, int64_t q0,
+                                                int rows)
+{
+    int64_t head = work.b * a.shape.heads + work.h;
+    return a.diagonals + (head * a.diagonal_rows + q0 / rows) * a.diagonal_length;
+}
+
+/* Sums of the gradients of scores along diagonals, which go to `out`. A warp takes ROWS (<= 32)
+ * queries through the keys from the first on, COLS a step. With the first query at q0, sum i is
+ * over all (q, k) where k - q is i - q0 - (ROWS - 1). A step's tile reaches COLS + ROWS - 1
+ * diagonals, of which the lower COLS are finished by it; a lane has every 32nd. */
 template <int ROWS, int COLS> struct attention_diagonals {
-    float sums[COLS / 32 + 1];
-    float *out; /* args.diagonals of this head and these queries */
+    float sums[COLS / 32 + 1] = {};
 
-    __device__ attention_diagonals(const struct attention_args &a,
-                                   const struct attention_work &work, int64_t q0)
-        : sums{},
-          out(a.diagonals +
-              ((work.b * a.shape.heads + work.h) * a.diagonal_rows + q0 / ROWS) * a.diagonal_length)
-    {
-    }
-
-    /* The tile at key k0. */
-    __device__ void add(const float *scores, int64_t k0)
+    /* The tile at key k0. In a row a lane has one column of either the first or the last of its
+     * diagonals. */
+    __device__ void add(float *out, const float *scores, int64_t k0)
     {
         int lane = (int)(threadIdx.x % 32);
 #pragma unroll
-        for (int i = 0; i <= COLS / 32; i++)
-            for (int row = 0; row < ROWS; row++) {
-                int col = 32 * i + lane + row - (ROWS - 1);
-                if (col >= 0 && col < COLS)
-                    sums[i] += scores[attention_score_offset<COLS>(row, col)];
-            }
+        for (int row = 0; row < ROWS; row++) {
+            bool is_first = lane + row >= ROWS - 1;
+            const float *diagonal = scores + attention_score_offset<COLS>(row, row - (ROWS - 1));
+            float either = diagonal[is_first ? lane : lane + COLS];
+            if (is_first)
+                sums[0] += either;
+            else
+                sums[COLS / 32] += either;
+#pragma unroll
+            for (int i = 1; i < COLS / 32; i++)
+                sums[i] += diagonal[lane + 32 * i];
+        }
 #pragma unroll
         for (int i = 0; i < COLS / 32; i++)
             out[k0 + 32 * i + lane] = sums[i];
@@ -153,7 +202,7 @@ template <int ROWS, int COLS> struct attention_diagonals {
     }
 
     /* After the last tile, which ended at key `end`. */
-    __device__ void finish(int64_t end, int64_t length)
+    __device__ void finish(float *out, int64_t end, int64_t length)
     {
         int lane = (int)(threadIdx.x % 32);
         out[end + lane] = sums[0];

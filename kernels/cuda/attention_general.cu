@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_forward(struct atte
 {
     CUDA_SHARED(struct general_shared, shared);
     const struct attention_shape &z = a.shape;
-    struct attention_work work = attention_work_of(z, z.heads, blockIdx.x);
+    struct attention_work work = attention_work_of(a, a.query_heads, blockIdx.x);
     int64_t tiles = (z.T_q + TILE - 1) / TILE, slice = work.tile / tiles * SLICE;
     int64_t q0 = (tiles - 1 - work.tile % tiles) * TILE; /* the last see the most keys */
     int64_t end = attention_seen(z, work, q0 + TILE), hd = z.hd;

@@ -15,7 +15,7 @@ enum { WARPS = 4, THREADS = 32 * WARPS, TILE = 32, ROWS = TILE / WARPS, CHUNK = 
 
 struct general_shared {
     float a[TILE][CHUNK + 4], b[TILE][CHUNK + 4]; /* rows 16-byte aligned, in different banks */
-    float x[TILE * TILE];                         /* see attention_score_offset */
+    float x[TILE * (TILE + ATTENTION_SCORE_PAD)]; /* see attention_score_offset */
 };
 
 /* Rows of a head: row r from x + r * stride on, hd wide; from `count` on they are zeros. */

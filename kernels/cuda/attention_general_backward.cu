@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
 {
     CUDA_SHARED(struct general_shared, shared);
     const struct attention_shape &z = a.shape;
-    struct attention_work work = attention_work_of(z, z.heads, blockIdx.x);
+    struct attention_work work = attention_work_of(a, a.query_heads, blockIdx.x);
     int64_t tiles = (z.T_q + TILE - 1) / TILE, slice = work.tile / tiles * SLICE, hd = z.hd;
     int64_t q0 = (tiles - 1 - work.tile % tiles) * TILE; /* the last see the most keys */
     int64_t end = attention_seen(z, work, q0 + TILE), head = (work.b * z.heads + work.h) * z.T_q;
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
     int lane = (int)threadIdx.x % 32;
     int64_t row = q0 + threadIdx.x / 32 * ROWS;
     bool sums_diagonals = a.diagonals && slice == 0 && threadIdx.x < 32;
-    struct attention_diagonals<TILE, TILE> diagonals(a, work, q0);
+    struct attention_diagonals<TILE, TILE> diagonals;
+    float *to = attention_diagonals_to(a, work, q0, TILE);
     float x[ROWS], dx[ROWS], dq[ROWS][SLICE / 32] = {}, lse[ROWS], delta[ROWS];
     multiply_rows(delta, dy,
                   general_rows_of<T>(a.kept_y, z.heads * hd, work.b, z.T_q, work.h, hd, z.T_q),
@@ -60,12 +61,12 @@ __global__ void __launch_bounds__(THREADS) attention_general_queries(struct atte
         }
         general_pv(dq, x, shared, k, k0, slice);
         if (sums_diagonals)
-            diagonals.add(shared->x, k0);
+            diagonals.add(to, shared->x, k0);
     }
     general_store(general_rows_of<T>(a.dq, z.q_stride, work.b, z.T_q, work.h, hd, z.T_q), q0, slice,
                   dq, z.scale);
     if (sums_diagonals)
-        diagonals.finish((end + TILE - 1) / TILE * TILE, a.diagonal_length);
+        diagonals.finish(to, (end + TILE - 1) / TILE * TILE, a.diagonal_length);
 }
 
 /* A tile of queries of head h for the block's keys: rows of x are keys, lanes queries. */
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(THREADS) attention_general_keys(struct attenti
     CUDA_SHARED(struct general_shared, shared);
     const struct attention_shape &z = a.shape;
     /* The first keys are seen by the most queries. */
-    struct attention_work work = attention_work_of(z, z.kv_heads, blockIdx.x);
+    struct attention_work work = attention_work_of(a, a.key_heads, blockIdx.x);
     int64_t tiles = (z.T_k + TILE - 1) / TILE, slice = work.tile / tiles * SLICE;
     int64_t k0 = work.tile % tiles * TILE, group = z.heads / z.kv_heads;
     float dk[ROWS][SLICE / 32] = {}, dv[ROWS][SLICE / 32] = {};

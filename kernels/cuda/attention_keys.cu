@@ -34,47 +34,43 @@ __device__ static void fetch(const struct attention_args &a, struct matrix_copie
     struct tile_rows dy = tile_rows_of<HD>(a.dy, z.heads * HD, at.b, z.T_q, at.h, z.T_q);
     tile_fetch<HD, size::QUERIES, size::THREADS>(copies, tile, q, at.q0);
     tile_fetch<HD, size::QUERIES, size::THREADS>(copies, tile + size::QUERIES * HD, dy, at.q0);
-    if (threadIdx.x < 2 * size::QUERIES) {
-        int64_t row = at.q0 + threadIdx.x % size::QUERIES;
-        bool valid = row < z.T_q;
-        const float *from = threadIdx.x < size::QUERIES ? a.kept_lse : a.delta;
-        from += (at.b * z.heads + at.h) * z.T_q + (valid ? row : 0);
-        copies.copy<4>(values + threadIdx.x, from, valid);
+    int thread = matrix_thread(), row = at.q0 + thread % size::QUERIES;
+    if (thread < 2 * size::QUERIES) {
+        const float *from = thread < size::QUERIES ? a.kept_lse : a.delta;
+        from += (at.b * z.heads + at.h) * z.T_q + row;
+        copies.copy<4>(values + thread, from, row < z.T_q);
     }
 }
 
 /* x: the scores, become the probabilities as they met the values; dx: the gradient of those,
  * becomes the scores'. values: of the queries, lse and then delta. */
 template <bool EXTRAS, int ROWS, int QUERIES>
-__device__ static void softmax_backward(const struct attention_args &a,
-                                        const struct tile_position &at, const float *values,
-                                        float (&x)[ROWS][QUERIES / 8][4],
-                                        float (&dx)[ROWS][QUERIES / 8][4])
+__device__ static void
+softmax_backward(const struct attention_args &a, const struct tile_position &at,
+                 const float *values, const struct tile_dropout<true, ROWS, QUERIES / 8> &dropout,
+                 float (&x)[ROWS][QUERIES / 8][4], float (&dx)[ROWS][QUERIES / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
-    uint32_t kept[ROWS] = {};
-    bool drops = EXTRAS && a.shape.dropout > 0;
     if (EXTRAS) {
-        tile_add_bias<true>(x, a, at, factor);
+        tile_scale<true>(x, a, at, factor);
         factor = 1;
     }
     if (tile_is_masked(a.shape, at, 16 * ROWS))
         tile_mask<true>(x, a.shape, at);
-    if (drops)
-        tile_dropout_bits<true, ROWS, QUERIES / 8>(kept, a.shape, at);
+    int lane = matrix_lane();
 #pragma unroll
     for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            float lse = values[tile_col(n, i)] * LOG2_E, delta = values[QUERIES + tile_col(n, i)];
+            float lse = values[tile_col(lane, n, i)] * LOG2_E;
+            float delta = values[QUERIES + tile_col(lane, n, i)];
 #pragma unroll
             for (int j = i; j < 2 * 2 * ROWS; j += 2) {
                 float &p = x[j / 4][n][j % 4], &dp = dx[j / 4][n][j % 4];
-                float mask =
-                    drops ? tile_dropped(kept[j / 4], n, j % 4, 1 / (1 - a.shape.dropout)) : 1;
+                float kept = EXTRAS ? dropout.factor(a, j / 4, n, j % 4) : 1;
                 p = matrix_exp2(p * factor - lse);
-                dp = p * (dp * mask - delta);
-                p *= mask;
+                dp = p * (dp * kept - delta);
+                p *= kept;
             }
         }
 }
@@ -89,24 +85,25 @@ __global__ void __launch_bounds__(tile_config<HD>::THREADS) attention_keys(struc
     float *values = (float *)(void *)(stages + 2 * size::STAGE);
     const struct attention_shape &z = a.shape;
     /* The first keys are seen by the most queries. */
-    struct attention_work work = attention_work_of(z, z.kv_heads, blockIdx.x);
-    int64_t group = z.heads / z.kv_heads, k0 = work.tile * size::KEYS;
+    struct attention_work work = attention_work_of(a, a.key_heads, blockIdx.x);
+    int group = (int)(z.heads / z.kv_heads), k0 = work.tile * size::KEYS;
     int row = (int)threadIdx.x / 32 * 16 * ROWS;
     struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
     struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
-    int64_t first = z.causal ? k0 : 0; /* query */
-    struct tile_position at = {work.b, work.kv * group, first, k0 + row, work.keys}, next = at;
-    int64_t left = k0 < work.keys ? group * ((z.T_q - first + QUERIES - 1) / QUERIES) : 0;
+    int first = z.causal ? k0 : 0; /* query */
+    struct tile_position at = {work.b, work.kv * group, first, k0 + row, work.keys};
+    int end = k0 < work.keys && first < z.T_q ? at.h + group : at.h; /* of the heads */
+    struct tile_position next = at;
     struct matrix_copies copies;
     float dk[ROWS][HD / 8][4], dv[ROWS][HD / 8][4];
     tile_zero(dk);
     tile_zero(dv);
-    if (left > 0) {
+    if (at.h < end) {
         tile_fetch<HD, size::KEYS, size::THREADS>(copies, k_tile, k, k0);
         tile_fetch<HD, size::KEYS, size::THREADS>(copies, v_tile, v, k0);
         fetch<HD>(a, copies, stages, values, at);
     }
-    for (int stage = 0; left > 0; left--, stage ^= 1, at = next) {
+    for (int stage = 0; at.h < end; stage ^= 1, at = next) {
         bf16 *q_tile = stages + stage * size::STAGE, *dy_tile = q_tile + QUERIES * HD;
         next.q0 += QUERIES;
         if (next.q0 >= z.T_q) {
@@ -115,17 +112,23 @@ __global__ void __launch_bounds__(tile_config<HD>::THREADS) attention_keys(struc
         }
         copies.wait();
         __syncthreads(); /* all have come, and nobody reads the other stage any more */
-        if (left > 1)
+        if (next.h < end)
             fetch<HD>(a, copies, stages + (stage ^ 1) * size::STAGE,
                       values + (stage ^ 1) * 2 * QUERIES, next);
         if (z.causal && at.q0 + QUERIES <= at.k0)
             continue;
         float x[ROWS][QUERIES / 8][4], dx[ROWS][QUERIES / 8][4];
+        struct tile_dropout<true, ROWS, QUERIES / 8> dropout;
+        if (EXTRAS && z.dropout > 0)
+            dropout.draw(a, at);
+        else
+            dropout.keep_all();
         tile_zero(x);
         tile_zero(dx);
-        tile_mma_qk<HD, ROWS, QUERIES>(x, k_tile + row * HD, q_tile);
-        tile_mma_qk<HD, ROWS, QUERIES>(dx, v_tile + row * HD, dy_tile);
-        softmax_backward<EXTRAS, ROWS, QUERIES>(a, at, values + stage * 2 * QUERIES, x, dx);
+        tile_mma_qk<HD, ROWS, QUERIES>(x, k_tile, q_tile);
+        tile_mma_qk<HD, ROWS, QUERIES>(dx, v_tile, dy_tile);
+        softmax_backward<EXTRAS, ROWS, QUERIES>(a, at, values + stage * 2 * QUERIES, dropout, x,
+                                                dx);
         tile_mma_pv<HD, ROWS, QUERIES>(dv, x, dy_tile);
         tile_mma_pv<HD, ROWS, QUERIES>(dk, dx, q_tile);
     }
@@ -148,7 +151,7 @@ template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct
 
 void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a)
 {
-    assert(cuda_has_matrix_units(s));
+    assert(cuda_has_matrix_units(s) && tile_places_suffice(&a->shape));
     bool extras = a->bias || a->shape.dropout > 0;
     if (a->shape.hd == 64)
         extras ? launch<64, true>(s, a) : launch<64, false>(s, a);

@@ -13,9 +13,10 @@ template <int HD, bool EXTRAS> struct tile_config {
         ROWS = HD == 128 && EXTRAS ? 1 : 2,
         QUERIES = 16 * ROWS * WARPS,
         KEYS = HD == 128 ? 32 : 64,
+        UNROLL = HD == 64 && EXTRAS ? 2 : HD / 16, /* of tile_mma_qk */
         /* Elements: two tiles of queries, two stages of keys and values. */
         TILES = (2 * QUERIES + 2 * 2 * KEYS) * HD,
-        SCORES = EXTRAS ? QUERIES * KEYS : 0, /* floats, for the diagonals */
+        SCORES = EXTRAS ? QUERIES * (KEYS + ATTENTION_SCORE_PAD) : 0, /* floats, for diagonals */
     };
 };
 
@@ -47,8 +48,8 @@ __device__ static void load_row_stats(const struct attention_args &a,
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            int row = tile_row(r, 2 * half);
-            int64_t q = at.q0 + row;
+            int row = tile_row((int)threadIdx.x % 32, r, 2 * half);
+            int q = at.q0 + row;
             bool inside = q < z.T_q;
             const bf16 *y =
                 (const bf16 *)a.kept_y + ((at.b * z.T_q + (inside ? q : 0)) * z.heads + at.h) * HD;
@@ -64,35 +65,45 @@ __device__ static void load_row_stats(const struct attention_args &a,
         }
 }
 
-/* x: the scores, becomes their gradient, with dx that of the probabilities. */
+/* Scores become probabilities. */
 template <bool EXTRAS, int ROWS, int KEYS>
-__device__ static void
-softmax_backward(const struct attention_args &a, const struct tile_position &at,
-                 const struct row_stats<ROWS> &values, float (&x)[ROWS][KEYS / 8][4],
-                 const float (&dx)[ROWS][KEYS / 8][4])
+__device__ static void probabilities(const struct attention_args &a, const struct tile_position &at,
+                                     const struct row_stats<ROWS> &values,
+                                     float (&x)[ROWS][KEYS / 8][4])
 {
     float factor = a.shape.scale * LOG2_E;
-    uint32_t kept[ROWS] = {};
-    bool drops = EXTRAS && a.shape.dropout > 0;
     if (EXTRAS) {
-        tile_add_bias<false>(x, a, at, factor);
+        tile_scale<false>(x, a, at, factor);
         factor = 1;
     }
     if (tile_is_masked(a.shape, at, KEYS))
         tile_mask<false>(x, a.shape, at);
-    if (drops)
-        tile_dropout_bits<false, ROWS, KEYS / 8>(kept, a.shape, at);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                x[r][n][i] = matrix_exp2(x[r][n][i] * factor - values.lse[r][i / 2]);
+}
+
+/* x: the probabilities, become the gradient of the scores, with dx that of what met the values. */
+template <int ROWS, int KEYS>
+__device__ static void softmax_backward(const struct attention_args &a, bool drops,
+                                        const struct tile_dropout<false, ROWS, KEYS / 8> &dropout,
+                                        const struct row_stats<ROWS> &values,
+                                        float (&x)[ROWS][KEYS / 8][4],
+                                        float (&dx)[ROWS][KEYS / 8][4])
+{
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                float dp = dx[r][n][i];
-                if (drops)
-                    dp *= tile_dropped(kept[r], n, i, 1 / (1 - a.shape.dropout));
-                float p = matrix_exp2(x[r][n][i] * factor - values.lse[r][i / 2]);
-                x[r][n][i] = p * (dp - values.delta[r][i / 2]);
+                if (drops) /* not one operation with what follows */
+                    dx[r][n][i] = __fmul_rn(dx[r][n][i], dropout.factor(a, r, n, i));
+                x[r][n][i] *= dx[r][n][i] - values.delta[r][i / 2];
             }
 }
 
@@ -101,13 +112,16 @@ softmax_backward(const struct attention_args &a, const struct tile_position &at,
 template <int ROWS, int KEYS>
 __device__ static void stage_scores(float *scores, const float (&x)[ROWS][KEYS / 8][4])
 {
+    int lane = matrix_lane();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                scores[attention_score_offset<KEYS>(tile_row(r, i), tile_col(n, i))] = x[r][n][i];
+            for (int i = 0; i < 4; i += 2) {
+                int at = attention_score_offset<KEYS>(tile_row(lane, r, i), tile_col(lane, n, i));
+                *(float2 *)(void *)(scores + at) = make_float2(x[r][n][i], x[r][n][i + 1]);
+            }
     __syncwarp();
 }
 
@@ -120,20 +134,18 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
     bf16 *q_tile = shared, *dy_tile = shared + size::QUERIES * HD;
     bf16 *stages = dy_tile + size::QUERIES * HD;
     const struct attention_shape &z = a.shape;
-    struct attention_work work = attention_work_of(z, z.heads, blockIdx.x);
+    struct attention_work work = attention_work_of(a, a.query_heads, blockIdx.x);
     /* The last queries see the most keys. */
-    int64_t first = ((z.T_q - 1) / size::QUERIES - work.tile) * size::QUERIES;
-    int64_t end = attention_seen(z, work, first + size::QUERIES);
+    int first = ((int)(z.T_q - 1) / size::QUERIES - work.tile) * size::QUERIES;
+    int end = (int)attention_seen(z, work, first + size::QUERIES);
     struct tile_rows q = tile_rows_of<HD>(a.q, z.q_stride, work.b, z.T_q, work.h, z.T_q);
     struct tile_rows dy = tile_rows_of<HD>(a.dy, z.heads * HD, work.b, z.T_q, work.h, z.T_q);
     struct tile_rows k = tile_rows_of<HD>(a.k, z.k_stride, work.b, z.T_k, work.kv, work.keys);
     struct tile_rows v = tile_rows_of<HD>(a.v, z.v_stride, work.b, z.T_k, work.kv, work.keys);
-    int row = (int)threadIdx.x / 32 * 16 * ROWS;
-    struct tile_position at = {work.b, work.h, first + row, 0, work.keys};
-    int64_t seen = attention_seen(z, work, at.q0 + 16 * ROWS); /* by this warp */
-    float *scores = (float *)(void *)(shared + size::TILES) + row * KEYS;
-    bool sums_diagonals = EXTRAS && a.diagonals && at.q0 < z.T_q;
-    struct attention_diagonals<16 * ROWS, KEYS> diagonals(a, work, at.q0);
+    struct tile_position at = {work.b, work.h, first + tile_warp_row<ROWS>(), 0, work.keys};
+    float *scores = (float *)(void *)(shared + size::TILES); /* of the block */
+    bool drops = EXTRAS && z.dropout > 0;
+    struct attention_diagonals<16 * ROWS, KEYS> diagonals;
     struct row_stats<ROWS> values;
     struct matrix_copies copies;
     float dq[ROWS][HD / 8][4];
@@ -142,34 +154,48 @@ __global__ void __launch_bounds__(128) attention_queries(struct attention_args a
     tile_fetch<HD, size::QUERIES, size::THREADS>(copies, dy_tile, dy, first);
     tile_fetch<HD, KEYS, size::THREADS>(copies, stages, k, 0);
     tile_fetch<HD, KEYS, size::THREADS>(copies, stages + KEYS * HD, v, 0);
-    for (int stage = 0; at.k0 < end; at.k0 += KEYS, stage ^= 1) {
+    copies.wait();
+    __syncthreads(); /* all have come */
+    load_row_stats<HD, ROWS>(a, at, dy_tile + tile_warp_row<ROWS>() * HD, values);
+    for (int k0 = 0; k0 < end; k0 += KEYS) {
+        int stage = k0 / KEYS % 2;
         bf16 *now = stages + stage * 2 * KEYS * HD, *next = stages + (stage ^ 1) * 2 * KEYS * HD;
-        copies.wait();
-        __syncthreads(); /* all have come, and nobody reads the other stage any more */
-        if (at.k0 + KEYS < end) {
-            tile_fetch<HD, KEYS, size::THREADS>(copies, next, k, at.k0 + KEYS);
-            tile_fetch<HD, KEYS, size::THREADS>(copies, next + KEYS * HD, v, at.k0 + KEYS);
+        if (k0 > 0) {
+            copies.wait();
+            __syncthreads(); /* all have come, and nobody reads the other stage any more */
         }
-        if (at.k0 == 0)
-            load_row_stats<HD, ROWS>(a, at, dy_tile + row * HD, values);
-        if (at.k0 >= seen)
+        if (k0 + KEYS < end) {
+            tile_fetch<HD, KEYS, size::THREADS>(copies, next, k, k0 + KEYS);
+            tile_fetch<HD, KEYS, size::THREADS>(copies, next + KEYS * HD, v, k0 + KEYS);
+        }
+        at.q0 = first + tile_warp_row<ROWS>();
+        at.k0 = k0;
+        if (k0 >= attention_seen(z, work, at.q0 + 16 * ROWS)) /* by this warp */
             continue;
         float x[ROWS][KEYS / 8][4], dx[ROWS][KEYS / 8][4];
+        struct tile_dropout<false, ROWS, KEYS / 8> dropout;
+        if (drops)
+            dropout.draw(a, at);
         tile_zero(x);
+        tile_mma_qk<HD, ROWS, KEYS, size::UNROLL>(x, q_tile, now);
+        probabilities<EXTRAS, ROWS, KEYS>(a, at, values, x);
         tile_zero(dx);
-        tile_mma_qk<HD, ROWS, KEYS>(x, q_tile + row * HD, now);
-        tile_mma_qk<HD, ROWS, KEYS>(dx, dy_tile + row * HD, now + KEYS * HD);
-        softmax_backward<EXTRAS, ROWS, KEYS>(a, at, values, x, dx);
+        tile_mma_qk<HD, ROWS, KEYS, size::UNROLL>(dx, dy_tile, now + KEYS * HD);
+        softmax_backward<ROWS, KEYS>(a, drops, dropout, values, x, dx);
         tile_mma_pv<HD, ROWS, KEYS>(dq, x, now);
-        if (sums_diagonals) {
-            stage_scores<ROWS, KEYS>(scores, x);
-            diagonals.add(scores, at.k0);
+        if (EXTRAS && a.diagonals && at.q0 < z.T_q) {
+            float *mine = scores + attention_score_offset<KEYS>(at.q0 - first, 0);
+            stage_scores<ROWS, KEYS>(mine, x);
+            diagonals.add(attention_diagonals_to(a, work, at.q0, 16 * ROWS), mine, k0);
         }
     }
+    int row = tile_warp_row<ROWS>();
     struct tile_rows to = tile_rows_of<HD>(a.dq, z.q_stride, work.b, z.T_q, work.h, z.T_q);
-    tile_store<HD, ROWS>(to, at.q0, q_tile + row * HD, dq, z.scale);
-    if (sums_diagonals)
-        diagonals.finish((seen + KEYS - 1) / KEYS * KEYS, a.diagonal_length);
+    tile_store<HD, ROWS>(to, first + row, q_tile + row * HD, dq, z.scale);
+    int64_t seen = attention_seen(z, work, first + row + 16 * ROWS);
+    if (EXTRAS && a.diagonals && first + row < z.T_q)
+        diagonals.finish(attention_diagonals_to(a, work, first + row, 16 * ROWS),
+                         (seen + KEYS - 1) / KEYS * KEYS, a.diagonal_length);
 }
 
 template <int HD, bool EXTRAS> static void launch(struct stream *s, const struct attention_args *a)
@@ -195,7 +221,7 @@ int attention_matrix_keys(int64_t hd)
 
 void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a)
 {
-    assert(cuda_has_matrix_units(s));
+    assert(cuda_has_matrix_units(s) && tile_places_suffice(&a->shape));
     bool extras = a->bias || a->shape.dropout > 0;
     if (a->shape.hd == 64)
         extras ? launch<64, true>(s, a) : launch<64, false>(s, a);

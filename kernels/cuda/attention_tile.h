@@ -11,61 +11,76 @@
 /* Where 16 bytes `chunk` of a row of a tile [rows, HD] lie. The chunk's number is XORed with the
  * row's (a swizzle): ldmatrix reads one chunk of eight rows at once, and rows are a multiple of 128
  * bytes. Without the swizzle all eight would be in the same banks. */
+template <int HD> __device__ inline int tile_offset(int row, int chunk)
+{
+    return row * HD + 8 * (chunk ^ (row & 7));
+}
 template <int HD> __device__ inline bf16 *tile_chunk(bf16 *tile, int row, int chunk)
 {
-    return tile + row * HD + 8 * (chunk ^ (row & 7));
+    return tile + tile_offset<HD>(row, chunk);
 }
 
-/* Rows of a head in device memory: row r from x + r * stride on; from `count` on they are zeros. */
+/* Rows of a head in device memory: row r from x + (token + r) * stride on; from `count` on they are
+ * zeros. */
 struct tile_rows {
     bf16 *x;
-    int64_t stride, count;
+    uint32_t token, stride;
+    int count;
 };
 
 /* Head h, HD wide, of sequence b: tokens are `stride` apart, T of them, of which `count` count. */
 template <int HD>
-__device__ inline struct tile_rows tile_rows_of(const void *x, int64_t stride, int64_t b, int64_t T,
-                                                int64_t h, int64_t count)
+__device__ inline struct tile_rows tile_rows_of(const void *x, int64_t stride, int b, int64_t T,
+                                                int h, int64_t count)
 {
-    struct tile_rows rows = {(bf16 *)x + b * T * stride + h * HD, stride, count};
+    struct tile_rows rows = {(bf16 *)x + h * HD, (uint32_t)b * (uint32_t)T, (uint32_t)stride,
+                             (int)count};
     return rows;
+}
+
+/* Where row r begins. */
+__device__ inline bf16 *tile_rows_at(const struct tile_rows &rows, int r)
+{
+    return rows.x + (uint64_t)(rows.token + (uint32_t)r) * rows.stride;
 }
 
 /* Brings rows first .. first + ROWS into a tile, when `copies` are waited for. */
 template <int HD, int ROWS, int THREADS>
 __device__ inline void tile_fetch(struct matrix_copies &copies, bf16 *tile,
-                                  const struct tile_rows &from, int64_t first)
+                                  const struct tile_rows &from, int first)
 {
     constexpr int CHUNKS = HD / 8, STEP = THREADS / CHUNKS;
     static_assert(ROWS % STEP == 0 && STEP % 8 == 0, "a thread keeps to its bank");
-    int row = (int)threadIdx.x / CHUNKS, chunk = (int)threadIdx.x % CHUNKS;
-    const bf16 *x = from.x + (first + row) * from.stride + 8 * chunk;
+    int thread = matrix_thread(), row = thread / CHUNKS, chunk = thread % CHUNKS;
+    int left = from.count - first - row;
+    const bf16 *x = tile_rows_at(from, first + row) + 8 * chunk;
     bf16 *to = tile_chunk<HD>(tile, row, chunk);
 #pragma unroll
     for (int i = 0; i < ROWS; i += STEP) {
-        bool valid = first + row + i < from.count;
-        copies.copy<16>(to + i * HD, valid ? x + i * from.stride : from.x, valid);
+        copies.copy<16>(to + i * HD, x, i < left);
+        x += (uint64_t)STEP * from.stride;
     }
 }
 
-/* x += a b^T, as S = Q K^T: the warp's rows of a, from the tile's place `a` on, with COLS rows of
- * b. mma wants its second factor by columns; those of b^T are the rows of b, so b is loaded as it
- * lies. */
-template <int HD, int ROWS, int COLS>
-__device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 *b)
+/* x += a b^T, as S = Q K^T: the warp's rows of a, the block's tile, with COLS rows of b. mma wants
+ * its second factor by columns; those of b^T are the rows of b, so b is loaded as it lies. Chunk k
+ * + c of a row is where chunk c is, XOR 8 k elements: k is even and c is 0 or 1. */
+template <int HD, int ROWS, int COLS, int UNROLL = HD / 16>
+__device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], const bf16 *a, const bf16 *b)
 {
-    int lane = matrix_lane();
-#pragma unroll
+    int thread = matrix_thread(), lane = thread % 32;
+    int left_at = tile_offset<HD>(thread / 32 * 16 * ROWS + lane % 16, lane / 16);
+    int right_at = tile_offset<HD>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+#pragma unroll UNROLL
     for (int k = 0; k < HD / 8; k += 2) {
         uint32_t left[ROWS][4];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            matrix_load(left[r], tile_chunk<HD>(a, 16 * r + lane % 16, k + lane / 16));
+            matrix_load(left[r], a + (left_at ^ 8 * k) + 16 * r * HD);
 #pragma unroll
         for (int n = 0; n < COLS / 8; n += 2) {
             uint32_t right[4];
-            matrix_load(right,
-                        tile_chunk<HD>(b, 8 * n + lane / 16 * 8 + lane % 8, k + lane / 8 % 2));
+            matrix_load(right, b + (right_at ^ 8 * k) + 8 * n * HD);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 matrix_multiply(x[r][n], left[r], right[0], right[1]);
@@ -80,9 +95,9 @@ __device__ inline void tile_mma_qk(float (&x)[ROWS][COLS / 8][4], bf16 *a, bf16 
  * transposes them on the way. */
 template <int HD, int ROWS, int COLS>
 __device__ inline void tile_mma_pv(float (&y)[ROWS][HD / 8][4], const float (&x)[ROWS][COLS / 8][4],
-                                   bf16 *b)
+                                   const bf16 *b)
 {
-    int lane = matrix_lane();
+    int lane = matrix_lane(), right_at = tile_offset<HD>(lane % 16, lane / 16);
 #pragma unroll
     for (int k = 0; k < COLS / 8; k += 2) {
         uint32_t left[ROWS][4];
@@ -95,7 +110,7 @@ __device__ inline void tile_mma_pv(float (&y)[ROWS][HD / 8][4], const float (&x)
 #pragma unroll
         for (int n = 0; n < HD / 8; n += 2) {
             uint32_t right[4];
-            matrix_load_transposed(right, tile_chunk<HD>(b, 8 * k + lane % 16, n + lane / 16));
+            matrix_load_transposed(right, b + (right_at ^ 8 * n) + 8 * k * HD);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 matrix_multiply(y[r][n], left[r], right[0], right[1]);
@@ -116,39 +131,51 @@ template <int ROWS, int N> __device__ inline void tile_zero(float (&x)[ROWS][N][
                 x[r][n][i] = 0;
 }
 
-/* Row and column, within the warp's tile, of the lane's x[r][n][i]. */
-__device__ inline int tile_row(int r, int i)
+/* The first of the warp's rows of its block's tile. */
+template <int ROWS> __device__ inline int tile_warp_row()
 {
-    return 16 * r + 8 * (i / 2) + (int)threadIdx.x % 32 / 4;
+    return matrix_thread() / 32 * 16 * ROWS;
 }
-__device__ inline int tile_col(int n, int i)
+
+/* Row and column, within the warp's tile, of a lane's x[r][n][i]. */
+__device__ inline int tile_row(int lane, int r, int i)
 {
-    return 8 * n + 2 * ((int)threadIdx.x % 4) + i % 2;
+    return 16 * r + 8 * (i / 2) + lane / 4;
+}
+__device__ inline int tile_col(int lane, int n, int i)
+{
+    return 8 * n + 2 * (lane % 4) + i % 2;
 }
 
 /* A tile of scores: queries from q0 on and keys from k0 on; the rows are queries, or keys if
  * KEY_ROWS. */
 struct tile_position {
-    int64_t b, h, q0, k0, keys;
+    int b, h, q0, k0, keys;
 };
 
-/* Beyond any tile: places within one are int, which takes half of the registers of int64_t. */
-constexpr int64_t TILE_FAR = 1 << 20;
+/* Places are int, which takes half of the registers of int64_t. No GPU has room for more tokens. */
+enum { TILE_MOST = 1 << 29 };
+static inline bool tile_places_suffice(const struct attention_shape *z)
+{
+    int64_t longest = z->T_q > z->T_k ? z->T_q : z->T_k;
+    return longest <= TILE_MOST && z->B * longest <= UINT32_MAX && z->q_stride <= UINT32_MAX &&
+           z->k_stride <= UINT32_MAX && z->v_stride <= UINT32_MAX;
+}
 
 /* Scores that do not count become -infinity. */
 template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_mask(float (&x)[ROWS][N][4], const struct attention_shape &z,
                                  const struct tile_position &at)
 {
-    int ahead = z.causal ? (int)min(TILE_FAR, max(-TILE_FAR, at.q0 - at.k0)) : (int)TILE_FAR;
-    int last = (int)min(TILE_FAR, at.keys - at.k0) - 1;
+    int ahead = z.causal ? at.q0 - at.k0 : TILE_MOST, last = at.keys - at.k0 - 1;
+    int lane = matrix_lane();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                int row = tile_row(r, i), col = tile_col(n, i);
+                int row = tile_row(lane, r, i), col = tile_col(lane, n, i);
                 int q = KEY_ROWS ? col : row, k = KEY_ROWS ? row : col;
                 if (k > min(last, ahead + q))
                     x[r][n][i] = -INFINITY;
@@ -162,80 +189,145 @@ __device__ inline bool tile_is_masked(const struct attention_shape &z,
     return at.k0 + keys > at.keys || (z.causal && at.k0 + keys - 1 > at.q0);
 }
 
-/* x = factor * x + bias, in units of log2. */
+/* x += bias, in units of log2. A bias is of a diagonal: blocks of 8 x 8 scores at the same distance
+ * from the tile's diagonal have the same ones. */
 template <bool KEY_ROWS, int ROWS, int N>
 __device__ inline void tile_add_bias(float (&x)[ROWS][N][4], const struct attention_args &a,
-                                     const struct tile_position &at, float factor)
+                                     const struct tile_position &at)
 {
-    /* The tile's place in the head's row of biases, and where the row begins and
-     * ends from there. */
-    int64_t distances = a.shape.T_q + a.shape.T_k - 1;
-    int64_t first = at.k0 - at.q0 + a.shape.T_q - 1;
-    const float *bias = a.bias ? a.bias + at.h * distances + first : NULL;
-    int begin = (int)max(-TILE_FAR, -first), end = (int)min(TILE_FAR, distances - first);
+    /* The lane's place in the head's row of biases. */
+    int distances = (int)(a.shape.T_q + a.shape.T_k) - 1;
+    int lane = matrix_lane(), off = tile_col(lane, 0, 0) - tile_row(lane, 0, 0);
+    int first = at.k0 - at.q0 + (int)a.shape.T_q - 1 + (KEY_ROWS ? -off : off);
+    const float *bias = a.bias + (at.h * (int64_t)distances + first);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int block = 1 - 2 * ROWS; block < N; block++)
 #pragma unroll
-        for (int n = 0; n < N; n++)
+        for (int odd = 0; odd < 2; odd++) {
+            int ahead = KEY_ROWS ? -8 * block - odd : 8 * block + odd;
+            float more = (unsigned)(first + ahead) < (unsigned)distances ? bias[ahead] : 0;
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int ahead = tile_col(n, i) - tile_row(r, i);
-                ahead = KEY_ROWS ? -ahead : ahead;
-                x[r][n][i] *= factor;
-                if (bias && ahead >= begin && ahead < end)
-                    x[r][n][i] += bias[ahead];
-            }
-}
-
-/* kept[r]: bit 4 n + i says whether the dropout keeps the lane's x[r][n][i]. */
-template <bool KEY_ROWS, int ROWS, int N>
-__device__ inline void tile_dropout_bits(uint32_t (&kept)[ROWS], const struct attention_shape &z,
-                                         const struct tile_position &at)
-{
-    /* Numbers come in steps of 8 along the keys (attention_keep): four n, or both r with both
-     * halves. */
+            for (int r = 0; r < ROWS; r++)
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        kept[r] = 0;
-    if constexpr (KEY_ROWS) {
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                unsigned four =
-                    attention_keep(z, attention_element(z, at.b, at.h, at.q0 + tile_col(n, i),
-                                                        at.k0 + tile_row(0, 0)));
-#pragma unroll
-                for (int w = 0; w < 2 * ROWS; w++)
-                    kept[w / 2] |= (four >> w & 1) << (4 * n + i + w % 2 * 2);
-            }
-    } else {
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-#pragma unroll
-                for (int n = 0; n < N; n += 4) {
-                    unsigned four =
-                        attention_keep(z, attention_element(z, at.b, at.h, at.q0 + tile_row(r, i),
-                                                            at.k0 + tile_col(n, i)));
-#pragma unroll
-                    for (int w = 0; w < 4; w++)
-                        kept[r] |= (four >> w & 1) << (4 * (n + w) + i);
+                for (int i = odd; i < 4; i += 2) {
+                    int n = block + 2 * r + i / 2;
+                    if (n >= 0 && n < N)
+                        x[r][n][i] = __fadd_rn(x[r][n][i], more);
                 }
-    }
+        }
 }
 
-/* What a probability is multiplied by, if its bit of `kept` is i's. */
-__device__ inline float tile_dropped(uint32_t kept, int n, int i, float scale)
+/* Products become scores in units of log2. */
+template <bool KEY_ROWS, int ROWS, int N>
+__device__ inline void tile_scale(float (&x)[ROWS][N][4], const struct attention_args &a,
+                                  const struct tile_position &at, float factor)
 {
-    return kept >> (4 * n + i) & 1 ? scale : 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) /* not one operation with the bias */
+                x[r][n][i] = __fmul_rn(x[r][n][i], factor);
+    if (a.bias)
+        tile_add_bias<KEY_ROWS>(x, a, at);
 }
+
+/* Which of the lane's scores the dropout keeps. They are RUNS runs of WORDS that are 8 apart along
+ * the keys (attention_keep): four of a run have their numbers from one of Philox's blocks, if the
+ * run begins with that block's first. */
+template <bool KEY_ROWS, int ROWS, int N> struct tile_dropout {
+    enum { RUNS = KEY_ROWS ? 2 * N : 4 * ROWS, WORDS = KEY_ROWS ? 2 * ROWS : N };
+    static constexpr unsigned ALL = (1u << WORDS) - 1; /* of a run */
+    uint32_t kept[(RUNS * WORDS + 31) / 32] = {};      /* a bit each, run by run */
+
+    __device__ void draw(const struct attention_args &a, const struct tile_position &at)
+    {
+        if (a.shape.T_k % RANDOM_GROUP == 0)
+            draw_blocks(a, at);
+        else
+            draw_runs(a, at);
+    }
+
+    __device__ void keep_all()
+    {
+        for (uint32_t &bits : kept)
+            bits = ~0u;
+    }
+
+    /* What x[r][n][i] is multiplied by. */
+    __device__ float factor(const struct attention_args &a, int r, int n, int i) const
+    {
+        int bit = KEY_ROWS ? (2 * n + i % 2) * WORDS + 2 * r + i / 2 : (4 * r + i) * WORDS + n;
+        return kept[bit / 32] >> bit % 32 & 1 ? a.dropout.scale : 0;
+    }
+
+  private:
+    /* Of the first score of a run. */
+    __device__ static uint64_t element(const struct attention_args &a,
+                                       const struct tile_position &at, int lane, int run)
+    {
+        int row = tile_row(lane, 0, 0), col = tile_col(lane, 0, run), far = 8 * (run / 2);
+        int q = KEY_ROWS ? far + col : far + row, k = KEY_ROWS ? row : col;
+        return attention_element(a.shape, at.b, at.h, at.q0 + q, at.k0 + k);
+    }
+
+    /* Bit w: whether word w of one of Philox's blocks is kept. */
+    __device__ static unsigned kept_words(const struct attention_args &a, uint64_t index)
+    {
+        struct philox_block block = {{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}};
+        unsigned bits = 0;
+        block = philox_of_keys(block, &a.dropout.keys);
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            bits |= block.words[w] >= a.dropout.least ? 1u << w : 0;
+        return bits;
+    }
+
+    /* Where all queries begin with a block's first number: so do runs, or with its third, since a
+     * tile of 16 keys is half of a group. */
+    __device__ void draw_blocks(const struct attention_args &a, const struct tile_position &at)
+    {
+        static_assert(WORDS % 4 == 0 || WORDS == 2, "whole blocks, or half of one");
+        int skip = WORDS == 2 ? at.k0 % RANDOM_GROUP / RANDOM_GROUP_BLOCKS : 0;
+        uint64_t line = (uint64_t)a.shape.T_k / RANDOM_GROUP * RANDOM_GROUP_BLOCKS; /* a query's */
+        uint64_t index = attention_block(element(a, at, matrix_lane(), 0));
+#pragma unroll
+        for (int run = 0; run < RUNS; run++) {
+#pragma unroll
+            for (int word = 0; word < WORDS; word += 4) {
+                int bit = run * WORDS + word;
+                kept[bit / 32] |= (kept_words(a, index + 2 * word) >> skip & ALL) << bit % 32;
+            }
+            uint64_t odd = KEY_ROWS ? line : 1;
+            index += run % 2 ? 8 * line - odd : odd;
+        }
+    }
+
+    /* Where they begin anywhere: one block more for each run, and loops, to be short. */
+    __device__ void draw_runs(const struct attention_args &a, const struct tile_position &at)
+    {
+        uint64_t all = 0;
+        int lane = matrix_lane();
+#pragma unroll 1
+        for (int run = RUNS - 1; run >= 0; run--) {
+            uint64_t number = element(a, at, lane, run), index = attention_block(number);
+            unsigned bits = 0;
+#pragma unroll 1
+            for (int word = 0; word < WORDS + 4; word += 4)
+                bits |= kept_words(a, index + 2 * word) << word;
+            all = all << WORDS | (bits >> number % RANDOM_GROUP / RANDOM_GROUP_BLOCKS & ALL);
+        }
+        kept[0] = (uint32_t)all;
+        if constexpr (RUNS * WORDS > 32)
+            kept[1] = (uint32_t)(all >> 32);
+    }
+};
 
 /* Writes the warp's rows times `factor`, from row `first` of `to` on, by way of `tile`: room for
  * them that no other warp uses; its own lanes may have read there until now. */
 template <int HD, int ROWS>
-__device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf16 *tile,
+__device__ inline void tile_store(const struct tile_rows &to, int first, bf16 *tile,
                                   const float (&x)[ROWS][HD / 8][4], float factor)
 {
     constexpr int CHUNKS = HD / 8;
@@ -248,7 +340,7 @@ __device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf1
 #pragma unroll
             for (int i = 0; i < 4; i += 2) {
                 uint32_t pair = matrix_pair(x[r][n][i] * factor, x[r][n][i + 1] * factor);
-                bf16 *target = tile_chunk<HD>(tile, tile_row(r, i), n) + 2 * (lane % 4);
+                bf16 *target = tile_chunk<HD>(tile, tile_row(lane, r, i), n) + 2 * (lane % 4);
                 *(uint32_t *)(void *)target = pair;
             }
     __syncwarp();
@@ -256,7 +348,7 @@ __device__ inline void tile_store(const struct tile_rows &to, int64_t first, bf1
     for (int i = 0; i < 16 * ROWS; i += 32 / CHUNKS) {
         int row = i + lane / CHUNKS, chunk = lane % CHUNKS;
         if (first + row < to.count)
-            *(uint4 *)(void *)(to.x + (first + row) * to.stride + 8 * chunk) =
+            *(uint4 *)(void *)(tile_rows_at(to, first + row) + 8 * chunk) =
                 *(const uint4 *)(void *)tile_chunk<HD>(tile, row, chunk);
     }
 }

@@ -85,9 +85,23 @@ __device__ inline int matrix_lane()
 #ifndef SHOAL_EMULATION
     int lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    __builtin_assume(lane >= 0 && lane < 32);
     return lane;
 #else
     return emulation::lane();
+#endif
+}
+
+/* threadIdx.x, found anew likewise. */
+__device__ inline int matrix_thread()
+{
+#ifndef SHOAL_EMULATION
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    __builtin_assume(thread >= 0 && thread < 1024);
+    return thread;
+#else
+    return (int)threadIdx.x;
 #endif
 }
 

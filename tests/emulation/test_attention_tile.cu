@@ -17,8 +17,8 @@ static __global__ void transpose_rows(bf16 *y, const bf16 *x)
     float values[1][HD / 8][4];
     for (int n = 0; n < HD / 8; n++)
         for (int i = 0; i < 4; i++)
-            values[0][n][i] = number_load(tile_chunk<HD>(tile, ROWS - 1 - tile_row(0, i), n) +
-                                          tile_col(n, i) % 8);
+            values[0][n][i] = number_load(tile_chunk<HD>(tile, ROWS - 1 - tile_row(lane, 0, i), n) +
+                                          tile_col(lane, n, i) % 8);
     struct tile_rows to = tile_rows_of<HD>(y, HD, 0, ROWS, 0, ROWS);
     tile_store<HD, 1>(to, 0, tile, values, 2);
 }
@@ -49,11 +49,25 @@ static void test_rows_are_stored_by_way_of_what_was_read(void **)
     cudaStreamDestroy(stream);
 }
 
+/* A word of Philox's is kept by its number in [0, 1), as on the CPU: at the border too. */
+static void test_kept_are_those_from_the_least_on(void **)
+{
+    const float dropouts[] = {0, 0x1p-24f, 0.1f, 0.25f, 0.5f, 0.9f, 1 - 0x1p-24f};
+    for (float dropout : dropouts) {
+        struct attention_shape z = {};
+        z.dropout = dropout;
+        uint32_t least = attention_dropout_of(&z).least;
+        assert_true(random_unit(least) >= dropout && random_unit(~0u) >= dropout);
+        assert_true(least == 0 || random_unit(least - 1) < dropout);
+    }
+}
+
 int main(void)
 {
     cudaSetDevice(0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_are_stored_by_way_of_what_was_read),
+        cmocka_unit_test(test_kept_are_those_from_the_least_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ cp.async of 4 bytes reads the next float|kernels/cuda/matrix.h|/cp.async.ca/s/\[
 cp.async of 4 bytes brings zeros for floats|kernels/cuda/matrix.h|s/"r"(valid ? 4 : 0)/"r"(valid ? 0 : 4)/|attention_keys
 the lane is another one of the warp|kernels/cuda/matrix.h|s/"mov.u32 %0, %%laneid;"/"mov.u32 %0, %%laneid; xor.b32 %0, %0, 16;"/|attention_forward
 the lane is the number of the thread|kernels/cuda/matrix.h|s/"mov.u32 %0, %%laneid;"/"mov.u32 %0, %%tid.x;"/|attention_forward
+the thread is another one of its warp|kernels/cuda/matrix.h|s/"mov.u32 %0, %%tid.x;"/"mov.u32 %0, %%tid.x; xor.b32 %0, %0, 16;"/|attention_forward
 ex2 of the negative|kernels/cuda/matrix.h|s/ex2.approx.ftz.f32 %0, %1;/neg.f32 %0, %1; ex2.approx.ftz.f32 %0, %0;/|attention_forward
 a pair of bf16 is the wrong way round|kernels/cuda/matrix.h|s/cvt.rn.bf16x2.f32 %0, %1, %2;/cvt.rn.bf16x2.f32 %0, %2, %1;/|attention_forward
 a pair of bf16 has one number twice|kernels/cuda/matrix.h|s/cvt.rn.bf16x2.f32 %0, %1, %2;/cvt.rn.bf16x2.f32 %0, %1, %1;/|attention_forward

@@ -331,6 +331,10 @@ static inline float __fadd_rn(float x, float y)
 {
     return x + y;
 }
+static inline float __fmul_rn(float x, float y)
+{
+    return x * y;
+}
 #define __logf logf
 #define __sinf sinf
 #define __cosf cosf
