@@ -34,7 +34,7 @@ const struct time_device time_devices[] = {
         .network = 50e9,      /* [published] P5: 32 EFA x 100 Gb/s for 8 GPUs */
         .host_link = 50e9,    /* [guess] PCIe 5 x16, of 64e9 */
         .launch_gap = 1.3e-6, /* [guess] between two kernels of a stream */
-        .ours = {{260e12, 305e12}, {190e12, 175e12}}, /* [fitted] SASS */
+        .ours = {{271e12, 325e12}, {199e12, 188e12}}, /* [fitted] SASS */
         /* 128: [published] cuDNN 9.19 on an H200, cudnn-frontend's csv; its backward adds dQ in any
            order. 64: forward [guess], FA3's figure has 379 for cuDNN 9.1; backward [guess] */
         .cudnn = {{390e12, 644e12}, {335e12, 541e12}},
@@ -53,7 +53,7 @@ const struct time_device time_devices[] = {
         .network = 50e9,
         .host_link = 50e9,
         .launch_gap = 1.3e-6,                         /* as the H100 */
-        .ours = {{260e12, 305e12}, {190e12, 175e12}}, /* as the H100: the same SMs and clock */
+        .ours = {{271e12, 325e12}, {199e12, 188e12}}, /* as the H100: the same SMs and clock */
         .cudnn = {{390e12, 644e12}, {335e12, 541e12}},
     },
     {
@@ -71,8 +71,8 @@ const struct time_device time_devices[] = {
         .host_link = 22e9,    /* [guess] PCIe 4 x16, of 32e9 */
         .launch_gap = 1.5e-6, /* [guess] a lower clock */
         /* [guess] FA2's paper on an A100 (180 and 200 forward, 145 and 165 backward) times what
-           SASS says of ours against FA2: 0.88, 0.92 and 0.72, 0.585 */
-        .ours = {{158e12, 184e12}, {104e12, 97e12}},
+           SASS says of ours against FA2: 0.92, 0.98 and 0.75, 0.63 */
+        .ours = {{165e12, 195e12}, {109e12, 104e12}},
         .cudnn = {{0}, {0}}, /* slower than FA2 (huggingface/transformers, issue 48163) */
     },
     {
@@ -91,7 +91,7 @@ const struct time_device time_devices[] = {
         .host_link = 50e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the mma instructions of 8.0 at the H100's rate per SM and clock, 148 SMs */
-        .ours = {{300e12, 350e12}, {218e12, 200e12}},
+        .ours = {{313e12, 373e12}, {228e12, 215e12}},
         /* [published] 128: cuDNN 9.22 on a GB200, 16k (cudnn-frontend's csv); 64: FA4's 1063 of
            1665 as the share */
         .cudnn = {{1063e12, 1600e12}, {800e12, 1250e12}},
@@ -111,7 +111,7 @@ const struct time_device time_devices[] = {
         .host_link = 22e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the A100's share of the rate of products */
-        .ours = {{146e12, 170e12}, {96e12, 90e12}},
+        .ours = {{152e12, 180e12}, {101e12, 96e12}},
         .cudnn = {{0}, {0}}, /* equal to FA2 (huggingface/transformers, issue 48163) */
     },
     {
@@ -290,9 +290,9 @@ static double ramp(const struct time_attention_call *c)
 double time_of_attention(const struct time_device *d, const struct time_attention *rates,
                          const struct time_attention_call *c)
 {
-    /* [guess] From instructions: 3443 a tile with dropout and a bias, where plain has 797; 110 and
-       55 TFLOP/s on an H100 at T5's 512 tokens. */
-    static const double extras[2] = {0.56, 0.44};
+    /* [guess] From instructions: 2100 a tile with dropout and a bias, where plain has 700; 149 and
+       72 TFLOP/s on an H100 at T5's 512 tokens. */
+    static const double extras[2] = {0.73, 0.55};
     /* [guess] fp32 multiply-add with operands from shared memory */
     const double general = 0.3;
     const double *rate = c->backward ? rates->backward : rates->forward;

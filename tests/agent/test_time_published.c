@@ -257,7 +257,8 @@ static const struct audited audit[] = {
     {"GPT-2", &gpt2_124m, 16, 1024, NO_SHARD, 1, 1, false, false, 0, {236e3, 250e3, 268e3}, 0.02},
 };
 
-/* Ours as the audit found it. What lands later changes time_ways_ours(), not this. */
+/* Ours as the audit found it, but for the speed of attention (of_audit). What lands later changes
+ * time_ways_ours(), not this. */
 static struct time_ways as_audited(const struct time_device *d, bool cudnn)
 {
     return (struct time_ways){.forward_of = cudnn ? d->cudnn : d->ours,
@@ -273,7 +274,9 @@ static struct time_ways as_audited(const struct time_device *d, bool cudnn)
 
 static double of_audit(const struct audited *row, enum time_band band)
 {
-    struct time_device whole = time_device_of("h100"), d = time_device_in_band(&whole, band);
+    struct time_device whole = time_device_of("h100");
+    whole.ours = (struct time_attention){{260e12, 305e12}, {190e12, 175e12}};
+    struct time_device d = time_device_in_band(&whole, band);
     struct time_shape shape = *row->shape;
     shape.rows = row->rows;
     shape.T = row->T;
