@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/contract.h"
 #include "base/log.h"
@@ -19,10 +20,17 @@ static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
 
 /* Of the training operator. */
 static const char *const ignored_flags[] = {
-    "enable-scheme",        "controller-threads",  "kube-api-qps",
-    "kube-api-burst",       "webhook-server-port", "webhook-service-name",
-    "webhook-secret-name",  "zap-encoder",         "zap-log-level",
-    "zap-stacktrace-level", "zap-time-encoding",   "mpi-kubectl-delivery-image",
+    "controller-threads",
+    "kube-api-qps",
+    "kube-api-burst",
+    "webhook-server-port",
+    "webhook-service-name",
+    "webhook-secret-name",
+    "zap-encoder",
+    "zap-log-level",
+    "zap-stacktrace-level",
+    "zap-time-encoding",
+    "mpi-kubectl-delivery-image",
 };
 
 struct table {
@@ -74,6 +82,8 @@ static struct table table_of(struct operator_config *c)
          "likewise conditions: TYPE[=STATUS],... (NVSentinel's, node-problem-detector's)", 0, 0, NULL},
         {"kueue", 0, OPTION_FLAG, &c->kueue, NULL,
          "queue jobs with a queue name in Kueue; needs the ClusterRole of deploy/kueue", 0, 0, NULL},
+        {"enable-scheme", 0, OPTION_LIST, &c->schemes, "KIND",
+         "one kind of jobs a flag; pytorchjob, the only one here, must be among them", 0, 0, NULL},
         {"log-level", 0, OPTION_CHOICE, &c->log_level, "LEVEL", "debug, info, warning, error (info)",
          0, 0, log_levels},
         {"zap-devel", 0, OPTION_IGNORED, &c->ignored, NULL, NULL, 0, 0, NULL},
@@ -142,6 +152,26 @@ static int check_signs(const struct node_signs *signs, struct error *err)
     return 0;
 }
 
+bool operator_config_runs(const char *scheme)
+{
+    return strcasecmp(scheme, "pytorchjob") == 0;
+}
+
+/* Whose flags leave PyTorchJobs out has given them to the wrong operator. */
+static int check_schemes(const struct option_list *schemes, struct error *err)
+{
+    for (int i = 0; i < schemes->count; i++)
+        if (operator_config_runs(schemes->items[i]))
+            return 0;
+    if (schemes->count == 0)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "--enable-scheme=%s: shoal-operator runs PyTorchJobs alone, and none of these "
+                     "flags is --enable-scheme=pytorchjob. Leave them out here, and give them to "
+                     "the operator of the other kinds",
+                     schemes->items[0]);
+}
+
 int operator_config_parse(struct operator_config *c, int argc, char *const *argv,
                           const char *(*env)(const char *name), struct error *err)
 {
@@ -171,7 +201,7 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
     if (c->ui_bind_address && !*c->ui_bind_address)
         c->ui_bind_address = "0";
     c->gang_scheduler_name = value_or_default(c->gang_scheduler_name, NULL);
-    if (check_signs(&c->signs, err) < 0 ||
+    if (check_schemes(&c->schemes, err) < 0 || check_signs(&c->signs, err) < 0 ||
         check_address("metrics-bind-address", c->metrics_bind_address, err) < 0 ||
         (c->ui_bind_address && check_address("ui-bind-address", c->ui_bind_address, err) < 0))
         return -1;

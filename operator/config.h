@@ -35,6 +35,7 @@ struct operator_config {
     int64_t progress_s;      /* between two asks of a job how its training goes; 0: never */
     int log_level;           /* enum log_level */
     bool help, version;
+    struct option_list schemes; /* --enable-scheme: empty, or with pytorchjob among them */
     struct option_list ignored; /* flags of the training operator without a meaning here */
 };
 
@@ -42,6 +43,10 @@ struct operator_config {
 int operator_config_parse(struct operator_config *config, int argc, char *const *argv,
                           const char *(*env)(const char *name), struct error *err);
 void operator_config_help(struct str *out);
+
+/* Whether the operator runs jobs of this scheme: pytorchjob, in any case of the letters, as the
+ * training operator takes it. */
+bool operator_config_runs(const char *scheme);
 
 /* Splits "[HOST]:PORT"; host "": all addresses. "0" gives port 0. */
 int operator_config_address(const char *text, char *host, size_t host_bytes, int *ret_port,

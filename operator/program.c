@@ -319,6 +319,10 @@ int program_run(struct program *p, struct error *err)
              p->config.namespace_ ? p->config.namespace_ : "all namespaces");
     for (int i = 0; i < p->config.ignored.count; i++)
         log_info("--%s is ignored: shoal-operator has no such setting", p->config.ignored.items[i]);
+    for (int i = 0; i < p->config.schemes.count; i++)
+        if (!operator_config_runs(p->config.schemes.items[i]))
+            log_warning("--enable-scheme=%s: shoal-operator runs PyTorchJobs alone, not these jobs",
+                        p->config.schemes.items[i]);
     while (result == 0 && !signal)
         signal = wait_for_events(p, run_once(p), &result, err);
     controller_run_once(p->controller, false);

@@ -106,8 +106,37 @@ static void flags_of_the_training_operator_are_taken(void **state)
     assert_ok(parse(&c, words, no_env, &err), &err);
     assert_true(c.leader_elect);
     assert_int_equal(c.log_level, LOG_DEBUG);
-    assert_int_equal(c.ignored.count, 3);
-    assert_string_equal(c.ignored.items[2], "kube-api-qps");
+    assert_int_equal(c.ignored.count, 2); /* the scheme is ours */
+    assert_string_equal(c.ignored.items[1], "kube-api-qps");
+}
+
+/* Kinds of jobs that the operator is to run, as the training operator takes them. */
+static void schemes_without_ours_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        char *words[2];
+        const char *problem; /* NULL: none */
+    } rows[] = {
+        {{"--enable-scheme=pytorchjob"}, NULL},
+        {{"--enable-scheme=PyTorchJob"}, NULL},
+        {{"--enable-scheme=tfjob", "--enable-scheme=pytorchjob"}, NULL},
+        {{"--enable-scheme=tfjob"}, "--enable-scheme=tfjob: shoal-operator runs PyTorchJobs alone"},
+        {{"--enable-scheme=tfjob", "--enable-scheme=mpijob"}, "--enable-scheme=tfjob: "},
+        {{"--enable-scheme=pytorchjob,tfjob"}, "--enable-scheme=pytorchjob,tfjob: "},
+        {{"--enable-scheme="}, "--enable-scheme=: "},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct operator_config c;
+        struct error err;
+        char *words[] = {rows[i].words[0], rows[i].words[1], NULL};
+        int result = parse(&c, words, no_env, &err);
+        if (rows[i].problem)
+            assert_fails(result, &err, ERR_CONFIG, rows[i].problem);
+        else
+            assert_ok(result, &err);
+    }
+    assert_true(operator_config_runs("pytorchjob") && !operator_config_runs("tfjob"));
 }
 
 static void addresses(void **state)
@@ -150,6 +179,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_training_operators),
         cmocka_unit_test(the_environment_says_who_we_are),
         cmocka_unit_test(flags_of_the_training_operator_are_taken),
+        cmocka_unit_test(schemes_without_ours_are_refused),
         cmocka_unit_test(addresses),
         cmocka_unit_test(signs_of_bad_nodes_are_checked),
     };

@@ -141,6 +141,21 @@ static void only_the_namespace_is_watched(void **state)
     close_fixture(&f);
 }
 
+static void kinds_of_jobs_that_are_not_run_are_told(void **state)
+{
+    (void)state;
+    char told[8192];
+    struct fixture f;
+    open_fixture(&f);
+    f.config.schemes = (struct option_list){{"pytorchjob", "tfjob"}, 2};
+    support_stderr_begin();
+    run_until_ready(&f);
+    support_stderr_end(told, sizeof told);
+    assert_non_null(strstr(told, "--enable-scheme=tfjob: shoal-operator runs PyTorchJobs alone"));
+    assert_null(strstr(told, "--enable-scheme=pytorchjob"));
+    close_fixture(&f);
+}
+
 static void what_cannot_be_opened_is_named(void **state)
 {
     (void)state;
@@ -168,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_gets_ready_and_stops),
         cmocka_unit_test(only_the_namespace_is_watched),
+        cmocka_unit_test(kinds_of_jobs_that_are_not_run_are_told),
         cmocka_unit_test(what_cannot_be_opened_is_named),
     };
     return cmocka_run_group_tests(tests, block_signals, NULL);
