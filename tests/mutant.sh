@@ -5,6 +5,15 @@
 #   look        WHERE: runs the program, leaves what it said in the file $log, and prints what found it; fails: nothing did
 #   place       WHERE: prints the columns that name where, each with its "| "
 
+# Leaves with 2 unless T, which may be empty, is in the words of a row. Before anything else is started.
+check_choice() {
+    [[ -z ${T:-} ]] || cut -d'|' -f1 <<<"$mutations" | grep -qF -- "$T" || {
+        echo "no mutation has \"$T\" in its words. There are:" >&2
+        sed -n 's/^\([^|]\{1,\}\)|.*/  \1/p' <<<"$mutations" >&2
+        exit 2
+    }
+}
+
 # mutant PROGRAM FILE SED COMPILE LINK OBJECTS-AND-LIBRARIES...: makes PROGRAM of FILE as sed(1) changes it; else fails and
 # prints why.
 mutant() {

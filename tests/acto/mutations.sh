@@ -39,6 +39,7 @@ look() { # LEAF REST
 }
 place() { echo "\`${1% *}\`, ${1##* } | "; }
 
+check_choice
 operator_world podgc
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 pod_groups scheduling.x-k8s.io v1alpha1 >/dev/null

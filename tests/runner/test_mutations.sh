@@ -21,6 +21,11 @@ check "a crash is none" misses ": exit code 1: [  ERROR   ] --- Test failed with
 check "a signal is none" misses ": exit code 139" 'kill -SEGV $$'
 check "a program that does not start is none" misses ": exit code 127" 'nosuch'
 
+check "words that no mutation has are told, with those that there are" fails 2 "a counted failure waits" \
+    env T=nonsense tests/operator/histories/mutations.sh true true small random
+check "... by the sieve's, too" fails 2 'no mutation has "nonsense" in its words' env T=nonsense tests/sieve/mutations.sh true true main.o
+check "... and by acto's" fails 2 'no mutation has "nonsense" in its words' env T=nonsense tests/acto/mutations.sh true true main.o
+
 # What tests/lint.sh calls: ROWS are a table of mutations, of a source that has one line.
 applies() { # ROWS
     printf '%s\n' "int limit = 3;" >"$work/limit.c"

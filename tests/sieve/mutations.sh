@@ -39,6 +39,7 @@ look() { # SCENARIO|KIND
 }
 place() { echo "${1%|*}, \`${1##*|}\` | "; }
 
+check_choice
 operator_world podgc
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 export WORLD_PATIENCE_S=25

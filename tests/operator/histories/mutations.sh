@@ -49,6 +49,7 @@ a marked node is left though no other is spare|operator/reconcile/policy_avoid_n
 a marked node is left again by who can be nowhere else|operator/reconcile/policy_avoid_node.c|s/was_told_of_node(child->pod)/false/|random
 avoided nodes are not stored|operator/job/history_fields.c|/FIELD(history, avoided)/,+1d|random
 '
+check_choice
 program=build/mutations/mutant
 # What the histories say of a mutant: of one that they tell, or the assertion that fails. A program that crashes or does not
 # start says nothing, and has found nothing.
