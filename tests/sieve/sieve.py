@@ -36,10 +36,14 @@ def arguments():
     return parser.parse_args()
 
 
+def again(scenario, injection):
+    """The command that runs a case alone."""
+    return shlex.join(["tests/sieve/run.sh", "--only", scenario.name, injection.kind, *([injection.at] if injection.at else [])])
+
+
 def tell(seat, scenario, injection, trouble):
     """A divergence, and how to see it again."""
-    again = shlex.join(["tests/sieve/sieve.py", "--only", scenario.name, injection.kind, *([injection.at] if injection.at else [])])
-    print(f"{'DIVERGED' if trouble else 'ok'}: {again}", *trouble[:20], sep="\n    ")
+    print(f"{'DIVERGED' if trouble else 'ok'}: {again(scenario, injection)}", *trouble[:20], sep="\n    ")
     for what, names in ("requests", seat.proxy.requests.told()), ("events", seat.proxy.events.told()):
         print(f"    {what}: {', '.join(names)}")
     with open(f"{seat.folder}/log") as log:

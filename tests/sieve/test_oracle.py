@@ -7,7 +7,9 @@ from collections import Counter
 
 import injections
 import oracle
+import sieve
 import trace
+from scenarios import SCENARIOS
 
 number = 0
 
@@ -87,7 +89,14 @@ def names():
     return passed
 
 
+def told():
+    """As tests/sieve/mutations.sh reads it, too."""
+    case = injections.Injection("stale", "ADDED services j-worker-0 #1")
+    command = "tests/sieve/run.sh --only 'a group restarts' stale 'ADDED services j-worker-0 #1'"
+    return check("a divergence names the command that runs it alone", sieve.again(SCENARIOS[2], case) == command)
+
+
 if __name__ == "__main__":
-    results = judges(), counts(), names()
+    results = judges(), counts(), names(), told()
     print(f"1..{number}")
     sys.exit(0 if all(results) else 1)
