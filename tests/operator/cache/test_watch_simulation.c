@@ -12,6 +12,7 @@
 #include "operator/kube/watch.h"
 #include "tests/operator/cache/objects.h"
 #include "tests/operator/cache/watch_server.h"
+#include "tests/operator/seed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -311,12 +312,13 @@ static void run(uint64_t seed)
     free(s);
 }
 
+static int64_t only_seed; /* 0: all */
+
 static void the_cache_follows_the_server(void **state)
 {
     (void)state;
-    int64_t seed;
-    if (str_to_i64(getenv("SIMULATION_SEED"), 1, INT64_MAX, &seed)) {
-        run((uint64_t)seed);
+    if (only_seed) {
+        run((uint64_t)only_seed);
         return;
     }
     for (uint64_t i = 1; i <= SEEDS; i++)
@@ -325,6 +327,7 @@ static void the_cache_follows_the_server(void **state)
 
 int main(void)
 {
+    only_seed = seed_asked();
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_cache_follows_the_server)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

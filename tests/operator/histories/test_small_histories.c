@@ -11,6 +11,7 @@
 #include "tests/support.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,10 +135,39 @@ static void a_group_resumes_beside_no_unseen_pod(void **state)
     world_close();
 }
 
-int main(int argc, char **argv)
+static bool a_row_is_named(const char *name)
+{
+    for (size_t i = 0; i < setting_count; i++)
+        if (strstr(settings[i].setting.name, name))
+            return true;
+    return false;
+}
+
+/* Returns whether they say what is to be tried; else they are told. */
+static bool take_arguments(int argc, char **argv)
 {
     all = argc > 1 && strcmp(argv[1], "all") == 0;
     only = argc > 2 ? argv[2] : NULL;
+    if (argc > 3 || (argc > 1 && !all)) {
+        fprintf(stderr,
+                "usage: %s [all [NAME]]\n"
+                "Without arguments the rows of make check; all: each row; NAME: those with this "
+                "text in their names.\n",
+                argv[0]);
+        return false;
+    }
+    if (!only || a_row_is_named(only))
+        return true;
+    fprintf(stderr, "no row has \"%s\" in its name. There are:\n", only);
+    for (size_t i = 0; i < setting_count; i++)
+        fprintf(stderr, "  %s\n", settings[i].setting.name);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    if (!take_arguments(argc, argv))
+        return 2;
     log_set_level(LOG_ERROR);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_resumes_beside_no_unseen_pod),

@@ -10,8 +10,10 @@
 #include "operator/job/job_status.h"
 #include "operator/manifest/manifest.h"
 #include "tests/operator/reconcile/simulation.h"
+#include "tests/operator/seed.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STEPS     80
@@ -76,13 +78,13 @@ static void run(uint64_t seed)
 }
 
 static int64_t seeds = 2000;
+static int64_t only_seed; /* 0: all */
 
 static void invariants_hold_in_every_history(void **state)
 {
     (void)state;
-    int64_t seed;
-    if (str_to_i64(getenv("SIMULATION_SEED"), 1, INT64_MAX, &seed)) {
-        run((uint64_t)seed);
+    if (only_seed) {
+        run((uint64_t)only_seed);
         return;
     }
     for (uint64_t i = 1; i <= (uint64_t)seeds; i++)
@@ -197,8 +199,15 @@ static void a_death_after_any_action_changes_nothing(void **state)
 /* The argument is how many random histories to try. */
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !str_to_i64(argv[1], 1, INT64_MAX, &seeds))
+    if (argc > 2 || (argc > 1 && !str_to_i64(argv[1], 1, INT64_MAX, &seeds))) {
+        fprintf(stderr,
+                "usage: %s [HISTORIES]\n"
+                "HISTORIES: how many random ones, from 1 on (%" PRId64 ").\n"
+                "$SIMULATION_SEED: the seed of one, which is run alone.\n",
+                argv[0], seeds);
         return 2;
+    }
+    only_seed = seed_asked();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_death_after_any_action_changes_nothing),
         cmocka_unit_test(invariants_hold_in_every_history),
