@@ -9,7 +9,6 @@
 $KUBECONFIG is that of an API server that serves PyTorchJobs, $BUILD the folder of shoal-operator. Where another server
 behind it has their CustomResourceDefinition (make check-newer), $CRD_KUBECONFIG is that one's.
 """
-import argparse
 import asyncio
 import collections
 import os
@@ -18,24 +17,23 @@ import shlex
 import sys
 import tempfile
 
+import command_line
 from http1 import Api
 from seat import Seat
 from subject import FieldSubject, subjects
 from world import PREFIXES, World
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
+RESTS = ("running", "suspended", "finished")
 COLUMNS = ["histories", "has effect", "told why not", "unknown or default", "bad values", "refused", "told", "taken"]
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--draw", type=int)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--seats", type=int, default=8, help="leaves at once")
-    parser.add_argument("--first", action="store_true", help="ends with the first divergence")
+    parser = command_line.parser("acto.py", __doc__, "leaves", random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--of-job", action="store_true")
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORDS")
-    return parser.parse_args()
+    options = parser.parse_args()
+    command_line.check_words(parser, options.only, [("path", None), ("rest", RESTS)])
+    return options
 
 
 class Acto:
@@ -47,11 +45,14 @@ class Acto:
         path, rest = [*self.options.only, None, None][:2]
         found = [subject for subject in found if (not path or path in subject.path) and rest in (None, subject.rest)
                  and (not self.options.of_job or isinstance(subject, FieldSubject))]
+        if not found:
+            of_job = " of the job itself" if self.options.of_job else ""
+            raise command_line.Refused(f"no leaf{of_job} has {path!r} in its path" + (f" and is tried {rest}" if rest else ""))
         if self.options.draw is not None:
             print(f"seed {self.options.seed}: {self.options.draw} of {len(found)}, half of them not of pod templates", flush=True)
             draw, number = random.Random(self.options.seed), self.options.draw
             parts = [[subject for subject in found if isinstance(subject, FieldSubject) == kind] for kind in (True, False)]
-            of_job = min(number // 2, len(parts[0]))
+            of_job = min(max(number // 2, number - len(parts[1])), len(parts[0]))
             found = draw.sample(parts[0], of_job) + draw.sample(parts[1], min(number - of_job, len(parts[1])))
         return sorted(found, key=lambda subject: subject.flags)  # another flag is another operator
 
@@ -97,6 +98,7 @@ async def prepare(api):
 async def main():
     options = arguments()
     world = World(Api(os.environ["KUBECONFIG"]))
+    await world.check_served("tests/acto/run.sh")
     await prepare(world.api)
     with tempfile.TemporaryDirectory() as folder:
         followers = [asyncio.create_task(world.follow(plural)) for plural in PREFIXES]
@@ -106,4 +108,8 @@ async def main():
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    try:
+        sys.exit(asyncio.run(main()))
+    except command_line.Refused as refused:
+        print(f"acto.py: {refused}", file=sys.stderr)
+        sys.exit(2)

@@ -14,7 +14,11 @@ proxy=
 # Ends what was started, in every case.
 operator_world_end() {
     local pid
-    for pid in "${operators[@]}" $proxy; do [ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; done
+    for pid in "${operators[@]}" $proxy; do
+        [ -n "$pid" ] || continue
+        kill -KILL "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null # else bash tells "Killed"
+    done
     tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1
     rm -rf "$work"
 }

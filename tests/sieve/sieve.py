@@ -7,7 +7,6 @@
 
 $KUBECONFIG is that of an API server with our CustomResourceDefinition, $BUILD the folder of shoal-operator.
 """
-import argparse
 import asyncio
 import collections
 import os
@@ -16,6 +15,7 @@ import shlex
 import sys
 import tempfile
 
+import command_line
 import injections
 from case import Seat
 from http1 import Api
@@ -26,14 +26,12 @@ MISSED_MAX = 0.03  # of all cases: a second status write may come in one run and
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--draw", type=int)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--seats", type=int, default=8, help="cases at once")
+    parser = command_line.parser("sieve.py", __doc__, "cases", random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--trace", action="store_true", help="tells all cases as if they diverged")
-    parser.add_argument("--first", action="store_true", help="ends with the first divergence")
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORDS")
-    return parser.parse_args()
+    options = parser.parse_args()
+    kinds = [injections.CALM.kind, *injections.REQUEST_KINDS, *injections.EVENT_KINDS]
+    command_line.check_words(parser, options.only, [("scenario", [s.name for s in SCENARIOS]), ("kind", kinds), ("request or event", None)])
+    return options
 
 
 def again(scenario, injection):
@@ -102,6 +100,9 @@ class Sieve:
             self.seats.put_nowait(seat)
         await asyncio.gather(*(self.on_a_seat(self.learn, scenario) for scenario in self.scenarios))
         cases = self.cases()
+        if not cases:
+            names = [name for calm in self.calms.values() for name in [*calm.requests, *calm.events]]
+            raise command_line.Refused(f"no case is {options.only}; requests and events are {names}")
         if options.draw is not None:
             print(f"seed {options.seed}: {options.draw} of {len(cases)} cases", flush=True)
             cases = random.Random(options.seed).sample(cases, min(options.draw, len(cases)))
@@ -116,6 +117,7 @@ class Sieve:
 async def main():
     options = arguments()
     world = World(Api(os.environ["KUBECONFIG"]))
+    await world.check_served("tests/sieve/run.sh")
     with tempfile.TemporaryDirectory() as folder:
         followers = [asyncio.create_task(world.follow(plural)) for plural in PREFIXES]
         work = asyncio.create_task(Sieve(options).run(options, world, folder))
@@ -124,4 +126,8 @@ async def main():
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    try:
+        sys.exit(asyncio.run(main()))
+    except command_line.Refused as refused:
+        print(f"sieve.py: {refused}", file=sys.stderr)
+        sys.exit(2)

@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from command_line import Refused
 from http1 import Lines
 
 PREFIXES = {"pods": "/api/v1", "services": "/api/v1", "pytorchjobs": "/apis/kubeflow.org/v1",
@@ -40,6 +41,14 @@ class World:
         self.objects, self.lives = collections.defaultdict(dict), collections.defaultdict(list)
         self.news = collections.defaultdict(asyncio.Event)
         self.heard = {}  # {namespace: function of a change: plural, type of event, object}
+
+    async def check_served(self, script):
+        """script: that has a server with all that is needed."""
+        for plural, prefix in PREFIXES.items():
+            answer = await self.api.send("GET", f"{prefix}/{plural.split('.')[0]}?limit=1")
+            if answer.status == 404:
+                group = prefix.removeprefix("/apis/").removeprefix("/api/")
+                raise Refused(f"the API server has no {plural.split('.')[0]} of {group}: install their CustomResourceDefinition, or use {script}")
 
     async def follow(self, plural):
         """For ever: all objects of a kind. A watch that begins without a list is refused by a

@@ -1,0 +1,62 @@
+#!/bin/bash
+# The tools of docs/operator-proofs.md refuse what names nothing, and say so: exit code 2, never a run of nothing that passes.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/world
+unset KUBECONFIG
+small=$BUILD/tests/operator/histories/test_small_histories
+random=$BUILD/tests/operator/reconcile/test_simulation
+watch=$BUILD/tests/operator/cache/test_watch_simulation
+
+if [ "${BUILD##*/}" = debug ]; then # it has a malloc of its own (tests/run.sh)
+    for words in typo --help 3 "all a b"; do
+        # shellcheck disable=SC2086 # they are words
+        check "small histories: $words" fails 2 "[all [NAME]]" "$small" $words
+    done
+    check "small histories: a row that is not there" fails 2 "a group restarts" "$small" all typo
+    check "small histories: one that is" fails 0 "PASSED" "$small" all "a pod is deleted or evicted"
+fi
+for words in --help 0 -3 "3 4"; do
+    # shellcheck disable=SC2086
+    check "random histories: $words" fails 2 "[HISTORIES]" "$random" $words
+done
+for program in "$random" "$watch"; do
+    check "${program##*/}: a seed that is none" fails 2 "SIMULATION_SEED=abc: must be" env SIMULATION_SEED=abc "$program"
+    check "${program##*/}: one that is" fails 0 "PASSED" env SIMULATION_SEED=3 "$program"
+done
+
+for tool in sieve acto; do
+    for words in "--draw -3" "--draw 0" "--draw many" "--seats 0"; do
+        # shellcheck disable=SC2086
+        check "$tool: $words" fails 2 "must be a whole number from 1 on" "tests/$tool/$tool.py" $words
+    done
+    check "$tool: a word without a flag" fails 2 "unrecognized arguments: nonsense" "tests/$tool/$tool.py" nonsense
+done
+check "sieve: a scenario that is not there" fails 2 "there is no scenario 'nonsense', only 'life of a job of 3 pods'" tests/sieve/sieve.py --only nonsense
+check "sieve: a kind that is not there" fails 2 "there is no kind 'nonsense', only 'calm', 'kill'" tests/sieve/sieve.py --only "a gang" nonsense
+check "sieve: a word too many" fails 2 "'more' is one word too many" tests/sieve/sieve.py --only "a gang" kill "LIST pods #1" more
+check "acto: a rest that is not there" fails 2 "there is no rest 'asleep', only 'running'" tests/acto/acto.py --only spec asleep
+check "acto: a word too many" fails 2 "'more' is one word too many" tests/acto/acto.py --only spec running more
+check "acto: a path that is not there" fails 2 "no leaf has 'nonsense' in its path" python3 - <<'END'
+import sys
+sys.path.insert(0, "tests/acto")
+import acto
+import command_line
+sys.argv = ["acto.py", "--only", "nonsense"]
+try:
+    acto.Acto(acto.arguments()).chosen([])
+except command_line.Refused as refused:
+    print(refused)
+    sys.exit(2)
+END
+check "what an API server lacks is named" python3 tests/world/test_served.py
+
+# What a world leaves behind (tests/cluster/operator.sh): no word of bash about those that it has killed.
+world() {
+    bash -c '. tests/tap.sh && . tests/cluster/lib.sh && . tests/cluster/operator.sh
+        sleep 1000 & proxy=$!
+        sleep 1000 & operators+=($!)' >"$work/said" 2>&1
+}
+check "a world ends" world
+check "... in silence" diff /dev/null "$work/said"
+tap_done

@@ -1,0 +1,33 @@
+"""What the command lines of tests/sieve/sieve.py and tests/acto/acto.py have in common. Errors are argparse's: exit code 2, and why."""
+import argparse
+
+
+class Refused(Exception):
+    """What is asked for names nothing that there is, or the API server lacks what the tool needs."""
+
+
+def whole(text):
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
+def parser(tool, described, seats_are, seed):
+    """described: the tool's own text; seats_are: what runs side by side; seed: for who gives none."""
+    found = argparse.ArgumentParser(tool, description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--draw", type=whole, metavar="N")
+    found.add_argument("--seed", type=int, default=seed)
+    found.add_argument("--seats", type=whole, default=8, metavar="N", help=f"{seats_are} at once (8): each has a namespace and an operator of its own")
+    found.add_argument("--first", action="store_true", help="ends with the first divergence")
+    found.add_argument("--only", nargs="+", default=[], metavar="WORD")
+    return found
+
+
+def check_words(found, only, names):
+    """names: [(what a word of --only is, those that there are or None for any text)]."""
+    if len(only) > len(names):
+        found.error(f"--only: {only[len(names)]!r} is one word too many; a name with spaces needs quotes")
+    for word, (what, known) in zip(only, names):
+        if known is not None and word not in known:
+            found.error(f"--only: there is no {what} {word!r}, only {', '.join(map(repr, known))}")
