@@ -19,7 +19,6 @@ shift 2
 # what is broken | file | sed | scenario | kind that finds it
 mutations='
 a job of the past is acted on|operator/pass.c|s/snapshot->unproven = .*/snapshot->unproven = false;/|life of a job of 3 pods|stale
-pods that are not known yet count as gone|operator/pass.c|s/is_others \&\& options->pods_behind/false/|a group restarts|behind
 a failed plan waits for minutes|operator/controller_due.c|s/BACKOFF_FIRST_MS = 200,/BACKOFF_FIRST_MS = 200000,/;s/BACKOFF_MAX_MS = 60 \* 1000/BACKOFF_MAX_MS = 200000/|a deadline and a TTL|409
 a status that was refused counts as written|operator/apply/steps.c|s/(effect == DELETES \&\& code == ERR_NOT_FOUND)/(effect != CREATES \&\& code != ERR_FORBIDDEN)/|a failure and its restart|409
 a watch that has ended with 410 goes on where it was|operator/kube/watch.c|s/bool lost = err->code == ERR_GONE/bool lost = err->code == ERR_LIMIT/|a group restarts|drop
