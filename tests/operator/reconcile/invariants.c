@@ -28,7 +28,7 @@ void simulation_fail(struct simulation *s, const char *format, ...)
 
 /* ---- a plan ---- */
 
-static const struct job_status *planned_status(const struct simulation *s)
+const struct job_status *simulation_planned_status(const struct simulation *s)
 {
     const struct plan *plan = s->seen.plan;
     return plan->count && plan->actions[0].kind == ACTION_SET_STATUS ? plan->actions[0].status
@@ -50,7 +50,7 @@ static bool wants_work(const struct simulation *s, const struct job_status *stat
            !condition_is_true(status, CONDITION_SUSPENDED);
 }
 
-static bool is_admitted(const struct cluster *cluster)
+bool simulation_is_admitted(const struct cluster *cluster)
 {
     const char *phase = cluster->pod_group.name ? cluster->pod_group.phase : "";
     return cluster->options.gang.scheduler != GANG_VOLCANO ||
@@ -97,7 +97,8 @@ static void check_creation(struct simulation *s, const struct action *action,
     check(s, !history_is_complete(&status->history, action->type, action->index),
           "%s is made though it is complete", action->name);
     check(s, wants_work(s, status) && !job->invalid, "%s is made in vain", action->name);
-    check(s, is_admitted(&s->seen), "%s is made before its group is admitted", action->name);
+    check(s, simulation_is_admitted(&s->seen), "%s is made before its group is admitted",
+          action->name);
     check(s, !is_closed(s, &status->history, action->type), "%s is made though others are done",
           action->name);
     check(s, status->start_ms, "%s is made before the job has started", action->name);
@@ -174,7 +175,7 @@ static void check_told(struct simulation *s, const struct job_status *status)
 void simulation_check_plan(struct simulation *s)
 {
     const struct plan *plan = s->seen.plan;
-    const struct job_status *status = planned_status(s);
+    const struct job_status *status = simulation_planned_status(s);
     check_failure(s, status);
     check_success(s, status);
     check_told(s, status);
@@ -258,7 +259,7 @@ static int32_t alive(const struct simulation *s)
 static bool is_excused(const struct simulation *s, enum replica_type type, int32_t index)
 {
     const struct history *history = &s->truth->status.history;
-    return history_is_complete(history, type, index) || !is_admitted(s->truth) ||
+    return history_is_complete(history, type, index) || !simulation_is_admitted(s->truth) ||
            is_closed(s, history, type);
 }
 
@@ -329,6 +330,21 @@ void simulation_check_overdue(struct simulation *s)
               "nobody is told that %s does not end", truth->pods[i].name);
 }
 
+/* Its name is how its peers find it; the system's end of a pod is nobody's last word. */
+static void check_living(struct simulation *s)
+{
+    const struct cluster *truth = s->truth;
+    for (size_t i = 0; i < truth->pod_count; i++) {
+        const struct pod *pod = &truth->pods[i];
+        check(s, pod->deleted_ms || pod->phase != POD_FAILED || !pod->disrupted,
+              "the system ended %s, and it stays", pod->name);
+        check(s,
+              pod->deleted_ms || !simulation_is_admitted(truth) ||
+                  cluster_service(s->truth, pod->name),
+              "%s is there without its service", pod->name);
+    }
+}
+
 static void check_places(struct simulation *s)
 {
     const struct cluster *truth = s->truth;
@@ -352,6 +368,7 @@ void simulation_check_rest(struct simulation *s)
     if (!finished && wants_work(s, &truth->status)) {
         check_places(s);
         check_work(s);
+        check_living(s);
         return;
     }
     check(s, !truth->pod_group.name && !truth->autoscaler.name, "something is left beside pods");

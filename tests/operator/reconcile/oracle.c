@@ -132,8 +132,7 @@ static bool is_grouped(const struct simulation *s)
     return s->truth->job->run_policy.restart_scope == SCOPE_JOB;
 }
 
-/* Whether the pass looked at its pods: it did not if the job was over, wrong, or asleep. */
-static bool is_active(const struct simulation *s, const struct job_status *before)
+bool simulation_is_active(const struct simulation *s, const struct job_status *before)
 {
     const struct job *job = s->truth->job;
     bool asleep =
@@ -141,8 +140,7 @@ static bool is_active(const struct simulation *s, const struct job_status *befor
     return !s->was_finished && !job->invalid && !asleep;
 }
 
-/* Whether the pass looked only for what is done: the specification was spoilt under way. */
-static bool is_spoilt(const struct simulation *s, const struct job_status *before)
+bool simulation_is_spoilt(const struct simulation *s, const struct job_status *before)
 {
     bool asleep = s->truth->job->run_policy.suspend || holds(before, CONDITION_SUSPENDED);
     return !s->was_finished && s->truth->job->invalid && !asleep;
@@ -307,11 +305,11 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
                       const struct job_status *after)
 {
     int32_t attempts = after->history.attempt - before->history.attempt;
-    if (is_active(s, before) || is_spoilt(s, before))
+    if (simulation_is_active(s, before) || simulation_is_spoilt(s, before))
         recall_held(s);
     simulation_forget_held(s);
-    if (!is_active(s, before)) {
-        if (is_spoilt(s, before))
+    if (!simulation_is_active(s, before)) {
+        if (simulation_is_spoilt(s, before))
             look_for_done(s, before);
         check(s, attempts == 0, "an attempt began while the job is not active");
         check_completed(s, &after->history);

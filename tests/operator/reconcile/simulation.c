@@ -46,13 +46,9 @@ static struct cluster *draw_job(struct simulation *s)
     static const char *const policies[] = {"Always", "OnFailure", "Never", "ExitCode"};
     static const char *const cleans[] = {"None", "Running", "All"};
     int masters = below(s, 2);
-    auto_free char *deadline =
-        chance(s, 20) ? xasprintf(", activeDeadlineSeconds: %d", below(s, 200)) : xstrdup("");
-    auto_free char *ttl =
-        chance(s, 20) ? xasprintf(", ttlSecondsAfterFinished: %d", below(s, 100)) : xstrdup("");
-    auto_free char *run_policy = xasprintf(
-        "restartScope: %s, backoffLimit: %d, cleanPodPolicy: %s%s%s",
-        chance(s, 50) ? "Job" : "Replica", below(s, 8) - 1, cleans[below(s, 3)], deadline, ttl);
+    auto_free char *run_policy =
+        xasprintf("restartScope: %s, backoffLimit: %d, cleanPodPolicy: %s",
+                  chance(s, 50) ? "Job" : "Replica", below(s, 8) - 1, cleans[below(s, 3)]);
     int workers = below(s, 4) + !masters;
     struct cluster *cluster = cluster_open(masters, workers, policies[below(s, 4)], run_policy,
                                            workers ? draw_spec(s) : "");
@@ -68,6 +64,7 @@ struct simulation *simulation_open(uint64_t seed)
     s->random = seed * 0x9e3779b97f4a7c15;
     str_init(&s->history, HISTORY_MAX_BYTES);
     s->truth = draw_job(s);
+    simulation_draw_clocks(s);
     struct reconcile_options *options = &s->truth->options;
     simulation_draw_nodes(s);
     options->autoscaling = chance(s, 80);
@@ -113,6 +110,8 @@ static void run_on(struct simulation *s, struct pod *pod)
     if (!pod->node) {
         if (!s->is_crowded || chance(s, 20))
             simulation_schedule_pod(s, pod);
+    } else if (pod->phase == POD_PENDING && simulation_reject_pod(s, pod)) {
+        pod->waiting_reason = "UnexpectedAdmissionError";
     } else if (pod->phase == POD_PENDING) {
         pod->waiting_reason = chance(s, 30) ? "ImagePullBackOff" : NULL;
         if (!pod->waiting_reason)
@@ -162,16 +161,6 @@ static void move_pod(struct simulation *s, struct pod *pod)
     }
 }
 
-static void move_clock(struct simulation *s)
-{
-    int64_t *now_ms = &s->truth->now_ms;
-    *now_ms += s->pace_ms * below(s, 3);
-    if (chance(s, 2))
-        *now_ms += 1000 * 3600;
-    if (chance(s, 2))
-        *now_ms = *now_ms > 601000 ? *now_ms - 600000 : 1000;
-}
-
 static void print_truth(struct simulation *s)
 {
     const struct cluster *truth = s->truth;
@@ -205,7 +194,7 @@ void simulation_move(struct simulation *s)
 {
     static const char *const phases[] = {"", "Pending", "Inqueue", "Running"};
     struct cluster *truth = s->truth;
-    move_clock(s);
+    simulation_move_clock(s);
     if (truth->pod_count)
         move_pod(s, &truth->pods[below(s, (int)truth->pod_count)]);
     if (truth->pod_group.name && chance(s, 20))
@@ -379,6 +368,7 @@ void simulation_pass(struct simulation *s, bool troubles)
     s->seen.pod_count = own;
     plan_print(s->seen.plan, &s->history);
     simulation_check_plan(s);
+    simulation_check_clocks(s);
     bool sets_status = s->seen.plan->count && s->seen.plan->actions[0].kind == ACTION_SET_STATUS;
     bool was_refused = s->truth->refused != NULL;
     size_t carried_out = draw_end(s, troubles);
@@ -392,6 +382,7 @@ void simulation_pass(struct simulation *s, bool troubles)
     str_printf(&s->history, "- carried out: %zu\n", carried_out);
     if (sets_status && carried_out > 0) {
         simulation_judge(s, &s->seen.status, s->seen.plan->actions[0].status);
+        simulation_judge_clocks(s, &s->seen.status, s->seen.plan->actions[0].status);
         s->stale_status = true;
     }
     s->truth->plan = s->seen.plan;

@@ -1,7 +1,7 @@
 /* A cluster in which anything happens: pods start, end, are restarted, evicted and deleted, nodes
- * die or have bad hardware, clocks jump, users edit; and an operator that sees it late and in part,
- * loses races and dies between any two actions. Everything follows from a seed, and all of it is
- * written down. */
+ * die, have bad hardware or refuse pods, clocks jump, users edit and delete; and an operator that
+ * sees it late and in part, loses races and dies between any two actions. Everything follows from a
+ * seed, and all of it is written down. */
 #ifndef SHOAL_TESTS_OPERATOR_RECONCILE_SIMULATION_H
 #define SHOAL_TESTS_OPERATOR_RECONCILE_SIMULATION_H
 
@@ -38,6 +38,8 @@ struct oracle {
     int64_t avoided_ms[SIMULATION_NODES]; /* since when; 0: it is not */
     int32_t hardware_leaves;
     int64_t hardware_ms; /* of the last leave that was counted */
+    int64_t start_ms;    /* of the last time that the job began; 0: it has not */
+    int64_t finished_ms; /* when it ended; 0: it has not */
 };
 
 struct simulation {
@@ -60,6 +62,8 @@ struct simulation {
     bool is_crowded;    /* pods wait long for a node */
     bool is_marked;     /* others mark nodes as bad */
     bool is_cursed;     /* bad hardware comes with the job, to each node */
+    bool is_limited;    /* it may have a deadline and a TTL, which are drawn and edited */
+    bool is_unwelcome;  /* kubelets refuse most of its pods before they run */
     int64_t pace_ms;    /* between two things that happen, at most twice this */
     int64_t skew_ms;    /* the clock that dates pods goes ahead of the operator's by this */
     bool again;         /* what was refused is no more: another pass is to tell */
@@ -84,6 +88,12 @@ void simulation_remove_foreign(struct simulation *s);
 const struct pod *simulation_foreign_pod(const struct simulation *s, const char *name);
 /* Puts those that are seen behind the pods of the view; the number of the latter. */
 size_t simulation_show_foreign(struct simulation *s);
+/* What time does to the job; and its limits of time, if it is to have any: users change them. */
+void simulation_draw_clocks(struct simulation *s);
+void simulation_draw_limits(struct simulation *s);
+void simulation_move_clock(struct simulation *s);
+/* Its node may refuse a pod that has not run; whether it does. */
+bool simulation_reject_pod(struct simulation *s, struct pod *pod);
 /* How long nodes are avoided, and how pods come to them. */
 void simulation_draw_nodes(struct simulation *s);
 void simulation_move_signs(struct simulation *s);
@@ -120,6 +130,14 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
  * a status is stored, or until it dies: then call simulation_forget_held. */
 void simulation_judge_held(struct simulation *s, const struct job_status *before);
 void simulation_forget_held(struct simulation *s);
+/* Whether the pass over the status `before` looked at its pods: it did not if the job was over,
+ * wrong, or asleep; and whether it looked only for what is done, and at the deadline: the
+ * specification was spoilt under way. */
+bool simulation_is_active(const struct simulation *s, const struct job_status *before);
+bool simulation_is_spoilt(const struct simulation *s, const struct job_status *before);
+/* The part of clocks in it: when the job began, and when it ended. */
+void simulation_judge_clocks(struct simulation *s, const struct job_status *before,
+                             const struct job_status *after);
 /* The part of nodes in it: those whose hardware is bad now, and those that are good again. */
 void simulation_judge_nodes(struct simulation *s);
 /* Of a pod, by the oracle's tables: it goes because of its node; and its end comes from there. */
@@ -134,8 +152,14 @@ int32_t *simulation_counted(struct simulation *s, const struct pod *pod);
 /* Whether nobody is left to end the pod, by the operator's options. */
 bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod);
 
+/* The status that the last plan leads to; whether a gang scheduler lets the job's pods be made. */
+const struct job_status *simulation_planned_status(const struct simulation *s);
+bool simulation_is_admitted(const struct cluster *cluster);
+
 /* Ends the test if something is not as it must be, with the seed and all that has happened. */
 void simulation_check_plan(struct simulation *s);
+/* Of a plan: what is due by the clock is in it, and nothing before its time. */
+void simulation_check_clocks(struct simulation *s);
 void simulation_check_world(struct simulation *s);
 void simulation_check_nodes(struct simulation *s);   /* the nodes that it avoids, of the world */
 void simulation_check_rest(struct simulation *s);    /* nothing is left to do */

@@ -13,7 +13,7 @@
 static void edit_spec(struct simulation *s, struct replica_spec *replica)
 {
     struct job *job = s->truth->job;
-    switch (below(s, 6)) {
+    switch (below(s, 7)) {
     case 0:
         replica->restart_policy = RESTART_ALWAYS + below(s, 4);
         break;
@@ -30,6 +30,9 @@ static void edit_spec(struct simulation *s, struct replica_spec *replica)
     case 4:
         job->elastic.min_replicas.value = 1 + below(s, 3);
         job->elastic.max_replicas.value = job->elastic.min_replicas.value + below(s, 3);
+        break;
+    case 5:
+        simulation_draw_limits(s);
         break;
     default:
         job->run_policy.scheduling.min_available =
@@ -53,6 +56,17 @@ static void move_user(struct simulation *s)
         job->invalid = job->invalid ? NULL : "spec.x: wrong";
     if (chance(s, 6))
         edit_spec(s, &job->replicas[chance(s, 50) ? REPLICA_MASTER : REPLICA_WORKER]);
+}
+
+/* A job's service is nobody's but by its name: some delete it, while its pod lives. */
+static void delete_service(struct simulation *s)
+{
+    struct cluster *truth = s->truth;
+    if (!truth->service_count || !chance(s, 4))
+        return;
+    size_t at = (size_t)below(s, (int)truth->service_count);
+    str_printf(&s->history, "service %s is deleted\n", truth->services[at].name);
+    truth->services[at] = truth->services[--truth->service_count];
 }
 
 /* ---- what is not ours ---- */
@@ -141,6 +155,7 @@ static void move_foreign(struct simulation *s)
 void simulation_move_people(struct simulation *s)
 {
     move_user(s);
+    delete_service(s);
     move_foreign(s);
     if (chance(s, s->refuses_status ? 30 : 1))
         s->refuses_status = !s->refuses_status;
