@@ -48,6 +48,16 @@ a mark of others is not heeded|operator/reconcile/policy_avoid_node.c|s/^       
 a marked node is left though no other is spare|operator/reconcile/policy_avoid_node.c|s/(int64_t)bad->spares > replicas/(int64_t)bad->spares + 99 > replicas/|random
 a marked node is left again by who can be nowhere else|operator/reconcile/policy_avoid_node.c|s/was_told_of_node(child->pod)/false/|random
 avoided nodes are not stored|operator/job/history_fields.c|/FIELD(history, avoided)/,+1d|random
+a deadline never comes|operator/reconcile/policy_deadline.c|s/    if (!status->start_ms)/    if (status)/|random
+a deadline comes at once|operator/reconcile/policy_deadline.c|s/later(status->start_ms, job->run_policy.active_deadline_seconds)/status->start_ms + 1/|random
+a TTL is never over|operator/reconcile/policy_deadline.c|s/!condition_finished(status)/status/|random
+a TTL is over at once|operator/reconcile/policy_deadline.c|s/later(finished_ms(status), job->run_policy.ttl_seconds_after_finished)/finished_ms(status)/|random
+seconds count as milliseconds|operator/reconcile/policy_deadline.c|s/seconds.value, 1000,/seconds.value, 1,/|random
+a TTL goes on while the job is suspended|operator/reconcile/policy_deadline.c|s/job->run_policy.suspend/false/|random
+what ends at once is made again at once|operator/reconcile/policy_recreate_backoff.c|s/BACKOFF_MIN_MS 10000/BACKOFF_MIN_MS 0/|random
+nobody looks when a job is over its deadline|operator/reconcile/reconcile.c|s/context_requeue(ctx, policy_deadline_ms(ctx->job, \&ctx->status));/(void)0;/|random
+nobody looks when a pod may be made again|operator/reconcile/view.c|s/view->recheck_ms = at_ms;/(void)at_ms;/|random
+a service that is gone is not made while its pod lives|operator/reconcile/children.c|s/bool service = !view_next(\&view->services, type, i, \&service_at);/bool service = !view_next(\&view->services, type, i, \&service_at) \&\& !there;/|random
 '
 check_choice
 program=build/mutations/mutant
