@@ -116,6 +116,9 @@ struct job_entry *job_entry_open(const struct json *object, const struct identit
         .version = memcpy(texts, identity->resource_version, version_bytes),
         .uid = memcpy(texts + version_bytes, identity->uid, uid_bytes),
         .state = state_of(object),
+        .writers = json_get(json_get(object, "metadata"), "managedFields")
+                       ? decode_status_writers(object, FIELD_MANAGER)
+                       : NULL,
     };
     assert(entry->text);
     entry->bytes = strlen(entry->text);
@@ -135,6 +138,7 @@ void job_entry_close(struct job_entry *entry)
     if (entry->decoded)
         entry->decoded->entry = NULL;
     free(entry->text);
+    free(entry->writers);
     free(entry);
 }
 
@@ -150,11 +154,12 @@ static bool is_ours(const struct json *object)
 const char *job_entry_other_writer(const struct job_entry *entry, const struct json *object)
 {
     struct status_writer writer;
-    if (!decode_status_writer(object, FIELD_MANAGER, &writer))
+    const char *known = entry ? entry->writers : NULL;
+    if (!decode_status_writer(object, FIELD_MANAGER, known, &writer))
         return NULL;
     struct json *old = entry ? json_parse_text(entry->text, JSON_STRICT, NULL) : NULL;
-    bool wrote =
-        decode_is_operators_write(&writer, json_get(old, "status"), json_get(object, "status"));
+    bool wrote = decode_is_operators_write(&writer, known != NULL, json_get(old, "status"),
+                                           json_get(object, "status"));
     json_free(old);
     return wrote && is_ours(object) ? writer.manager : NULL;
 }

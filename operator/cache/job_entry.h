@@ -13,6 +13,7 @@ struct job_entry {
     char *text;                  /* the object, without the fields that nobody reads */
     size_t bytes;                /* of the object, with the fields that only pods need */
     const char *version, *uid;
+    char *writers; /* decode_status_writers; NULL: the object came without managedFields */
     enum condition_type state; /* its last condition; Created if it has none yet */
 };
 
@@ -20,7 +21,7 @@ struct job_entry *job_entry_open(const struct json *object, const struct identit
 void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job lives on */
 
 /* The field manager of another operator that has just written the status of the object, which the
- * entry (NULL: none) is an older version of; a text of the object's. NULL: it did not, or the
+ * entry (NULL: none) is the version before of; a text of the object's. NULL: it did not, or the
  * object came without managedFields. */
 const char *job_entry_other_writer(const struct job_entry *entry, const struct json *object);
 

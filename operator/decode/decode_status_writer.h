@@ -1,6 +1,12 @@
 /* Finds in metadata.managedFields (kubernetes.io/docs/reference/using-api/server-side-apply, "Field
  * management") who else wrote an object's status, and tells an operator's write from that of a
- * person, or of a tool that adds a condition of its own. */
+ * person, or of a tool that adds a condition of its own.
+ *
+ * Whoever may update an object may put entries of any name and time there, and the API server keeps
+ * them. What he cannot do is change the status with the same request: an update of the object
+ * leaves the status as it was, and a write of the status (subresource status) takes its entry from
+ * the client's name and the server's clock. So an entry is evidence only where it and a new status
+ * come with one version of the object. */
 #ifndef SHOAL_OPERATOR_DECODE_DECODE_STATUS_WRITER_H
 #define SHOAL_OPERATOR_DECODE_DECODE_STATUS_WRITER_H
 
@@ -16,12 +22,20 @@ struct status_writer {
     bool counts_replicas; /* it wrote some of status.replicaStatuses, as operators do */
 };
 
-/* The last writer of the status but `ours`; false: there is none. Its texts are the object's. */
-bool decode_status_writer(const struct json *object, const char *ours,
+/* The managers but `ours` that the entries name as writers of the status, with their times, as text
+ * for decode_status_writer; "": none. The caller frees it. */
+char *decode_status_writers(const struct json *object, const char *ours);
+
+/* The last writer of the status but `ours` and those `known`; false: there is none. Its texts are
+ * the object's. known: decode_status_writers of the version before; NULL: its entries were not
+ * seen, as lists come without them. */
+bool decode_status_writer(const struct json *object, const char *ours, const char *known,
                           struct status_writer *ret_writer);
 
 /* Whether the writer is an operator that has just made the status `after` of `before` (NULL:
- * unknown). One that does not know status.history writes the status without it. */
-bool decode_is_operators_write(const struct status_writer *writer, const struct json *before,
-                               const struct json *after);
+ * unknown). One that does not know status.history writes the status without it. Where the entries
+ * of `before` were not seen (is_new false), the writer's may be older than `before`, and `after` be
+ * ours: then it counts where we have never written, or where the history is dropped. */
+bool decode_is_operators_write(const struct status_writer *writer, bool is_new,
+                               const struct json *before, const struct json *after);
 #endif

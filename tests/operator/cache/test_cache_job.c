@@ -207,35 +207,63 @@ static void a_spoilt_pod_keeps_its_place(void **state)
     assert_told(f->warn, ""); /* told once a version */
 }
 
-/* A job whose status has so many active workers, written so; managed: the object of an event. */
-static struct json *written_job(int version, int active, const char *run_policy, bool managed)
+#define ENTRY(manager, second, fields)                                                             \
+    "{manager: " manager ", subresource: status, time: '2026-01-01T00:00:" second                  \
+    "Z', fieldsV1: {'f:status': {" fields "}}}"
+#define OURS(second)   ENTRY("shoal-operator", second, "'f:conditions': {}")
+#define THEIRS(second) ENTRY("manager", second, "'f:replicaStatuses': {'.': {}}")
+#define FORGED                                                                                     \
+    "{manager: evil, operation: Update, time: '2099-01-01T00:00:00Z', fieldsV1: {'f:status': "     \
+    "{'f:replicaStatuses': {'f:Zed': {}}}}}"
+
+/* A job whose status has so many active workers; entries of managedFields, NULL: as in a list. */
+static struct json *written_job(int version, int active, const char *run_policy,
+                                const char *entries)
 {
-    static const char fields[] =
-        "managedFields: [{manager: shoal-operator, subresource: status, time: "
-        "'2026-01-01T00:00:01Z', fieldsV1: {'f:status': {'f:conditions': {}}}}, {manager: manager, "
-        "subresource: status, time: '2026-01-01T00:00:02Z', fieldsV1: {'f:status': "
-        "{'f:replicaStatuses': {'.': {}}}}}]";
+    auto_free char *fields = entries ? xasprintf("managedFields: [%s]", entries) : NULL;
     return object_from(
         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns, uid: "
         "o, resourceVersion: '%d', %s}, spec: {runPolicy: {%s}, pytorchReplicaSpecs: {Worker: "
         "{replicas: 2, template: {spec: {containers: [{name: pytorch, image: i}]}}}}}, status: "
         "{conditions: [], replicaStatuses: {Worker: {active: %d}}}}",
-        version, managed ? fields : "managedFields: null", run_policy, active);
+        version, fields ? fields : "labels: {}", run_policy, active);
 }
 
 static void what_another_operator_writes_is_told(void **state)
 {
     struct fixture *f = *state;
-    feed_put(f, CACHE_JOBS, written_job(1, 1, "", false)); /* of a list */
+    feed_put(f, CACHE_JOBS, written_job(1, 1, "", NULL)); /* of a list */
     assert_told(f->wrote, "");
-    feed_put(f, CACHE_JOBS, written_job(2, 1, "backoffLimit: 3", true)); /* a person's edit */
+    /* a person's edit */
+    feed_put(f, CACHE_JOBS, written_job(2, 1, "backoffLimit: 3", OURS("01") ", " THEIRS("02")));
     assert_told(f->wrote, "");
-    feed_put(f, CACHE_JOBS, written_job(3, 2, "", true));
+    feed_put(f, CACHE_JOBS, written_job(3, 2, "", OURS("01") ", " THEIRS("03")));
     assert_told(f->wrote, " ns/j:manager");
-    feed_put(f, CACHE_JOBS, written_job(3, 2, "", true)); /* the same version again */
-    assert_told(f->wrote, "");
-    feed_put(f, CACHE_JOBS, written_job(4, 1, "managedBy: kueue.x-k8s.io/multikueue", true));
+    feed_put(f, CACHE_JOBS, written_job(3, 2, "", OURS("01") ", " THEIRS("03")));
+    assert_told(f->wrote, ""); /* the same version again */
+    feed_put(
+        f, CACHE_JOBS,
+        written_job(4, 1, "managedBy: kueue.x-k8s.io/multikueue", OURS("01") ", " THEIRS("04")));
     assert_told(f->wrote, ""); /* it is meant to */
+}
+
+/* Whoever may update a job may forge an entry. The API server keeps it beside our writes. */
+static void a_forged_entry_tells_nothing(void **state)
+{
+    struct fixture *f = *state;
+    feed_put(f, CACHE_JOBS, written_job(1, 1, "", NULL));
+    feed_put(f, CACHE_JOBS, written_job(2, 1, "", OURS("01") ", " FORGED));
+    feed_put(f, CACHE_JOBS, written_job(3, 2, "", OURS("02") ", " FORGED)); /* our write */
+    feed_put(f, CACHE_JOBS, written_job(4, 2, "suspend: true", FORGED));    /* ours taken away */
+    feed_put(f, CACHE_JOBS, written_job(5, 0, "suspend: true", FORGED ", " OURS("03")));
+    assert_told(f->wrote, "");
+    /* after a list: what was known before is not */
+    feed_put(f, CACHE_JOBS, written_job(6, 0, "", NULL));
+    feed_put(f, CACHE_JOBS, written_job(7, 1, "", OURS("04") ", " FORGED));
+    assert_told(f->wrote, "");
+    /* it does not hide whose write this is */
+    feed_put(f, CACHE_JOBS, written_job(8, 2, "", OURS("04") ", " FORGED ", " THEIRS("05")));
+    assert_told(f->wrote, " ns/j:manager");
 }
 
 int main(void)
@@ -250,6 +278,7 @@ int main(void)
         test(a_known_one_that_became_unreadable_is_forgotten),
         test(a_spoilt_pod_keeps_its_place),
         test(what_another_operator_writes_is_told),
+        test(a_forged_entry_tells_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,11 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/decode/decode_status_writer.h"
 #include "tests/operator/cache/objects.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNTS     "fieldsV1: {'f:status': {'f:conditions': {}, 'f:replicaStatuses': {'.': {}}}}"
@@ -16,18 +18,42 @@
 #define OURS       "{manager: us, " STATUS AT(10) COUNTS "}"
 /* The training operator's image runs /manager. */
 #define THEIRS(s, what) "{manager: manager, " STATUS AT(s) what "}"
+#define FUTURE          "{manager: evil, time: '2099-01-01T00:00:00Z', " STATUS COUNTS "}"
 #define KNOWN           "history: {failures: 1}, "
 #define BEFORE          "{" KNOWN "conditions: [1]}"
 #define AFTER           "{" KNOWN "conditions: [2]}"
 #define WITHOUT         "{conditions: [2]}"
 
+struct row {
+    const char *entries, *before, *after;
+    const char *manager; /* of the other operator that wrote it; NULL: there is none */
+};
+
+/* entries_before: of the version before; NULL: they were not seen. */
+static void check_row(size_t i, const struct row *row, const char *entries_before)
+{
+    struct json *object =
+        object_from("{metadata: {managedFields: [%s]}, status: %s}", row->entries, row->after);
+    struct json *before = object_from("{metadata: {managedFields: [%s]}, status: %s}",
+                                      entries_before ? entries_before : "", row->before);
+    auto_free char *known = entries_before ? decode_status_writers(before, "us") : NULL;
+    struct status_writer writer;
+    const char *manager = NULL;
+    if (decode_status_writer(object, "us", known, &writer) &&
+        decode_is_operators_write(&writer, entries_before != NULL, json_get(before, "status"),
+                                  json_get(object, "status")))
+        manager = writer.manager;
+    if ((manager != NULL) != (row->manager != NULL) ||
+        (manager && strcmp(manager, row->manager) != 0))
+        fail_msg("row %zu: %s, not %s", i, manager, row->manager);
+    json_free(object);
+    json_free(before);
+}
+
 static void an_operators_write_is_told_from_others(void **state)
 {
     (void)state;
-    static const struct {
-        const char *entries, *before, *after;
-        const char *manager; /* of the other operator that wrote it; NULL: there is none */
-    } rows[] = {
+    static const struct row rows[] = {
         {OURS ", " THEIRS(11, COUNTS), BEFORE, AFTER, "manager"},
         {THEIRS(11, COUNTS) ", " OURS, BEFORE, AFTER, "manager"},
         {THEIRS(11, COUNTS), "null", AFTER, "manager"},       /* we never wrote this job */
@@ -60,22 +86,55 @@ static void an_operators_write_is_told_from_others(void **state)
                                               "}, 7, {manager: m, " AT(11) "fieldsV1: 7}",
          BEFORE, AFTER, NULL},
     };
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct json *object = object_from("{metadata: {managedFields: [%s]}, status: %s}",
-                                          rows[i].entries, rows[i].after);
-        struct json *before = object_from("{status: %s}", rows[i].before);
-        struct status_writer writer;
-        const char *manager = NULL;
-        if (decode_status_writer(object, "us", &writer) &&
-            decode_is_operators_write(&writer, json_get(before, "status"),
-                                      json_get(object, "status")))
-            manager = writer.manager;
-        if ((manager != NULL) != (rows[i].manager != NULL) ||
-            (manager && strcmp(manager, rows[i].manager) != 0))
-            fail_msg("row %zu: %s, not %s", i, manager, rows[i].manager);
-        json_free(object);
-        json_free(before);
-    }
+    for (size_t i = 0; i < array_length(rows); i++)
+        check_row(i, &rows[i], OURS);
+}
+
+/* Whoever may update a job puts there what he likes, but only before the status changes. */
+static void what_was_there_before_is_no_write(void **state)
+{
+    (void)state;
+    static const struct {
+        struct row row;
+        const char *entries_before;
+    } rows[] = {
+        /* It was there before: whoever may update the job put it there, and the status is ours. */
+        {{OURS ", " THEIRS(11, COUNTS), BEFORE, AFTER, NULL}, THEIRS(11, COUNTS)},
+        {{THEIRS(11, COUNTS), BEFORE, AFTER, NULL}, THEIRS(11, COUNTS)},
+        {{OURS ", " THEIRS(11, COUNTS), BEFORE, WITHOUT, NULL}, THEIRS(11, COUNTS)},
+        {{OURS ", " FUTURE, BEFORE, AFTER, NULL}, THEIRS(11, COUNTS) ", " FUTURE},
+        {{OURS ", " FUTURE ", " THEIRS(11, COUNTS), BEFORE, AFTER, "manager"}, FUTURE},
+        {{OURS ", " THEIRS(12, COUNTS), BEFORE, AFTER, "manager"}, THEIRS(11, COUNTS)},
+        /* another one, whose name ends like it */
+        {{OURS ", " THEIRS(11, COUNTS), BEFORE, AFTER, "manager"},
+         "{manager: \"a manager\", " STATUS AT(11) COUNTS "}"},
+        /* the API server's own summary of the oldest entries, made while we write */
+        {{OURS ", {manager: ancient-changes, " AT(11) COUNTS "}", BEFORE, AFTER, NULL}, FUTURE},
+        /* It may have been there before. */
+        {{OURS ", " THEIRS(11, COUNTS), BEFORE, AFTER, NULL}, NULL},
+        {{OURS ", " FUTURE, BEFORE, AFTER, NULL}, NULL},
+        {{OURS ", " THEIRS(11, COUNTS), BEFORE, WITHOUT, "manager"}, NULL},
+        {{THEIRS(11, COUNTS), BEFORE, AFTER, "manager"}, NULL},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        check_row(i, &rows[i].row, rows[i].entries_before);
+}
+
+/* However many entries somebody has put there. */
+static void of_many_entries_few_are_kept(void **state)
+{
+    (void)state;
+    struct str entries;
+    str_init(&entries, 1 << 20);
+    for (int i = 0; i < 1000; i++)
+        str_printf(&entries, "{manager: m%d, " STATUS AT(11) COUNTS "}, ", i);
+    struct json *object = object_from("{metadata: {managedFields: [%s]}}", str_text(&entries));
+    auto_free char *known = decode_status_writers(object, "us");
+    assert_in_range(strlen(known), 1, 1000);
+    struct status_writer writer;
+    assert_false(decode_status_writer(object, "us", known, &writer));
+    json_free(object);
+    str_free(&entries);
 }
 
 static void an_object_without_managed_fields_is_nobodys(void **state)
@@ -85,7 +144,7 @@ static void an_object_without_managed_fields_is_nobodys(void **state)
     for (size_t i = 0; i < array_length(texts); i++) {
         struct json *object = object_from("%s", texts[i]);
         struct status_writer writer;
-        assert_false(decode_status_writer(object, "us", &writer));
+        assert_false(decode_status_writer(object, "us", "", &writer));
         json_free(object);
     }
 }
@@ -94,6 +153,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_operators_write_is_told_from_others),
+        cmocka_unit_test(what_was_there_before_is_no_write),
+        cmocka_unit_test(of_many_entries_few_are_kept),
         cmocka_unit_test(an_object_without_managed_fields_is_nobodys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
