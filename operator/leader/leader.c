@@ -19,6 +19,7 @@ struct leader {
     struct lease lease;
     struct json *seen; /* the object as last read or written; NULL: none */
     struct kube_request *request;
+    enum lease_action sent; /* the last request */
     bool is_over;
     bool went_well; /* the last request */
     struct error failure;
@@ -40,6 +41,16 @@ static enum lease_outcome outcome_of(enum error_code code)
     }
 }
 
+/* A Lease that is not there can be created: only its namespace can be what a POST does not find, or
+ * the whole API group, as the server's words say. */
+static void explain_absent(struct leader *leader, const struct error *err)
+{
+    error_set(&leader->failure, err->code,
+              "%.250s. The namespace of the Lease must exist: kubectl create namespace %s, or name "
+              "another in MY_POD_NAMESPACE",
+              err->msg, leader->namespace_);
+}
+
 static void on_done(void *context, const struct json *answer, const struct error *err)
 {
     struct leader *leader = context;
@@ -50,7 +61,10 @@ static void on_done(void *context, const struct json *answer, const struct error
         leader->failure = *err;
     if (outcome == LEASE_STORED && lease_object_read(answer, &stored, &leader->failure))
         outcome = LEASE_UNKNOWN;
-    leader->went_well = outcome != LEASE_UNKNOWN;
+    bool no_place = outcome == LEASE_ABSENT && leader->sent == LEASE_CREATE;
+    if (no_place)
+        explain_absent(leader, err);
+    leader->went_well = outcome != LEASE_UNKNOWN && !no_place;
     /* Kept whole, as an update sends it back: labels and fields of others survive our PUT. */
     if (outcome == LEASE_STORED || outcome == LEASE_ABSENT) {
         json_free(leader->seen);
@@ -83,6 +97,7 @@ static void send(struct leader *leader, enum lease_action want, const struct lea
                              .timeout_ms = leader->timeout_ms,
                              .done = on_done,
                              .context = leader};
+    leader->sent = want;
     leader->request = kube_send(leader->kube, &call, wall_ms);
     json_free(body);
 }

@@ -36,7 +36,7 @@ bool leader_is_over(const struct leader *leader);
 const char *leader_holder(const struct leader *leader);
 /* Why the last try failed, if it failed in another way than at the last call, else NULL. A try
  * reads the lease, and writes it if it is free; a conflict is no failure. An unreachable server is
- * one failure, whatever the request; each missing permission is one. Lives until the next
- * leader_tick. */
+ * one failure, whatever the request; each missing permission is one. That its namespace is not
+ * there is one as well, with what to do. Lives until the next leader_tick. */
 const char *leader_new_failure(struct leader *leader);
 #endif

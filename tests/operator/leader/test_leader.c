@@ -184,6 +184,31 @@ static void each_trouble_is_news_once(void **state)
     api_close(&api);
 }
 
+static void a_namespace_that_is_not_there_is_told_once(void **state)
+{
+    (void)state;
+#define NOWHERE API_STATUS("404 Not Found", "NotFound", "namespaces \\\"n\\\" not found")
+    static const struct fake_answer answers[] = {ABSENT,  NOWHERE, ABSENT,
+                                                 NOWHERE, AWAY,    ABSENT,
+                                                 NOWHERE, ABSENT,  LEASE("201 Created", "me", "1")};
+    static const char *const news[] = {
+        "POST " LEASES ": namespaces \"n\" not found (404 NotFound). The namespace of the Lease "
+        "must exist: kubectl create namespace n, or name another in MY_POD_NAMESPACE",
+        "", "away", "must exist: kubectl create namespace n", ""};
+    struct api api;
+    struct leader *leader = open_leader(&api, answers, array_length(answers));
+    for (size_t i = 0; i < array_length(news); i++) {
+        assert_false(leader_is_held(leader));
+        int64_t wait_ms = settle(&api, leader);
+        assert_in_range(wait_ms, 2000, 2400); /* it is tried again, and not at once */
+        assert_told(news[i]);
+        api.now_ms += wait_ms;
+    }
+    assert_true(leader_is_held(leader));
+    leader_close(leader);
+    api_close(&api);
+}
+
 static void closing_cancels(void **state)
 {
     (void)state;
@@ -205,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_conflict_leaves_it_to_the_other),
         cmocka_unit_test(failures_are_kept_for_people),
         cmocka_unit_test(each_trouble_is_news_once),
+        cmocka_unit_test(a_namespace_that_is_not_there_is_told_once),
         cmocka_unit_test(closing_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
