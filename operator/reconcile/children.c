@@ -116,24 +116,13 @@ static bool delete_undesired(struct plan *plan, const struct job *job, const str
     return old_attempt;
 }
 
-/* Nothing to say about one that is on its way out: its end brings the next pass. */
-static void name_taken(struct plan *plan, struct blocker *blocker, const char *reason,
-                       const char *kind, const char *name, bool deleting)
-{
-    if (!deleting)
-        blocker_set(blocker, reason,
-                    arena_printf(plan->arena,
-                                 "Error creating: %s \"%s\" already exists and belongs to another "
-                                 "owner",
-                                 kind, name));
-}
-
 static bool may_create_service(struct plan *plan, const struct snapshot *snapshot,
                                const struct view *view, const char *name, struct blocker *blocker)
 {
     const struct service *foreign = view_foreign_service(view, snapshot, name);
-    if (foreign)
-        name_taken(plan, blocker, "FailedCreateService", "service", name, foreign->deleting);
+    if (foreign && !foreign->deleting) /* else its end brings the next pass */
+        blocker_name_taken(blocker, "FailedCreateService", "service", name, foreign->owner_uid,
+                           plan->arena);
     return !foreign;
 }
 
@@ -141,8 +130,9 @@ static bool may_create_pod(struct plan *plan, const struct snapshot *snapshot,
                            const struct view *view, const char *name, struct blocker *blocker)
 {
     const struct pod *foreign = view_foreign_pod(view, snapshot, name);
-    if (foreign)
-        name_taken(plan, blocker, "FailedCreatePod", "pod", name, foreign->deleted_ms != 0);
+    if (foreign && !foreign->deleted_ms)
+        blocker_name_taken(blocker, "FailedCreatePod", "pod", name, foreign->owner_uid,
+                           plan->arena);
     return !foreign;
 }
 

@@ -44,11 +44,8 @@ void policy_autoscaler_sync(const struct snapshot *snapshot, struct plan *plan,
     if (!snapshot->job->elastic.metrics)
         policy_autoscaler_delete(snapshot, plan);
     else if (autoscaler && !is_ours(snapshot))
-        blocker_set(blocker, "FailedCreateAutoscaler",
-                    arena_printf(plan->arena,
-                                 "Error creating: HorizontalPodAutoscaler \"%s\" already exists "
-                                 "and belongs to another owner",
-                                 autoscaler->name));
+        blocker_name_taken(blocker, "FailedCreateAutoscaler", "HorizontalPodAutoscaler",
+                           autoscaler->name, autoscaler->owner_uid, plan->arena);
     else if (!autoscaler || !autoscaler->deleting)
         make(snapshot, plan);
 }

@@ -99,11 +99,8 @@ struct blocker policy_gang_blocker(const struct snapshot *snapshot, struct arena
     if (snapshot->options.gang.scheduler == GANG_NONE)
         return blocker;
     if (group && !is_ours(snapshot))
-        blocker_set(&blocker, "FailedCreatePodGroup",
-                    arena_printf(arena,
-                                 "Error creating: PodGroup \"%s\" already exists and belongs to "
-                                 "another owner",
-                                 name));
+        blocker_name_taken(&blocker, "FailedCreatePodGroup", "PodGroup", name, group->owner_uid,
+                           arena);
     else if (group && group->deleting)
         blocker_set(&blocker, "PodGroupPending",
                     arena_printf(arena, "the previous PodGroup %s is still being deleted", name));

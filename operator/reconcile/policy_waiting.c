@@ -9,6 +9,22 @@ void blocker_set(struct blocker *blocker, const char *reason, const char *messag
         *blocker = (struct blocker){.reason = reason, .message = message};
 }
 
+void blocker_name_taken(struct blocker *blocker, const char *reason, const char *kind,
+                        const char *name, const char *owner_uid, struct arena *arena)
+{
+    const char *problem =
+        *owner_uid
+            ? arena_printf(arena,
+                           "Error creating: %s \"%s\" already exists and belongs to another owner",
+                           kind, name)
+            : arena_printf(arena,
+                           "Error creating: %s \"%s\" already exists and has no owner: delete it "
+                           "(kubectl delete %s %s), or make this job its controller "
+                           "(metadata.ownerReferences)",
+                           kind, name, kind, name);
+    blocker_set(blocker, reason, problem);
+}
+
 /* A pod on its way out is in nobody's way, until it should be gone. */
 static void set_overdue_blocker(const struct view *view, struct blocker *blocker,
                                 struct arena *arena)

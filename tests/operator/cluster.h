@@ -81,6 +81,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   spare N                so many nodes are as those with signs, well, and not the job's
  *   foreign POD            a pod and a service of that name appear that are not ours
  *   foreign group          ... a PodGroup of the job's name; foreign autoscaler: likewise
+ *   orphan POD|group|autoscaler  ... that have no owner
  *   double POD             a second pod of ours in the same place appears
  *   wait MS                time passes
  *   suspend, resume        the user edits the job

@@ -144,7 +144,7 @@ static void move_pods(struct cluster *cluster, const char *verb, const char *whi
         fail_msg("%s: no pod %s", verb, which);
 }
 
-static void intrude_podgroup_hpa(struct cluster *cluster, enum action_kind kind)
+static void intrude_podgroup_hpa(struct cluster *cluster, enum action_kind kind, const char *owner)
 {
     struct pod_group_spec group = {.queue = "", .priority_class = ""};
     struct autoscaler_spec autoscaler = {.metrics_hash = ""};
@@ -153,19 +153,20 @@ static void intrude_podgroup_hpa(struct cluster *cluster, enum action_kind kind)
                                                 .pod_group = &group,
                                                 .autoscaler = &autoscaler});
     if (kind == ACTION_CREATE_POD_GROUP)
-        cluster->pod_group.owner_uid = "someone";
+        cluster->pod_group.owner_uid = owner;
     else
-        cluster->autoscaler.owner_uid = "someone";
+        cluster->autoscaler.owner_uid = owner;
 }
 
 /* Something like ours of someone else, or a pod of ours with a wrong name. */
 static void intrude(struct cluster *cluster, const char *verb, const char *which)
 {
-    bool foreign = strcmp(verb, "foreign") == 0;
+    bool foreign = strcmp(verb, "double") != 0;
+    const char *owner = strcmp(verb, "orphan") == 0 ? "" : "someone";
     int index = 0;
     if (strcmp(which, "group") == 0 || strcmp(which, "autoscaler") == 0) {
-        intrude_podgroup_hpa(cluster,
-                             *which == 'g' ? ACTION_CREATE_POD_GROUP : ACTION_CREATE_AUTOSCALER);
+        intrude_podgroup_hpa(
+            cluster, *which == 'g' ? ACTION_CREATE_POD_GROUP : ACTION_CREATE_AUTOSCALER, owner);
         return;
     }
     assert_int_equal(sscanf(which, "%*[a-z]-%d", &index), 1);
@@ -175,10 +176,10 @@ static void intrude(struct cluster *cluster, const char *verb, const char *which
     cluster_carry_out(cluster, &action);
     if (!foreign)
         return;
-    cluster_pod(cluster, action.name)->owner_uid = "someone";
+    cluster_pod(cluster, action.name)->owner_uid = owner;
     action.kind = ACTION_CREATE_SERVICE;
     cluster_carry_out(cluster, &action);
-    cluster_service(cluster, action.name)->owner_uid = "someone";
+    cluster_service(cluster, action.name)->owner_uid = owner;
 }
 
 /* The operator's options. */
@@ -310,7 +311,8 @@ static void do_one(struct cluster *cluster, const char *command)
         show_state(cluster);
     } else if (strcmp(verb, "wait") == 0) {
         cluster->now_ms += atoi(first);
-    } else if (strcmp(verb, "foreign") == 0 || strcmp(verb, "double") == 0) {
+    } else if (strcmp(verb, "foreign") == 0 || strcmp(verb, "orphan") == 0 ||
+               strcmp(verb, "double") == 0) {
         intrude(cluster, verb, first);
     } else if (strcmp(verb, "told") == 0) {
         assert_true(tell(cluster, first, second));

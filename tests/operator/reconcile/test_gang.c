@@ -81,6 +81,9 @@ static const struct story volcano[] = {
      "delete podgroup j u1\n"},
     {"the deadline does not run while the group waits", 0, 1, "OnFailure",
      "activeDeadlineSeconds: 2", "gang volcano; settle; wait 9000; pass", ""},
+    {"and told of if nobody owns it", 0, 1, "OnFailure", "", "gang volcano; orphan group; pass",
+     "status Created=T Waiting=T(FailedCreatePodGroup: Error creating: PodGroup \"j\" already exists and has no owner: delete it (kubectl delete PodGroup j), or make this job its controller (metadata.ownerReferences)) Worker=0/0/0\n"
+     "event Warning FailedCreatePodGroup: Error creating: PodGroup \"j\" already exists and has no owner: delete it (kubectl delete PodGroup j), or make this job its controller (metadata.ownerReferences)\n"},
     {"a foreign group of our name is waited for", 0, 1, "OnFailure", "",
      "gang volcano; foreign group; pass",
      "status Created=T Waiting=T(FailedCreatePodGroup: Error creating: PodGroup \"j\" already exists and belongs to another owner) Worker=0/0/0\n"

@@ -210,6 +210,12 @@ static const struct story owners[] = {
      "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and belongs to another owner\n"
      "create service j-master-0\n"
      "create pod j-master-0 attempt 0\n"},
+    {"what an earlier job of our name left without an owner is told of as such", 1, 1, "OnFailure",
+     "", "orphan worker-0; pass",
+     "status Created=T Waiting=T(FailedCreateService: Error creating: service \"j-worker-0\" already exists and has no owner: delete it (kubectl delete service j-worker-0), or make this job its controller (metadata.ownerReferences)) Master=0/0/0 Worker=0/0/0 start=1000\n"
+     "event Warning FailedCreateService: Error creating: service \"j-worker-0\" already exists and has no owner: delete it (kubectl delete service j-worker-0), or make this job its controller (metadata.ownerReferences)\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"},
     {"X16 nor counted", 0, 1, "OnFailure", "", "foreign worker-0; pass; exit worker-0 0; pass", ""},
     {"X20 the pods of an earlier job of our name are waited for", 1, 0, "OnFailure", "",
      "foreign master-0; delete master-0; pass; gone master-0; pass",
