@@ -9,7 +9,7 @@
 void finish_succeeded(struct reconcile_context *ctx);
 /* It has failed with this pod, which is not made again. */
 void finish_failed(struct reconcile_context *ctx, const struct pod *pod);
-/* It has failed as often as it may; last_failure: the last pod that did, NULL: not seen. */
+/* It has failed as often as it may; last_failure: the last pod that did, NULL: not now. */
 void finish_by_limit(struct reconcile_context *ctx, const struct pod *last_failure);
 /* It was active longer than activeDeadlineSeconds. */
 void finish_by_deadline(struct reconcile_context *ctx);

@@ -86,6 +86,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   wait MS                time passes
  *   suspend, resume        the user edits the job
  *   scale N                ... the number of workers
+ *   limit N                ... backoffLimit
  *   member N               ... schedulingPolicy.minAvailable
  *   unmetered              ... no metrics any more
  *   spoil, mend            ... so that it is invalid; so that it is valid again

@@ -221,6 +221,8 @@ static bool edit(struct cluster *cluster, const char *verb, const char *value)
         job->run_policy.suspend = verb[0] == 's';
     else if (strcmp(verb, "scale") == 0)
         job->replicas[REPLICA_WORKER].replicas.value = atoi(value);
+    else if (strcmp(verb, "limit") == 0)
+        job->run_policy.backoff_limit.value = atoi(value);
     else if (strcmp(verb, "member") == 0)
         job->run_policy.scheduling.min_available =
             (struct optional){.set = true, .value = atoi(value)};

@@ -325,6 +325,34 @@ static const struct story limits[] = {
      "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=0/0/0 start=1000 completion=1000 failures=3 restarts=2 master-0:u3:1+2\n"},
 };
 
+/* The limit is lowered below what has been counted: whose failure was the last is of before. */
+static const struct story lowered_limits[] = {
+    {"the pod still tells", 1, 1, "OnFailure", "",
+     "settle; run *; settle; restart worker-0 3:OOMKilled; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0, container pytorch, exit code 3: OOMKilled)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"},
+    {"the pod was replaced", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 137; settle; run *; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 worker-0:u4:1+0\n"},
+    {"the later of two", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 137; settle; run *; settle; exit master-0 137; settle;"
+     "limit 0; pass; state",
+     "status Created=T Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-master-0)) Master=0/0/0 Worker=1/0/0 start=1000 completion=1000 failures=2 master-0:u3:1+0 worker-0:u4:1+0\n"},
+    {"its peer's end is not it", 1, 1, "OnFailure", "",
+     "settle; run *; settle; restart worker-0 9; restart master-0 138; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0, container pytorch, exit code 9)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 master-0:u3:1+0 worker-0:u4:1+0\n"},
+    {"several of one moment, nobody knows which", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit * 138; settle; run *; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 master-0:u3:1+0 worker-0:u4:1+0\n"},
+    {"it was deleted since", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 137; settle; run *; settle; delete worker-0; settle;"
+     "run *; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit (last failure: pod j-worker-0)) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=1 incidents=2 worker-0:u5:0+1\n"},
+    {"it was deleted since, and another has failed", 1, 1, "ExitCode", "",
+     "settle; run *; settle; exit worker-0 137; settle; run *; settle; exit master-0 137; settle;"
+     "run *; settle; delete worker-0; settle; run *; settle; limit 0; pass; state",
+     "status Created=T Running=F Failed=T(PyTorchJobFailed: Job j has failed because it has reached the specified backoff limit) Master=1/0/0 Worker=1/0/0 start=1000 completion=1000 failures=2 incidents=3 master-0:u3:1+0 worker-0:u5:0+1\n"},
+};
+
 static const struct story groups[] = {
     {"scope Job: one failure ends the attempt", 1, 2, "OnFailure", "restartScope: Job",
      "settle; run *; settle; exit worker-0 138; pass",
@@ -447,6 +475,7 @@ static void failures_are_counted_once(void **state)
 {
     (void)state;
     cluster_tell(limits, array_length(limits));
+    cluster_tell(lowered_limits, array_length(lowered_limits));
 }
 
 static void groups_restart_together(void **state)
