@@ -1,12 +1,13 @@
 #include "base/options.h"
 
 #include "base/mem.h"
+#include "base/nearest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 34 };
+enum { HELP_COLUMN = 34, SHOWN_MAX = 16 /* options in a message */, NAMES_MAX_BYTES = 4096 };
 
 /* The row that argument names, and where its "=VALUE" begins, or NULL. Names may have one dash, as
  * with Go's programs. */
@@ -40,13 +41,24 @@ static const struct option_row *find_row(const struct option_row *rows, const ch
 static int unknown(const struct option_row *rows, const char *argument, struct error *err)
 {
     auto_str struct str names;
-    str_init(&names, sizeof err->msg);
-    for (const struct option_row *row = rows; row->name; row++)
-        if (row->kind != OPTION_ARGUMENTS)
-            str_printf(&names, " --%s", row->name);
-    const char *what = argument[0] == '-' ? "option" : "argument";
-    return error_set(err, ERR_CONFIG, "unknown %s %s; there are%s", what, argument,
-                     str_text(&names));
+    str_init(&names, NAMES_MAX_BYTES);
+    int count = 0;
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (row->kind == OPTION_ARGUMENTS || row->kind == OPTION_IGNORED)
+            continue;
+        str_printf(&names, " --%s", row->name);
+        count++;
+    }
+    const char *bare = argument + strspn(argument, "-");
+    bool few = count <= SHOWN_MAX;
+    const char *told = few ? "there are" : "--help lists all options";
+    const char *shown = few ? str_text(&names) : "";
+    if (argument[0] != '-')
+        return error_set(err, ERR_CONFIG, "unknown argument %s; %s%s", argument, told, shown);
+    char name[64];
+    snprintf(name, sizeof name, "--%.*s", (int)strcspn(bare, "="), bare);
+    return error_set(err, ERR_CONFIG, "unknown option %s%s; %s%s", argument,
+                     nearest_note(name, str_text(&names), " ").text, told, shown);
 }
 
 static int choose(const struct option_row *row, const char *value, struct error *err)

@@ -172,6 +172,22 @@ static int check_schemes(const struct option_list *schemes, struct error *err)
                      schemes->items[0]);
 }
 
+/* A namespace of another name is watched without a word, as if it had no jobs. */
+static int check_namespace(const char *name, struct error *err)
+{
+    static const char ends[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    size_t length = name ? strlen(name) : 0;
+    if (!name)
+        return 0;
+    if (length <= 63 && strchr(ends, name[0]) && strchr(ends, name[length - 1]) &&
+        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "--namespace (KUBEFLOW_NAMESPACE) %s: must be the name of a namespace: up to "
+                     "63 lower case letters, digits and '-', with a letter or digit at both ends",
+                     name);
+}
+
 int operator_config_parse(struct operator_config *c, int argc, char *const *argv,
                           const char *(*env)(const char *name), struct error *err)
 {
@@ -201,7 +217,8 @@ int operator_config_parse(struct operator_config *c, int argc, char *const *argv
     if (c->ui_bind_address && !*c->ui_bind_address)
         c->ui_bind_address = "0";
     c->gang_scheduler_name = value_or_default(c->gang_scheduler_name, NULL);
-    if (check_schemes(&c->schemes, err) < 0 || check_signs(&c->signs, err) < 0 ||
+    if (check_namespace(c->namespace_, err) < 0 || check_schemes(&c->schemes, err) < 0 ||
+        check_signs(&c->signs, err) < 0 ||
         check_address("metrics-bind-address", c->metrics_bind_address, err) < 0 ||
         (c->ui_bind_address && check_address("ui-bind-address", c->ui_bind_address, err) < 0))
         return -1;

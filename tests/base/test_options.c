@@ -105,7 +105,8 @@ static void what_is_wrong_is_named(void **state)
         char *words[3];
         const char *text;
     } rows[] = {
-        {{"--nam", "x"}, "unknown option --nam; there are --verbose --name"},
+        {{"--nam", "x"},
+         "unknown option --nam (the nearest is --name); there are --verbose --name"},
         {{"--names=x"}, "unknown option --names=x"},
         {{"x"}, "unknown argument x"},
         {{"--name"}, "--name needs a value: NAME"},

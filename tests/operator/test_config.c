@@ -82,6 +82,36 @@ static void signs_of_bad_nodes_are_checked(void **state)
     }
 }
 
+static void what_cannot_be_a_namespace_is_refused(void **state)
+{
+    (void)state;
+#define LETTERS_63 "a23456789012345678901234567890123456789012345678901234567890123"
+    static char longest[] = "--namespace=" LETTERS_63, longer[] = "--namespace=a" LETTERS_63;
+    static char *const good[] = {"--namespace=a", "--namespace=0-a", longest, "--namespace="};
+    static char *const bad[] = {"--namespace=Bad_NS", "--namespace=-a", "--namespace=a-",
+                                "--namespace=a.b",    longer,           "--namespace=a b",
+                                "--namespace=a,b"};
+    struct operator_config c;
+    struct error err;
+    for (size_t i = 0; i < array_length(good); i++)
+        assert_ok(parse(&c, (char *[]){good[i], NULL}, no_env, &err), &err);
+    for (size_t i = 0; i < array_length(bad); i++)
+        assert_fails(parse(&c, (char *[]){bad[i], NULL}, no_env, &err), &err, ERR_CONFIG,
+                     "must be the name of a namespace");
+}
+
+static void an_unknown_flag_is_told_in_few_words(void **state)
+{
+    (void)state;
+    struct operator_config c;
+    struct error err;
+    assert_int_equal(parse(&c, (char *[]){"--bogus", NULL}, no_env, &err), -1);
+    assert_string_equal(err.msg, "unknown option --bogus; --help lists all options");
+    assert_int_equal(parse(&c, (char *[]){"--leader-elekt=true", NULL}, no_env, &err), -1);
+    assert_string_equal(err.msg, "unknown option --leader-elekt=true (the nearest is "
+                                 "--leader-elect); --help lists all options");
+}
+
 static void the_environment_says_who_we_are(void **state)
 {
     (void)state;
@@ -177,6 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_the_training_operators),
+        cmocka_unit_test(what_cannot_be_a_namespace_is_refused),
+        cmocka_unit_test(an_unknown_flag_is_told_in_few_words),
         cmocka_unit_test(the_environment_says_who_we_are),
         cmocka_unit_test(flags_of_the_training_operator_are_taken),
         cmocka_unit_test(schemes_without_ours_are_refused),
