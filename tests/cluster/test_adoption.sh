@@ -146,6 +146,19 @@ check "back: and when the job started" is "$(recorded before mnist .status.start
 
 # ---- both at once
 # Its client has types without our fields: what it writes lacks them.
+# Whoever may update a job may write there who wrote it, and when. He changes no status with that; what comes after is ours.
+forge() {
+    local entries
+    entries=$(field suspended '.metadata.managedFields + [{manager: "evil", operation: "Update", apiVersion: "kubeflow.org/v1",
+        time: "2099-01-01T00:00:00Z", fieldsType: "FieldsV1", fieldsV1: {"f:status": {"f:replicaStatuses": {"f:Zed": {}}}}}]') || return
+    api PATCH "$jobs_path/suspended" "{\"metadata\": {\"managedFields\": $entries}}"
+}
+check "somebody forges an entry" forge
+edit_job suspended '{"spec": {"runPolicy": {"suspend": true}}}'
+check "ours writes that status" comes Suspended field suspended '.status.conditions[-1].type'
+check "beside the entry" is "evil shoal-operator" field suspended '[.metadata.managedFields[] | select(.fieldsV1["f:status"]) | .manager |
+    select(IN("evil", "shoal-operator"))] | unique | join(" ")'
+check "and does not stand aside" stays 0 metric shoal_operator_standing_aside
 check "nobody stands aside yet" is 0 metric shoal_operator_standing_aside
 check "the other operator writes" as_training_operator "$jobs_path/mnist/status" \
     '{"status": {"history": null, "training": null, "replicaStatuses": {"Worker": {"active": 1}}}}'
