@@ -83,7 +83,7 @@ struct plan {
     struct arena *arena;
     struct action *actions;
     size_t count;
-    size_t size;      /* allocated actions */
+    size_t size; /* allocated actions */
 };
 
 struct plan *plan_open(struct arena *arena);
