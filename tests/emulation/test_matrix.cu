@@ -213,8 +213,8 @@ static __global__ void place_kernel(held<2, 32> *rows, held<2, 32> *columns)
     for (int r = 0; r < 2; r++)
         for (int n = 0; n < 4; n++)
             for (int i = 0; i < 4; i++) {
-                rows->of[lane][r][n][i] = (float)tile_row(r, i);
-                columns->of[lane][r][n][i] = (float)tile_col(n, i);
+                rows->of[lane][r][n][i] = (float)tile_row(lane, r, i);
+                columns->of[lane][r][n][i] = (float)tile_col(lane, n, i);
             }
 }
 
