@@ -146,6 +146,7 @@ static struct pass_options options_of(const struct controller *c, const char *ke
                                    .quiet = asker_is_quiet(c->asker, key),
                                    .pods_behind =
                                        informers_are_behind(c->informers, CACHE_PODS, job->object),
+                                   .pods_away = informers_are_away(c->informers, CACHE_PODS),
                                    .now_ms = c->options.clocks->wall_ms()};
     options.reconcile.autoscaling = c->autoscaling != NULL;
     if (c->options.kueue)

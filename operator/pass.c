@@ -37,9 +37,12 @@ struct pass pass_over(const struct cache *cache, struct executor *executor, cons
         executor_is_of_the_past(executor, key, uid, job->object, snapshot->status);
     if (pass.is_of_the_past)
         return pass;
-    /* What the operator before us wrote goes by pods that the watch may be about to show. */
-    bool is_others = snapshot->unproven && snapshot->status->condition_count > 0;
-    pass.early_ms = executor_await_pods_ms(executor, key, uid, is_others && options->pods_behind);
+    /* What the operator before us wrote goes by pods that the watch may be about to show. An edit
+     * by anybody looks the same, and waits as long. */
+    bool is_others =
+        snapshot->unproven && snapshot->status->condition_count > 0 && !snapshot->list_forbidden;
+    pass.early_ms = executor_await_pods_ms(executor, key, uid, is_others && options->pods_behind,
+                                           options->pods_away);
     if (pass.early_ms)
         return pass;
     snapshot->unwritten = executor_unwritten(executor, key, uid, snapshot->status);

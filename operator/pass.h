@@ -12,6 +12,7 @@ struct pass_options {
     const struct training *heard; /* what the job's training told last; NULL: nothing */
     bool quiet;                   /* of struct snapshot */
     bool pods_behind;             /* the job was written behind all that the cache shows of pods */
+    bool pods_away;               /* and their watch tells nothing just now */
     int64_t now_ms;               /* wall clock */
 };
 

@@ -122,11 +122,12 @@ bool executor_may_tell_training(const struct executor *executor);
 bool executor_confirm_write(struct executor *executor, const char *key,
                             const struct snapshot *snapshot, struct arena *arena,
                             struct job_status *ret_before);
-/* Pods may not be known as they were when the status was written: in how many milliseconds to ask
- * again. 0: they are, or PODS_AWAITED_MS are over: then nothing has happened to pods since. */
+/* Pods may not be known as they were when the status was written (are_behind): in how many
+ * milliseconds to ask again. 0: they are known, or their watch had PODS_AWAITED_MS to tell of them,
+ * so that nothing has happened to them since. Time while it is away does not count. */
 #define PODS_AWAITED_MS 2000
 int64_t executor_await_pods_ms(struct executor *executor, const char *key, const char *uid,
-                               bool are_behind);
+                               bool are_behind, bool is_away);
 /* Whether what was listed is of the past, and other kinds with it: the first status write of a job
  * that is older than the executor met another version. What is seen now is another job (uid NULL:
  * none), or its status was written since: maybe as we tried to, for the operator before us decided

@@ -45,7 +45,7 @@ int64_t executor_hold_ms(struct executor *executor, const char *key, const char 
 }
 
 int64_t executor_await_pods_ms(struct executor *executor, const char *key, const char *uid,
-                               bool are_behind)
+                               bool are_behind, bool is_away)
 {
     int64_t now_ms = executor->options.clocks->steady_ms();
     struct job_record *record = are_behind ? job_record_take(&executor->records, key, uid)
@@ -54,7 +54,7 @@ int64_t executor_await_pods_ms(struct executor *executor, const char *key, const
         return 0;
     if (!are_behind)
         record->pods_until_ms = 0;
-    else if (!record->pods_until_ms)
+    else if (!record->pods_until_ms || is_away)
         record->pods_until_ms = now_ms + PODS_AWAITED_MS;
     return record->pods_until_ms > now_ms ? record->pods_until_ms - now_ms : 0;
 }

@@ -162,6 +162,7 @@ static void doubt(void *context, struct table_entry *entry)
     job_record_drop_completed(record);
     job_record_drop_conflict(record);
     record->proven = false;
+    record->pods_until_ms = 0;
 }
 
 void job_record_prune_histories(struct table *records)

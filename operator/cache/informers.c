@@ -157,7 +157,7 @@ struct informer_row {
     const char *what;
     const struct resource *resource;
     const char *selector;
-    const char *const *left_out; /* lists that the cache has no use for */
+    const char *const *left_out; /* what the cache has no use for; NULL: managedFields */
     bool whole_events;           /* it looks who wrote them */
 };
 
@@ -402,6 +402,14 @@ bool informers_are_behind(const struct informers *informers, enum cache_kind kin
 {
     const struct watcher *watcher = informers->of[kind].watcher;
     return watcher && watch_is_behind(watcher_machine(watcher), object);
+}
+
+bool informers_are_away(const struct informers *informers, enum cache_kind kind)
+{
+    const struct error *ignored;
+    const struct watcher *watcher = informers->of[kind].watcher;
+    return watcher && (watch_is_listing(watcher_machine(watcher)) ||
+                       watch_failing_since(watcher_machine(watcher), &ignored));
 }
 
 /* Not there, refused, or failing for a while (Kueue's conversion webhook is down): jobs without a

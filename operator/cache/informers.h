@@ -56,6 +56,8 @@ bool informers_list_still(const struct informers *informers);
  * written (watch_is_behind). */
 bool informers_are_behind(const struct informers *informers, enum cache_kind kind,
                           const struct json *object);
+/* Whether the watch of this kind is down, or begins anew with a list: it tells nothing just now. */
+bool informers_are_away(const struct informers *informers, enum cache_kind kind);
 
 /* Whether each informer has completed its first list, but for those that jobs go on without. */
 bool informers_have_synced(const struct informers *informers);

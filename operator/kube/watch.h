@@ -88,9 +88,10 @@ bool watch_is_synced(const struct watch *watch);
 bool watch_is_refused(const struct watch *watch);
 /* Whether a list is in flight or about to be sent. */
 bool watch_is_listing(const struct watch *watch);
-/* Whether this object, of any kind, was written behind all that the watch has told. Versions are
- * compared as numbers: Kubernetes promises them from 1.35 on (KEP-5504), and etcd gave no others
- * before. Of another text it cannot be told: false. */
+/* Whether this object was written behind all that the watch has told. Versions are compared as
+ * numbers, which Kubernetes promises from 1.35 on (KEP-5504) and etcd gives anyhow. Of an object of
+ * another kind this holds where both are in one etcd; elsewhere the answer may be either. Of a
+ * version that is no number it cannot be told: false. */
 bool watch_is_behind(const struct watch *watch, const struct json *object);
 /* Since when the watch has been failing, and the error, which lives until the watch is fed again;
  * 0: it is not failing. For messages. A stream has recovered with its first event or bookmark, or

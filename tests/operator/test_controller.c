@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "operator/apply/executor.h"
 #include "operator/cache/informers.h"
 #include "tests/operator/controller_fixture.h"
 
@@ -111,6 +112,30 @@ static void what_fails_is_tried_again_later(void **state)
     settle(&f);
     assert_int_equal(asked(&f, STATUS), 2);
     assert_int_equal(view_of(&f).failed_passes, 2);
+    close_fixture(&f);
+}
+
+/* As an operator before this one left it, behind all that the list of pods tells. */
+#define LEFT                                                                                       \
+    "{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"7\"}," \
+    "\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{"       \
+    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}},\"status\":{\"conditions\":[{"   \
+    "\"type\":\"Running\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"m\"}]}}"
+
+static void what_another_operator_left_waits_for_pods(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {KEPT("GET " JOBS "limit", LIST_OF(LEFT)), CLUSTER,
+                                                 KEPT(STATUS, MADE)};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    settle(&f);
+    controller_now_ms += PODS_AWAITED_MS - 1;
+    settle(&f);
+    assert_int_equal(asked(&f, STATUS), 0);
+    controller_now_ms += 1;
+    settle(&f);
+    assert_int_equal(asked(&f, STATUS), 1);
     close_fixture(&f);
 }
 
@@ -399,6 +424,7 @@ int main(void)
         cmocka_unit_test(old_lists_are_told_from_edits),
         cmocka_unit_test(a_change_that_no_watch_tells_is_looked_for),
         cmocka_unit_test(closing_cancels_what_is_under_way),
+        cmocka_unit_test(what_another_operator_left_waits_for_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
