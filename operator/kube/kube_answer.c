@@ -134,7 +134,7 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
         return KUBE_DONE;
     auto_arena struct arena *arena = arena_open();
     const char *what = subject(method, path, arena);
-    struct error unreadable;
+    struct error unreadable = {.code = ERR_NONE};
     struct json *object = parse(answer, is_good ? items : NULL, &unreadable);
     if (is_good && json_is_object(object)) {
         *ret_object = object;
@@ -143,8 +143,10 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     struct status status = read_status(object, arena);
     json_free(object);
     if (is_good) {
-        error_set(err, ERR_INPUT, "%.200s: the answer is no JSON object: %s", what,
-                  beginning(answer, arena));
+        const char *place =
+            unreadable.code == ERR_NONE ? "" : arena_printf(arena, " (%s)", unreadable.msg);
+        error_set(err, ERR_INPUT, "%.200s: the answer is no JSON object: %s%s", what,
+                  beginning(answer, arena), place);
         return KUBE_DONE;
     }
     const char *message = status.message && *status.message

@@ -16,9 +16,10 @@ enum kube_verdict {
 
 /* ret_object: the answer's object, which the caller releases. If there is none, it is NULL and *err
  * is "VERB PATH: the server's message (409 AlreadyExists)" with a code of kube.h. The same failure
- * has the same text: addresses of the server's memory in it are "(0x...)". A streamed answer with
- * status 2xx has neither. items: who takes the items of a list, one by one, which the object then
- * has not (json_parse_lenient_list); NULL: they stay in it. */
+ * has the same text: addresses of the server's memory in it are "(0x...)". An answer with status
+ * 2xx that is no JSON object is shown by its beginning, and by the place that is wrong, if one is.
+ * A streamed answer with status 2xx has neither. items: who takes the items of a list, one by one,
+ * which the object then has not (json_parse_lenient_list); NULL: they stay in it. */
 enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_stream,
                                    const char *method, const char *path,
                                    const struct json_items *items, struct json **ret_object,

@@ -176,7 +176,7 @@ static const struct refusal refusals[] = {
      2,
      {"shoal get: no PyTorchJob lama-7b (the nearest is llama-7b) in namespace team, which has 1; `shoal "
       "top` lists all, -n names another namespace\n"}},
-    {{TO_JOB("200 OK", "<html>")}, 2, {"the answer is no JSON object: <html>\n"}},
+    {{TO_JOB("200 OK", "<html>")}, 2, {"the answer is no JSON object: <html> (line 1, column 1: "}},
     {{TO_JOB("500 Internal Server Error", "{\"message\":\"etcd is away\"}")},
      1,
      {"etcd is away (500); gave up after ", "no usable answer from http://127.0.0.1:"}},

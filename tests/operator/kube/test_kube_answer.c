@@ -29,7 +29,8 @@ static const struct row rows[] = {
      "GET /api/v1/pods: the answer is no JSON object: []"},
     {"no body", 200, "", KUBE_DONE, ERR_INPUT,
      "GET /api/v1/pods: the answer is no JSON object: no message"},
-    {"cut JSON", 200, "{\"a\":", KUBE_DONE, ERR_INPUT, "GET /api/v1/pods: the answer is no JSON"},
+    {"cut JSON", 200, "{\"a\":", KUBE_DONE, ERR_INPUT,
+     "GET /api/v1/pods: the answer is no JSON object: {\"a\": (line 1, column "},
     {"bad request", 400, STATUS("no such field", "BadRequest"), KUBE_DONE, ERR_INPUT,
      "GET /api/v1/pods: no such field (400 BadRequest)"},
     {"unauthorized", 401, STATUS("Unauthorized", "Unauthorized"), KUBE_REFUSE, ERR_FORBIDDEN,
@@ -106,10 +107,12 @@ static void a_list_gives_its_items(void **state)
         long status;
         const char *body, *names;
         enum error_code code;
+        const char *text;
     } lists[] = {
-        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a b ", ERR_NONE},
-        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":}]}", "a ", ERR_INPUT},
-        {410, "{\"items\":[{\"name\":\"a\"}]}", "", ERR_GONE},
+        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", "a b ", ERR_NONE, ""},
+        {200, "{\"items\":[{\"name\":\"a\"},{\"name\":}]}", "a ", ERR_INPUT,
+         "(item 1 of the list: line 1, column 9: "},
+        {410, "{\"items\":[{\"name\":\"a\"}]}", "", ERR_GONE, "(410)"},
     };
     for (size_t i = 0; i < array_length(lists); i++) {
         struct http_answer answer = {.status = lists[i].status,
@@ -124,6 +127,7 @@ static void a_list_gives_its_items(void **state)
         assert_int_equal(kube_answer_read(&answer, false, "GET", "/x", &items, &object, &err),
                          KUBE_DONE);
         assert_int_equal(err.code, lists[i].code);
+        assert_non_null(strstr(err.msg, lists[i].text));
         assert_string_equal(str_text(&names), lists[i].names);
         assert_true((object != NULL) == (lists[i].code == ERR_NONE));
         assert_int_equal(json_array_count(json_get(object, "items")), 0);
