@@ -99,13 +99,13 @@ containers() {
               command: [sh, -c, 'until [ -s "$DATA/order" ]; do sleep 0.05; done; echo sidecar $RANK >>"$DATA/side"']
           initContainers:
             - {name: one, image: any, command: [sh, -c, 'sleep 0.2; echo init one >>"$DATA/order"']}
-            - {name: two, image: any, command: [sh, -c, 'echo init two >>"$DATA/order"']}
+            - {name: two, image: any, command: [sh, -c, 'echo "init two ${RANK-no} ${SHOAL_JOB-no}" >>"$DATA/order"']}
 END
 }
 job 'replaced' | sed '/^          containers:/,$d' | { cat; containers; } | run
 check "a pod of several containers succeeds" ended_with 0
-check "init containers come first and in order, then the main one with its references expanded" \
-    same $'init one\ninit two\nmain one-$(NONE)-$(FIRST) job-master-0 0 /usr' "$work/out"
+check "init containers come first and in order, without the job's variables, then the main one with its references expanded" \
+    same $'init one\ninit two no no\nmain one-$(NONE)-$(FIRST) job-master-0 0 /usr' "$work/out"
 check "sidecars run beside it, with the same environment" same "sidecar 0" "$DATA/side"
 
 # ---- several jobs

@@ -146,6 +146,25 @@ static void the_environment_is_as_the_book_says(void **state)
     }
 }
 
+/* As with the training operator, also those that go on as sidecars (KEP-753). */
+static void init_containers_are_as_the_manifest_says(void **state)
+{
+    (void)state;
+    struct manifest *manifest = decode_spec_text(
+        "pytorchReplicaSpecs: {" MASTER ", Worker: {template: {spec: {initContainers: [{name: a, "
+        "image: i}, {name: b, image: i, restartPolicy: Always, env: [{name: X, value: '1'}]}], "
+        "containers: [{name: pytorch, image: i}]}}}}");
+    const struct pod_spec *worker = build(manifest, REPLICA_WORKER, 0);
+    auto_str struct str env;
+    str_init(&env, 4096);
+    assert_int_equal(worker->init_container_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        print_env(&worker->init_containers[i], &env);
+    assert_string_equal(str_text(&env), "X=1");
+    assert_true(worker->containers[0].env_count > 0);
+    decode_close(manifest);
+}
+
 static const char *find(const struct pairs *pairs, const char *key)
 {
     for (size_t i = 0; i < pairs->count; i++)
@@ -324,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_is_as_the_book_says),
+        cmocka_unit_test(init_containers_are_as_the_manifest_says),
         cmocka_unit_test(labels_lie_over_the_templates),
         cmocka_unit_test(without_a_master_worker_0_has_its_role),
         cmocka_unit_test(workers_wait_for_a_master),
