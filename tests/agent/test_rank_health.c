@@ -186,13 +186,42 @@ static void test_a_hang_that_a_launcher_saw_is_told(void **state)
                               "\"data\",\"host\":\"\",\"pod\":\"\",\"collective\":17,\"op\":"
                               "\"all_gather\",\"unit\":\"layers.3\"}");
     rank_health_close(w.health);
-
-    open_watch(&w, HANG_IGNORE, 0); /* nobody asked for it */
-    rank_health_hear_stopped(w.health, comm_local_store(group));
-    rank_health_close(w.health);
     comm_local_close(group);
     close(note);
     note = 0;
+}
+
+static int asked; /* how often */
+
+static int count_get(struct store *s, const char *key, int timeout_ms, char *ret_value,
+                     struct error *err)
+{
+    (void)s, (void)timeout_ms;
+    asked++;
+    ret_value[0] = '\0';
+    return error_set(err, ERR_TIMEOUT, "%s", key);
+}
+
+/* Each question goes to rank 0, and a job may have thousands of ranks. */
+static void test_who_names_nobody_does_not_ask_what_a_launcher_saw(void **state)
+{
+    (void)state;
+    static const struct {
+        int rank;
+        enum hang_action action;
+        int asked;
+    } rows[] = {{0, HANG_REPORT, 1}, {0, HANG_IGNORE, 0}, {1, HANG_REPORT, 0}};
+    static const struct store_functions functions = {.get = count_get};
+    struct store store = {.fn = &functions};
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct rank_health_setting setting = {
+            .rank = rows[i].rank, .ranks = 2, .hang_action = rows[i].action, .beat_ms = 1000};
+        struct rank_health *health = rank_health_open(&setting);
+        asked = 0;
+        rank_health_hear_stopped(health, &store);
+        assert_int_equal(asked, rows[i].asked);
+        rank_health_close(health);
+    }
 }
 
 /* So that its launcher can say what it did when it was stopped. */
@@ -349,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_a_silent_rank_is_killed_soon_unless_it_is_heard_again),
         cmocka_unit_test(test_the_last_hang_is_told_on),
         cmocka_unit_test(test_a_hang_that_a_launcher_saw_is_told),
+        cmocka_unit_test(test_who_names_nobody_does_not_ask_what_a_launcher_saw),
         cmocka_unit_test(test_a_rank_notes_what_it_tells),
         cmocka_unit_test(test_patience_can_be_told),
         cmocka_unit_test(test_a_rank_is_killed_only_where_it_is_started_again),
