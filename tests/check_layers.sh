@@ -77,10 +77,11 @@ agent/launch/.*:base/.*|kernels/device.h|agent/launch/.*|agent/comm/meeting.h
 agent/launch/inherited_file.[ch]:base/(error|str).h|agent/launch/inherited_file.h
 agent/launch/rank_memory.[ch]:base/error.h|agent/launch/(inherited_file|rank_memory).h
 agent/launch/rank_note.[ch]:base/str.h|agent/launch/(inherited_file|rank_memory|rank_note).h
+agent/launch/stopped_note.[ch]:base/(error|str).h|agent/launch/stopped_note.h
 agent/launch/repeated_end.[ch]:base/str.h|agent/launch/(rank_note|repeated_end).h
 agent/launch/output_tail.[ch]:base/(str|utf8).h|agent/launch/output_tail.h
 agent/launch/thread_stacks.[ch]:base/(mem|str).h|agent/launch/thread_stacks.h
-agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|net|rendezvous_health|store).h|agent/launch/(last_words|rank_note|thread_stacks).h
+agent/health/.*:base/.*|agent/health/.*|agent/comm/(collective_progress|net|rendezvous_health|store).h|agent/launch/(last_words|rank_note|stopped_note|thread_stacks).h
 agent/health/(hang_detector|straggler|rank_report|rank_table).[ch]:base/(contract|error|json_text|mem|str).h|agent/health/(hang_detector|straggler|rank_report|rank_table).h
 agent/health/activity.[ch]:agent/health/(activity|rank_report).h
 agent/launch/numa.[ch]:base/.*|agent/launch/numa.h

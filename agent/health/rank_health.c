@@ -142,7 +142,7 @@ static void keep_hang(struct rank_health *h, const struct rank_location *at,
 static void tell_hang(struct rank_health *h, const struct hang_verdict *v)
 {
     const struct rank_report *r = hang_detector_report(h->detector, v->rank);
-    char time[STOPPED_HANG_TIME_BYTES];
+    char time[STOPPED_NOTE_TIME_BYTES];
     auto_str struct str who, how;
     str_init(&who, LINE_BYTES);
     str_init(&how, LINE_BYTES);

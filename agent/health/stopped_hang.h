@@ -7,19 +7,15 @@
 
 #include "agent/comm/store.h"
 #include "agent/health/rank_table.h"
+#include "agent/launch/stopped_note.h"
 #include "base/str.h"
-
-enum { STOPPED_HANG_TIME_BYTES = 40 };
 
 struct stopped_hang {
     int rank;                           /* as it was then */
-    char time[STOPPED_HANG_TIME_BYTES]; /* when its launcher ended it; RFC 3339 */
+    char time[STOPPED_NOTE_TIME_BYTES]; /* when its launcher ended it; RFC 3339 */
     struct rank_location location;
     struct rank_report report; /* its last; all zero: it had made none */
 };
-
-/* Reads RANK_NOTE_STOPPED's text, but for the location. Errors: ERR_INPUT if it is none. */
-int stopped_hang_read(const char *text, struct stopped_hang *ret_hang, struct error *err);
 
 /* Tells what this rank's launcher has left, if anything, and forgets it: once. Before a point that
  * all ranks pass. Of several hangs the one that is told first counts. host, pod: this rank's, which

@@ -1,5 +1,6 @@
 #include "agent/launch/launch_internal.h"
 #include "agent/launch/rank_note.h"
+#include "agent/launch/stopped_note.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -35,14 +36,14 @@ static bool may_end_stopped(const struct round *round)
 /* For the rank that takes its place. One of the pod's is enough: all stood still together. */
 static void note_stopped(const struct round *round, int i)
 {
-    char when[40];
-    auto_str struct str report, note;
+    auto_str struct str report, text;
     str_init(&report, RANK_NOTE_BYTES);
-    str_init(&note, RANK_NOTE_BYTES - 1);
+    str_init(&text, RANK_NOTE_BYTES - 1);
     rank_note_read(round->notes[i], RANK_NOTE_REPORT, &report);
-    clock_format_rfc3339(clock_now_ms(), when, sizeof when);
-    str_printf(&note, "%d %s %s", round->ranks[i].exit.rank, when, str_text(&report));
-    rank_note_write(round->notes[i], RANK_NOTE_STOPPED, str_text(&note));
+    struct stopped_note note = {.rank = round->ranks[i].exit.rank, .report = str_text(&report)};
+    clock_format_rfc3339(clock_now_ms(), note.time, sizeof note.time);
+    stopped_note_write(&note, &text);
+    rank_note_write(round->notes[i], RANK_NOTE_STOPPED, str_text(&text));
 }
 
 static int64_t kill_stopped(struct round *round, int64_t now_ms)

@@ -12,8 +12,8 @@ enum rank_note {
     RANK_NOTE_HANG,   /* rank 0's: the last hang (contract.h) */
     RANK_NOTE_STEP,   /* where it is (fatal_step.h). The launcher empties it before each start */
     RANK_NOTE_REPORT, /* likewise: what it does (rank_report.h), each second */
-    /* "RANK TIME REPORT" of one that the launcher has ended, as all of its pod were stopped.
-     * Emptied when it is told (stopped_hang.h). */
+    /* Of one that the launcher has ended, as all of its pod were stopped (stopped_note.h). Emptied
+     * when it is told (stopped_hang.h). */
     RANK_NOTE_STOPPED,
 };
 

@@ -1,6 +1,7 @@
 /* Word of a hang that only a launcher saw, from its note to rank 0. */
 #include "agent/health/stopped_hang.h"
 #include "agent/launch/rank_note.h"
+#include "agent/launch/stopped_note.h"
 #include "base/mem.h"
 #include "tests/agent/comm_local.h"
 #include "tests/support.h"
@@ -38,6 +39,16 @@ static int note_of(const char *text)
     return note;
 }
 
+/* As a launcher writes it. */
+static int note_of_rank(int rank, const char *report)
+{
+    struct stopped_note note = {.rank = rank, .time = "2026-11-28T12:37:18Z", .report = report};
+    auto_str struct str text;
+    str_init(&text, RANK_NOTE_BYTES - 1);
+    stopped_note_write(&note, &text);
+    return note_of(str_text(&text));
+}
+
 static bool is_empty(int note)
 {
     auto_str struct str text;
@@ -52,7 +63,7 @@ static void rank_0_knows_what_the_launcher_saw(void **state)
     struct stopped_hang hang;
     auto_str struct str how;
     str_init(&how, 1024);
-    int note = note_of("3 2026-11-28T12:37:18Z " REPORT);
+    int note = note_of_rank(3, REPORT);
     assert_false(stopped_hang_hear(store, &hang));
     stopped_hang_tell(store, note, "node-7", "mnist-worker-2");
     assert_true(stopped_hang_hear(store, &hang));
@@ -86,7 +97,7 @@ static void a_rank_that_had_made_no_report_is_told_too(void **state)
 {
     struct store *store = comm_local_store(*state);
     struct stopped_hang hang;
-    int note = note_of("1 2026-11-28T12:37:18Z ");
+    int note = note_of_rank(1, "");
     stopped_hang_tell(store, note, "", "");
     assert_true(stopped_hang_hear(store, &hang));
     assert_int_equal(hang.rank, 1);
@@ -99,7 +110,7 @@ static void one_of_two_hangs_is_told_whole(void **state)
 {
     struct store *store = comm_local_store(*state);
     struct stopped_hang hang;
-    int first = note_of("3 2026-11-28T12:37:18Z " REPORT),
+    int first = note_of_rank(3, REPORT),
         second = note_of("5 2026-11-28T12:37:19Z 13 3 1ff 18 18 0 0 2 9 - ");
     stopped_hang_tell(store, first, "node-7", "pod-2");
     stopped_hang_tell(store, second, "node-8", "pod-3");
@@ -117,7 +128,7 @@ static void what_nobody_could_hear_is_told_again(void **state)
     struct store gone = {.fn = &lost};
     struct store *store = comm_local_store(*state);
     struct stopped_hang hang;
-    int note = note_of("3 2026-11-28T12:37:18Z " REPORT);
+    int note = note_of_rank(3, REPORT);
     stopped_hang_tell(&gone, note, "", "");
     assert_false(is_empty(note));
     stopped_hang_tell(store, note, "", "");
