@@ -55,6 +55,8 @@ a TTL is over at once|operator/reconcile/policy_deadline.c|s/later(finished_ms(s
 seconds count as milliseconds|operator/reconcile/policy_deadline.c|s/seconds.value, 1000,/seconds.value, 1,/|random
 a TTL goes on while the job is suspended|operator/reconcile/policy_deadline.c|s/job->run_policy.suspend/false/|random
 what ends at once is made again at once|operator/reconcile/policy_recreate_backoff.c|s/BACKOFF_MIN_MS 10000/BACKOFF_MIN_MS 0/|random
+what ends at once is kept for longer than a minute|operator/reconcile/policy_recreate_backoff.c|s/BACKOFF_MAX_MS 60000/BACKOFF_MAX_MS 90000/|random
+what ends at once is made again ever sooner|operator/reconcile/policy_recreate_backoff.c|s/(pod->created_ms - status->start_ms)/60000 - (pod->created_ms - status->start_ms)/|random
 nobody looks when a job is over its deadline|operator/reconcile/reconcile.c|s/context_requeue(ctx, policy_deadline_ms(ctx->job, \&ctx->status));/(void)0;/|random
 nobody looks when a pod may be made again|operator/reconcile/view.c|s/view->recheck_ms = at_ms;/(void)at_ms;/|random
 a service that is gone is not made while its pod lives|operator/reconcile/children.c|s/bool service = !view_next(\&view->services, type, i, \&service_at);/bool service = !view_next(\&view->services, type, i, \&service_at) \&\& !there;/|random

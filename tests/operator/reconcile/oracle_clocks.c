@@ -7,19 +7,31 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define check           simulation_check
-#define FOREVER         INT64_MAX
-#define SECOND_MS       1000
-#define REMADE_AFTER_MS 10000 /* a pod that never ran, at the earliest */
+#define check     simulation_check
+#define FOREVER   INT64_MAX
+#define SECOND_MS 1000
+/* A pod that never ran, by its age: the bounds that pages and policy_recreate_backoff.h promise. */
+#define REMADE_AFTER_MS 10000
 #define REMADE_BY_MS    60000
+
+/* Whether a pass over the status `before` lets the job start, or resumes it. */
+static bool begins(const struct simulation *s, const struct job_status *before, int64_t start_ms)
+{
+    return simulation_is_active(s, before) && (condition_is_true(before, CONDITION_SUSPENDED) ||
+                                               (!start_ms && simulation_is_admitted(&s->seen)));
+}
+
+/* When the job began, as far as the pass can know: for old statuses there is no table. */
+static int64_t known_start_ms(const struct simulation *s, const struct job_status *before)
+{
+    return s->stale_status ? before->start_ms : s->oracle.start_ms;
+}
 
 void simulation_judge_clocks(struct simulation *s, const struct job_status *before,
                              const struct job_status *after)
 {
     struct oracle *oracle = &s->oracle;
-    bool resumed = condition_is_true(before, CONDITION_SUSPENDED);
-    if (simulation_is_active(s, before) &&
-        (resumed || (!oracle->start_ms && simulation_is_admitted(&s->seen))))
+    if (begins(s, before, oracle->start_ms))
         oracle->start_ms = s->seen.now_ms;
     if (condition_finished(after) && !oracle->finished_ms)
         oracle->finished_ms = s->seen.now_ms;
@@ -52,10 +64,9 @@ static void check_deadline(struct simulation *s, const struct job_status *before
 {
     const struct optional *seconds = &s->truth->job->run_policy.active_deadline_seconds;
     const struct condition *last = condition_last(after);
-    bool begins =
-        after->start_ms != before->start_ms || (condition_is_true(before, CONDITION_SUSPENDED) &&
-                                                !condition_is_true(after, CONDITION_SUSPENDED));
-    bool due = !begins && s->seen.now_ms >= limit_ms(before->start_ms, seconds);
+    int64_t start_ms = known_start_ms(s, before);
+    bool is_new = begins(s, before, start_ms);
+    bool due = !is_new && s->seen.now_ms >= limit_ms(start_ms, seconds);
     bool ends = !condition_finished(before) && condition_finished(after);
     bool blamed = ends && last->type == CONDITION_FAILED && strstr(last->message, "deadline");
     check(s, due || !blamed, "the job ends by a deadline that is not over");
@@ -63,7 +74,7 @@ static void check_deadline(struct simulation *s, const struct job_status *before
         return;
     check(s, !due || condition_finished(after), "the deadline is over and the job goes on");
     if (!condition_finished(after))
-        check_wakes(s, limit_ms(after->start_ms, seconds), "deadline");
+        check_wakes(s, limit_ms(is_new ? s->seen.now_ms : start_ms, seconds), "deadline");
 }
 
 static void check_ttl(struct simulation *s, const struct job_status *before,
@@ -93,31 +104,58 @@ static bool never_ran(const struct pod *pod)
     return pod->phase == POD_FAILED && pod->disrupted && !pod->exited && pod->created_ms;
 }
 
-/* It grows with the job's age. Where clocks differ by more than all of it, nobody can say. */
-static bool may_be_remade(const struct simulation *s, const struct pod *pod)
+/* By how far the clock that dates pods is ahead of the operator's, their age is below zero: behind
+ * a minute, clocks differ too much to wait for. */
+static void check_kept(struct simulation *s, const struct pod *pod, struct oracle_keep *keep)
 {
-    int64_t start_ms = s->seen.status.start_ms, now_ms = s->seen.now_ms;
-    int64_t stays_ms = start_ms ? (pod->created_ms - start_ms) / 2 : 0;
-    if (stays_ms < REMADE_AFTER_MS)
-        stays_ms = REMADE_AFTER_MS;
-    if (stays_ms > REMADE_BY_MS)
-        stays_ms = REMADE_BY_MS;
-    return now_ms - pod->created_ms >= stays_ms || pod->created_ms - now_ms > stays_ms;
+    int64_t age_ms = s->seen.now_ms - pod->created_ms;
+    check(s, age_ms < REMADE_BY_MS && age_ms >= -REMADE_BY_MS,
+          "%s never ran, and is kept for more than a minute", pod->name);
+    check_wakes(s, pod->created_ms + REMADE_BY_MS, "backoff of a pod that never ran");
+    bool follows = keep->start_ms == s->oracle.start_ms && keep->created_ms <= pod->created_ms;
+    if (!s->stale_status && (!follows || age_ms > keep->kept_ms))
+        *keep = (struct oracle_keep){s->oracle.start_ms, pod->created_ms, age_ms};
+}
+
+/* It may only grow with the job's age: what the pod before it was kept for, this one is, too. */
+static void check_remade(struct simulation *s, const struct pod *pod,
+                         const struct oracle_keep *keep)
+{
+    int64_t age_ms = s->seen.now_ms - pod->created_ms;
+    check(s, age_ms >= REMADE_AFTER_MS || age_ms < -REMADE_AFTER_MS,
+          "%s is made again before its backoff is over", pod->name);
+    bool follows = !s->stale_status && keep->start_ms == s->oracle.start_ms &&
+                   keep->created_ms <= pod->created_ms && age_ms >= 0;
+    check(s, !follows || age_ms > keep->kept_ms, "%s is made again sooner than the pod before it",
+          pod->name);
+}
+
+static bool is_deleted(const struct simulation *s, const struct pod *pod)
+{
+    const struct plan *plan = s->seen.plan;
+    bool found = false;
+    for (size_t i = 0; i < plan->count && !found; i++)
+        found = plan->actions[i].kind == ACTION_DELETE_POD &&
+                strcmp(plan->actions[i].name, pod->name) == 0;
+    return found;
 }
 
 static void check_backoff(struct simulation *s, const struct job_status *before,
                           const struct job_status *after)
 {
     const struct job *job = s->truth->job;
-    bool goes_on = simulation_is_active(s, before) && !condition_finished(after);
-    for (size_t i = 0; i < s->seen.plan->count && goes_on; i++) {
-        const struct action *action = &s->seen.plan->actions[i];
-        if (action->kind != ACTION_DELETE_POD)
+    if (!simulation_is_active(s, before) || condition_finished(after))
+        return;
+    for (size_t i = 0; i < s->seen.pod_count; i++) {
+        const struct pod *pod = &s->seen.pods[i];
+        if (!never_ran(pod) || pod->deleted_ms ||
+            pod->index >= job->replicas[pod->type].replicas.value)
             continue;
-        const struct pod *pod = cluster_pod(&s->seen, action->name);
-        if (never_ran(pod) && pod->index < job->replicas[pod->type].replicas.value)
-            check(s, may_be_remade(s, pod), "%s is made again before its backoff is over",
-                  pod->name);
+        struct oracle_keep *keep = &s->oracle.keeps[pod->type][pod->index];
+        if (is_deleted(s, pod))
+            check_remade(s, pod, keep);
+        else
+            check_kept(s, pod, keep);
     }
 }
 

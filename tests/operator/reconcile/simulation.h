@@ -21,6 +21,13 @@ struct oracle_incident {
     bool without_cause; /* only ends that a lost peer explains were seen */
 };
 
+/* The pod of a place that had ended before it ran, and was left the longest. */
+struct oracle_keep {
+    int64_t start_ms; /* the job's then */
+    int64_t created_ms;
+    int64_t kept_ms; /* for so long at least */
+};
+
 /* What was counted and is complete, by independent rules: tables of every pod and every incident
  * that ever was. */
 struct oracle {
@@ -40,6 +47,7 @@ struct oracle {
     int64_t hardware_ms; /* of the last leave that was counted */
     int64_t start_ms;    /* of the last time that the job began; 0: it has not */
     int64_t finished_ms; /* when it ended; 0: it has not */
+    struct oracle_keep keeps[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
 };
 
 struct simulation {
