@@ -38,23 +38,43 @@ static const struct option_row *find_row(const struct option_row *rows, const ch
     return NULL;
 }
 
+/* Whether users are told of it as an option. */
+static bool is_shown(const struct option_row *row)
+{
+    return row->kind != OPTION_ARGUMENTS && row->kind != OPTION_IGNORED;
+}
+
+/* Adds " --NAME" of each; returns how many there are. */
+static int list_options(const struct option_row *rows, struct str *out)
+{
+    int count = 0;
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (!is_shown(row))
+            continue;
+        str_printf(out, " --%s", row->name);
+        count++;
+    }
+    return count;
+}
+
+static bool has_option(const struct option_row *rows, const char *name)
+{
+    const struct option_row *row = rows;
+    while (row->name && (!is_shown(row) || strcmp(row->name, name) != 0))
+        row++;
+    return row->name != NULL;
+}
+
 static int unknown(const struct option_row *rows, const char *argument, struct error *err)
 {
     auto_str struct str names;
     str_init(&names, NAMES_MAX_BYTES);
-    int count = 0;
-    for (const struct option_row *row = rows; row->name; row++) {
-        if (row->kind == OPTION_ARGUMENTS || row->kind == OPTION_IGNORED)
-            continue;
-        str_printf(&names, " --%s", row->name);
-        count++;
-    }
-    const char *bare = argument + strspn(argument, "-");
-    bool few = count <= SHOWN_MAX;
-    const char *told = few ? "there are" : "--help lists all options";
-    const char *shown = few ? str_text(&names) : "";
+    bool all = list_options(rows, &names) <= SHOWN_MAX || !has_option(rows, "help");
+    const char *told = all ? "there are" : "--help lists all options";
+    const char *shown = all ? str_text(&names) : "";
     if (argument[0] != '-')
         return error_set(err, ERR_CONFIG, "unknown argument %s; %s%s", argument, told, shown);
+    const char *bare = argument + strspn(argument, "-");
     char name[64];
     snprintf(name, sizeof name, "--%.*s", (int)strcspn(bare, "="), bare);
     return error_set(err, ERR_CONFIG, "unknown option %s%s; %s%s", argument,

@@ -49,8 +49,8 @@ struct option_row {
 
 /* Reads argv[0..argc) into the targets: "--name VALUE", "--name=VALUE", "-f VALUE"; one dash before
  * a name does as well. An unknown option is ERR_CONFIG, with a line that names it, the nearest
- * one, and what there is, unless that is too much for a line. So is an argument that is no option,
- * unless the table has OPTION_ARGUMENTS. */
+ * one, and what there is; more than 16 options are left to --help, if the table has it. So is an
+ * argument that is no option, unless the table has OPTION_ARGUMENTS. */
 int options_parse(const struct option_row *rows, int argc, char *const *argv, struct error *err);
 
 /* Adds a help line per row. */

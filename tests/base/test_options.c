@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,13 +124,43 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
+/* Of 17 options, one more than a message shows; `last` is one. */
+static int parse_many(const char *last, char *word, struct error *err)
+{
+    enum { COUNT = 17 };
+    bool flags[COUNT];
+    char names[COUNT][8];
+    struct option_row rows[COUNT + 1] = {0};
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "flag%c", 'a' + i);
+        rows[i] = (struct option_row){.name = names[i], .target = &flags[i], .help = "a flag"};
+    }
+    rows[COUNT - 1].name = last;
+    return options_parse(rows, 1, &word, err);
+}
+
+static void many_options_are_the_helps(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_fails(parse_many("help", "--flagz", &err), &err, ERR_CONFIG,
+                 "unknown option --flagz (the nearest is --flaga); --help lists all options");
+    assert_null(strstr(err.msg, "--flagb"));
+    assert_fails(parse_many("help", "x", &err), &err, ERR_CONFIG,
+                 "unknown argument x; --help lists all options");
+    /* where there is no such option, none is promised */
+    assert_fails(parse_many("helper", "--flagz", &err), &err, ERR_CONFIG,
+                 "; there are --flaga --flagb ");
+    assert_non_null(strstr(err.msg, " --helper"));
+    assert_null(strstr(err.msg, "lists all"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_come_in_every_form),
-        cmocka_unit_test(arguments_are_no_options),
-        cmocka_unit_test(a_flag_may_say_true_or_false),
-        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(values_come_in_every_form),    cmocka_unit_test(arguments_are_no_options),
+        cmocka_unit_test(a_flag_may_say_true_or_false), cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(many_options_are_the_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
