@@ -155,7 +155,9 @@ pod() { # NUMBER: becomes the launcher of that pod of one rank, with the operato
 pod 0 & run=$!
 pod 1 & other=$!
 only_rank() { pgrep -P "$1"; } # LAUNCHER: its rank's process
-check "two pods of one rank make steps" wait_for 120 has_stepped
+has_told() { get /status | grep -qE "\"rank\":$1,[^}]*\"step\":[0-9]+,\"collective\":[1-9]"; } # RANK: of a collective; once a second
+both_step() { has_stepped && has_told 0 && has_told 1; }
+check "two pods of one rank make steps" wait_for 120 both_step
 victim=$(only_rank "$other")
 kill -STOP "$victim"
 ended_it() { grep -qE "shoal-agent: rank 1 \(local rank 0, pid $victim\) hangs: it has been stopped for 1[0-9].* is killed, .*\(runtime.hang_action=restart\)" "$work/alone1.log"; }
@@ -168,6 +170,7 @@ check "the new ranks of both make steps" wait_for 120 goes_on
 names_rank_1() { grep -qE "warning rank 1 \(.*process $victim\) hung in phase .* at step [0-9]+; its last collective: [0-9]+, .*; all ranks of its pod were stopped" "$work/alone0.log"; }
 check "... whose rank 0 names the hang that only the launcher saw" wait_for 120 names_rank_1
 check "... and tells whoever asks, as the operator" wait_for 120 last_hang /progress lastHang 1
+check "it has told of its own steps" wait_for 120 has_told 0
 victim=$(only_rank "$run")
 kill -STOP "$victim"
 ended_first() { grep -qE "shoal-agent: rank 0 \(local rank 0, pid $victim\) hangs: it has been stopped for " "$work/alone0.log"; }
