@@ -116,9 +116,7 @@ struct job_entry *job_entry_open(const struct json *object, const struct identit
         .version = memcpy(texts, identity->resource_version, version_bytes),
         .uid = memcpy(texts + version_bytes, identity->uid, uid_bytes),
         .state = state_of(object),
-        .writers = json_get(json_get(object, "metadata"), "managedFields")
-                       ? decode_status_writers(object, FIELD_MANAGER)
-                       : NULL,
+        .writers = decode_status_writers(object),
     };
     assert(entry->text);
     entry->bytes = strlen(entry->text);

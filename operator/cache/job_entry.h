@@ -13,7 +13,7 @@ struct job_entry {
     char *text;                  /* the object, without the fields that nobody reads */
     size_t bytes;                /* of the object, with the fields that only pods need */
     const char *version, *uid;
-    char *writers; /* decode_status_writers; NULL: the object came without managedFields */
+    char *writers;             /* decode_status_writers; NULL: they were not seen */
     enum condition_type state; /* its last condition; Created if it has none yet */
 };
 

@@ -147,17 +147,17 @@ check "back: and when the job started" is "$(recorded before mnist .status.start
 # ---- both at once
 # Its client has types without our fields: what it writes lacks them.
 # Whoever may update a job may write there who wrote it, and when. He changes no status with that; what comes after is ours.
-forge() {
+forge() { # COUNT: of entries in place of those that are there
     local entries
-    entries=$(field suspended '.metadata.managedFields + [{manager: "evil", operation: "Update", apiVersion: "kubeflow.org/v1",
+    entries=$(jq -n '[range('"$1"') | {manager: "evil\(.)", operation: "Update", apiVersion: "kubeflow.org/v1",
         time: "2099-01-01T00:00:00Z", fieldsType: "FieldsV1", fieldsV1: {"f:status": {"f:replicaStatuses": {"f:Zed": {}}}}}]') || return
     api PATCH "$jobs_path/suspended" "{\"metadata\": {\"managedFields\": $entries}}"
 }
-check "somebody forges an entry" forge
+check "somebody forges an entry" forge 1
 edit_job suspended '{"spec": {"runPolicy": {"suspend": true}}}'
 check "ours writes that status" comes Suspended field suspended '.status.conditions[-1].type'
-check "beside the entry" is "evil shoal-operator" field suspended '[.metadata.managedFields[] | select(.fieldsV1["f:status"]) | .manager |
-    select(IN("evil", "shoal-operator"))] | unique | join(" ")'
+check "beside the entry" is "evil0 shoal-operator" field suspended '[.metadata.managedFields[] | select(.fieldsV1["f:status"]) | .manager |
+    select(IN("evil0", "shoal-operator"))] | unique | join(" ")'
 check "and does not stand aside" stays 0 metric shoal_operator_standing_aside
 check "nobody stands aside yet" is 0 metric shoal_operator_standing_aside
 check "the other operator writes" as_training_operator "$jobs_path/mnist/status" \
@@ -172,8 +172,15 @@ same_pod() { pod mnist-worker-1 .metadata.uid; }
 check "and does nothing" stays "$old" same_pod
 check "nothing at all" is null field mnist .status.history
 operator_stop
+# The API server keeps ten entries of updates and merges the oldest: of an eleventh, ours. The list shows none.
+edit_job suspended '{"spec": {"runPolicy": {"suspend": false}}}'
+check "somebody forges ten entries" forge 10
 operator_start --gang-scheduler-name=volcano
 check "the next operator, alone, is ready" operator_ready
+check "its first write is that status" comes False field suspended '.status.conditions[] | select(.type == "Suspended") | .status'
+check "beside the entries" comes "evil1 evil2 evil3 evil4 evil5 evil6 evil7 evil8 evil9" field suspended '[.metadata.managedFields[] | .manager |
+    select(startswith("evil")) | select(. != "evil0")] | join(" ")'
+check "it does not stand aside for them" stays 0 metric shoal_operator_standing_aside
 check "and works" wait_for 60 is_new mnist-worker-1 "$old"
 play mnist-worker-1 running
 check "on the same job" comes "Created Running" conditions mnist

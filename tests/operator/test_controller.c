@@ -139,15 +139,22 @@ static void what_another_operator_left_waits_for_pods(void **state)
     close_fixture(&f);
 }
 
-/* The job, running, as the training operator has just written it. */
-#define WRITTEN                                                                                     \
+#define MODIFIED(version, entries, status)                                                          \
     "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"j\",\"namespace\":\"ns\",\"uid\":" \
-    "\"u\",\"resourceVersion\":\"5\",\"managedFields\":[{\"manager\":\"manager\",\"operation\":"    \
-    "\"Update\",\"subresource\":\"status\",\"time\":\"2026-01-01T00:00:00Z\",\"fieldsV1\":{"        \
-    "\"f:status\":{\"f:conditions\":{},\"f:replicaStatuses\":{\".\":{}}}}}]},\"spec\":{"            \
+    "\"u\",\"resourceVersion\":\"" version "\",\"managedFields\":[" entries "]},\"spec\":{"         \
     "\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{"                  \
-    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}},\"status\":{\"conditions\":[{"    \
-    "\"type\":\"Created\",\"status\":\"True\"}],\"replicaStatuses\":{\"Worker\":{}}}}}\n"
+    "\"containers\":[{\"name\":\"pytorch\",\"image\":\"i\"}]}}}}}" status "}}\n"
+/* The job, running, as the training operator has just written it, behind a version that shows its
+ * entries before. No version is newer than the list of pods. */
+#define WRITTEN                                                                                         \
+    MODIFIED("3", "", "")                                                                               \
+    MODIFIED(                                                                                           \
+        "5",                                                                                            \
+        "{\"manager\":\"manager\",\"operation\":\"Update\",\"subresource\":\"status\",\"time\":"        \
+        "\"2026-01-01T00:00:00Z\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":{},"                     \
+        "\"f:replicaStatuses\":{\".\":{}}}}}",                                                          \
+        ",\"status\":{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\"}],\"replicaStatuses\":" \
+        "{\"Worker\":{}}}")
 
 static void nothing_is_done_beside_another_operator(void **state)
 {
