@@ -2,7 +2,7 @@
 # The tools of docs/operator-proofs.md refuse what names nothing, and say so: exit code 2, never a run of nothing that passes.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/world
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/world CMOCKA_MESSAGE_OUTPUT=STDOUT
 unset KUBECONFIG
 small=$BUILD/tests/operator/histories/test_small_histories
 random=$BUILD/tests/operator/reconcile/test_simulation
