@@ -3,7 +3,7 @@
 #include "base/contract.h"
 #include "operator/job/condition.h"
 #include "operator/job/names.h"
-#include "operator/reconcile/incident.h"
+#include "operator/reconcile/last_failure.h"
 #include "operator/reconcile/observe.h"
 #include "operator/reconcile/policy_autoscaler.h"
 #include "operator/reconcile/policy_cleanup.h"
@@ -11,10 +11,8 @@
 #include "operator/reconcile/policy_gang.h"
 #include "operator/reconcile/policy_queue.h"
 #include "operator/reconcile/policy_training.h"
-#include "operator/reconcile/reconcile.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define REASON_SUCCEEDED API_KIND "Succeeded"
 #define REASON_FAILED    API_KIND "Failed"
@@ -58,78 +56,19 @@ void finish_succeeded(struct reconcile_context *ctx)
     finish(ctx, CONDITION_SUCCEEDED, EVENT_NORMAL, REASON_SUCCEEDED, message);
 }
 
-/* Whose failure it was: its pod may be gone before anybody looks. */
-static const char *last_failure_text(struct reconcile_context *ctx, const struct pod *pod)
-{
-    const struct pod_end *end = pod ? &pod->end : NULL;
-    if (!pod)
-        return "";
-    if (!end->container)
-        return context_text(ctx, RECONCILE_LAST_FAILURE "pod %s)", pod->name);
-    return context_text(
-        ctx, RECONCILE_LAST_FAILURE "pod %s, container %s, exit code %" PRId32 "%s%s)", pod->name,
-        end->container, end->code, end->reason ? ": " : "", end->reason ? end->reason : "");
-}
-
-/* The pod of a record as far as it is known: without its end if that is gone, or another's (of a
- * pod that left, the failures may be its predecessor's). */
-static const struct pod *pod_of(struct reconcile_context *ctx, const struct replica_history *record)
-{
-    for (size_t i = 0; !record->left && i < ctx->view.pods.count; i++)
-        if (strcmp(ctx->view.pods.items[i].uid, record->uid) == 0)
-            return ctx->view.pods.items[i].pod;
-    struct pod *pod = arena_new(ctx->arena, struct pod);
-    *pod = (struct pod){.name = names_child(ctx->arena, ctx->job, record->type, record->index)};
-    return pod;
-}
-
-/* How sure it is that the pod failed by itself, of those with a part in one incident. */
-static int certainty(const struct pod *pod)
-{
-    return !pod->end.container ? 1 : incident_lost_peer(pod) ? 0 : 2;
-}
-
-/* The last failure by what is remembered of failures told before, as an edit of the limit comes
- * after them. NULL: that does not say whose it was. */
-static const struct pod *remembered_failure(struct reconcile_context *ctx)
-{
-    const struct history *history = &ctx->status.history;
-    const struct replica_history *last = NULL;
-    const struct pod *last_pod = NULL;
-    bool several = false, alone = true;
-    for (size_t i = 0; i < history->replica_count; i++) {
-        const struct replica_history *record = &history->replicas[i];
-        if (!record->incidents || record->counted + record->earlier == 0)
-            continue;
-        const struct pod *pod = pod_of(ctx, record);
-        int32_t later = last ? record->incidents - last->incidents : 1;
-        int surer = last ? certainty(pod) - certainty(last_pod) : 0;
-        alone = !last;
-        if (later > 0 || (later == 0 && surer > 0)) {
-            last = record;
-            last_pod = pod;
-            several = false;
-        } else if (later == 0 && surer == 0) {
-            several = true;
-        }
-    }
-    /* A replica that was deleted since has failed before that, nobody knows when. */
-    return several || (last && last->left && !alone) ? NULL : last_pod;
-}
-
 void finish_by_limit(struct reconcile_context *ctx, const struct pod *last_failure)
 {
-    if (!last_failure)
-        last_failure = remembered_failure(ctx);
     finish(ctx, CONDITION_FAILED, EVENT_NORMAL, REASON_FAILED,
            context_text(ctx,
                         "Job %s has failed because it has reached the specified backoff limit%s",
-                        ctx->job->name, last_failure_text(ctx, last_failure)));
+                        ctx->job->name,
+                        last_failure ? last_failure_of_pod(ctx, last_failure)
+                                     : last_failure_remembered(ctx)));
 }
 
 void finish_failed(struct reconcile_context *ctx, const struct pod *pod)
 {
-    const char *type = names_replica_type(pod->type), *last_failure = last_failure_text(ctx, pod);
+    const char *type = names_replica_type(pod->type), *last_failure = last_failure_of_pod(ctx, pod);
     if (ctx->job->replicas[pod->type].restart_policy == RESTART_EXIT_CODE)
         finish(ctx, CONDITION_FAILED, EVENT_WARNING, REASON_FAILED,
                context_text(ctx, "job \"%s\" is failing because \"%s\" replica(s) failed.%s",
