@@ -8,6 +8,7 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/job/names.h"
 #include "operator/manifest/init_template.h"
 
 enum { ROWS_MAX = 40 };
@@ -175,17 +176,12 @@ static int check_schemes(const struct option_list *schemes, struct error *err)
 /* A namespace of another name is watched without a word, as if it had no jobs. */
 static int check_namespace(const char *name, struct error *err)
 {
-    static const char ends[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    size_t length = name ? strlen(name) : 0;
-    if (!name)
-        return 0;
-    if (length <= 63 && strchr(ends, name[0]) && strchr(ends, name[length - 1]) &&
-        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length)
+    if (!name || names_is_label(name))
         return 0;
     return error_set(err, ERR_CONFIG,
                      "--namespace (KUBEFLOW_NAMESPACE) %s: must be the name of a namespace: up to "
-                     "63 lower case letters, digits and '-', with a letter or digit at both ends",
-                     name);
+                     "%d lower case letters, digits and '-', with a letter or digit at both ends",
+                     name, NAMES_LABEL_MAX_BYTES);
 }
 
 int operator_config_parse(struct operator_config *c, int argc, char *const *argv,

@@ -111,6 +111,14 @@ size_t names_child_job(const char *name)
     return 0;
 }
 
+bool names_is_label(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 0 && length <= NAMES_LABEL_MAX_BYTES && name[0] != '-' &&
+           name[length - 1] != '-' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
 bool names_image_is(const char *image, const char *program)
 {
     if (!image)

@@ -8,16 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL_MAX_BYTES 63 /* RFC 1035, section 2.3.4 */
-#define MULTIKUEUE      "kueue.x-k8s.io/multikueue"
+#define MULTIKUEUE "kueue.x-k8s.io/multikueue"
 
+/* One that a service may have. */
 static bool is_dns1035_label(const char *name)
 {
-    size_t length = strlen(name);
-    if (length == 0 || length > LABEL_MAX_BYTES || !(name[0] >= 'a' && name[0] <= 'z') ||
-        name[length - 1] == '-')
-        return false;
-    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+    return names_is_label(name) && name[0] >= 'a';
 }
 
 /* The services of the last replicas have the longest names. */
@@ -28,12 +24,12 @@ static void validate_child_names(const struct job *job, struct lines *problems)
         int64_t last = replica->replicas.set ? replica->replicas.value - 1 : 0;
         int length =
             snprintf(NULL, 0, "%s-%s-%" PRId64, job->name, names_replica_label(type), last);
-        if (replica->present && last >= 0 && length > LABEL_MAX_BYTES) {
+        if (replica->present && last >= 0 && length > NAMES_LABEL_MAX_BYTES) {
             lines_add(problems,
                       "metadata.name: Invalid value: \"%s\": its service %s-%s-%" PRId64
                       " would have a name of %d bytes: the limit is %d",
                       job->name, job->name, names_replica_label(type), last, length,
-                      LABEL_MAX_BYTES);
+                      NAMES_LABEL_MAX_BYTES);
             return;
         }
     }
@@ -49,7 +45,7 @@ static void validate_name(const struct job *job, struct lines *problems)
             "metadata.name: Invalid value: \"%s\": should match: a DNS-1035 label must consist "
             "of lower case alphanumeric characters or '-', start with an alphabetic character, "
             "and end with an alphanumeric character (at most %d)",
-            job->name, LABEL_MAX_BYTES);
+            job->name, NAMES_LABEL_MAX_BYTES);
 }
 
 static void validate_managed_by(const struct job *job, struct lines *problems)

@@ -34,8 +34,8 @@ static const char shell_text[] =
     "  command: [sh, -c, \"for i in $(seq {{.MaxTries}}); do nslookup {{.MasterAddr}} && exit 0; "
     "echo waiting for {{.MasterAddr}}; sleep 2; done; exit 1\"]\n";
 
-/* A DNS label of 63 bytes. */
 #define LONGEST_NAME "name-name-name-name-name-name-name-name-name-name-name-name-nam"
+_Static_assert(sizeof LONGEST_NAME - 1 == NAMES_LABEL_MAX_BYTES, "as long as a label may be");
 
 struct init_template {
     char *text;

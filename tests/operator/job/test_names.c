@@ -98,6 +98,22 @@ static void a_child_is_named_by_its_job_type_and_index(void **state)
     }
 }
 
+#define BYTES_63 "a23456789-123456789-123456789-123456789-123456789-123456789-12b"
+
+static void a_label_is_what_a_namespace_may_be_called(void **state)
+{
+    (void)state;
+    static const char *const labels[] = {"a", "0", "team-a", "9-z", "a--b", BYTES_63};
+    static const char *const others[] = {
+        "",  "-",   "-a", "a-", "Team", "a_b",      "a.b",
+        "/", "a b", ":",  "`a", "a{",   "\xc3\xa4", BYTES_63 "c",
+    };
+    for (size_t i = 0; i < array_length(labels); i++)
+        assert_true(names_is_label(labels[i]));
+    for (size_t i = 0; i < array_length(others); i++)
+        assert_false(names_is_label(others[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +121,7 @@ int main(void)
         cmocka_unit_test(a_workload_is_named_as_kueue_names_it),
         cmocka_unit_test(a_name_is_its_replicas_alone),
         cmocka_unit_test(a_child_is_named_by_its_job_type_and_index),
+        cmocka_unit_test(a_label_is_what_a_namespace_may_be_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
