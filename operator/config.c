@@ -153,7 +153,7 @@ static int check_signs(const struct node_signs *signs, struct error *err)
     return 0;
 }
 
-bool operator_config_runs(const char *scheme)
+bool operator_config_runs_scheme(const char *scheme)
 {
     return strcasecmp(scheme, "pytorchjob") == 0;
 }
@@ -162,7 +162,7 @@ bool operator_config_runs(const char *scheme)
 static int check_schemes(const struct option_list *schemes, struct error *err)
 {
     for (int i = 0; i < schemes->count; i++)
-        if (operator_config_runs(schemes->items[i]))
+        if (operator_config_runs_scheme(schemes->items[i]))
             return 0;
     if (schemes->count == 0)
         return 0;

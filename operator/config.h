@@ -46,7 +46,7 @@ void operator_config_help(struct str *out);
 
 /* Whether the operator runs jobs of this scheme: pytorchjob, in any case of the letters, as the
  * training operator takes it. */
-bool operator_config_runs(const char *scheme);
+bool operator_config_runs_scheme(const char *scheme);
 
 /* Splits "[HOST]:PORT"; host "": all addresses. "0" gives port 0. */
 int operator_config_address(const char *text, char *host, size_t host_bytes, int *ret_port,

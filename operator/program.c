@@ -320,7 +320,7 @@ int program_run(struct program *p, struct error *err)
     for (int i = 0; i < p->config.ignored.count; i++)
         log_info("--%s is ignored: shoal-operator has no such setting", p->config.ignored.items[i]);
     for (int i = 0; i < p->config.schemes.count; i++)
-        if (!operator_config_runs(p->config.schemes.items[i]))
+        if (!operator_config_runs_scheme(p->config.schemes.items[i]))
             log_warning("--enable-scheme=%s: shoal-operator runs PyTorchJobs alone, not these jobs",
                         p->config.schemes.items[i]);
     while (result == 0 && !signal)

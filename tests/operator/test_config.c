@@ -166,7 +166,7 @@ static void schemes_without_ours_are_refused(void **state)
         else
             assert_ok(result, &err);
     }
-    assert_true(operator_config_runs("pytorchjob") && !operator_config_runs("tfjob"));
+    assert_true(operator_config_runs_scheme("pytorchjob") && !operator_config_runs_scheme("tfjob"));
 }
 
 static void addresses(void **state)
