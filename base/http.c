@@ -20,6 +20,7 @@ struct http {
     size_t running; /* those with an easy handle in multi */
     size_t alive;   /* those that are not dropped */
     bool calling_back;
+    bool pushed; /* since the last http_poll, which has to look at what came meanwhile */
 };
 
 /* ---- opening and closing ---- */
@@ -190,6 +191,8 @@ static void start_waiting(struct http *http)
 static int wait_ms(const struct http *http, int timeout_ms)
 {
     int64_t now_ms = clock_monotonic_ms(), wait = timeout_ms < 0 ? INT_MAX : timeout_ms;
+    if (http->pushed)
+        return 0;
     for (const struct http_request *r = http->first; r; r = r->next) {
         int64_t left_ms = wait;
         if (r->state == HTTP_REQUEST_FINISHED)
@@ -275,12 +278,22 @@ static void call_back(struct http *http)
     sweep(http);
 }
 
+void http_push(struct http *http)
+{
+    int still_running;
+    start_waiting(http);
+    curl_multi_perform(http->multi, &still_running); /* if it fails, http_poll tells */
+    take_finished(http);
+    http->pushed = true;
+}
+
 int http_poll(struct http *http, struct pollfd *fds, size_t fd_count, int timeout_ms,
               struct error *err)
 {
     assert(!http->calling_back && fd_count <= HTTP_POLL_FDS_MAX);
     start_waiting(http);
     int result = wait_and_move(http, fds, fd_count, timeout_ms, err);
+    http->pushed = false;
     take_finished(http);
     fail_late(http);
     call_back(http);

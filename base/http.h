@@ -86,6 +86,10 @@ void http_cancel(struct http *http, struct http_request *request);
 /* Those whose `done` has not been called, waiting ones included. */
 size_t http_in_flight(const struct http *http);
 
+/* Sends what was not sent yet, without waiting: for a callback that has long work to do. Answers
+ * come with the next http_poll, which does not wait then. */
+void http_push(struct http *http);
+
 /* Waits until something happened on a connection or one of `fds` (revents are set), or timeout_ms
  * is over (-1: no limit); then calls back for all that is complete. May return early. At most
  * HTTP_POLL_FDS_MAX fds. */

@@ -28,6 +28,7 @@ struct sanitizer {
     const struct json_items *takes; /* NULL: nobody */
     size_t item_at;                 /* where in `out` the next one begins; 0: not among the items */
     size_t items;                   /* so far */
+    bool headed;                    /* what stands before them was given out */
     bool failed;                    /* one is no JSON */
     struct error *err;
 };
@@ -95,6 +96,22 @@ static void give_item(struct sanitizer *s)
     s->items++;
 }
 
+/* Whoever takes the head may send for the next page, which is on its way while this one is read. */
+static void give_head(struct sanitizer *s)
+{
+    char *last = s->out + s->length - 1;
+    if (s->headed || !s->takes->head || *last != ',')
+        return;
+    struct error wrong; /* the end of the list tells it */
+    *last = '}';
+    struct json *head = json_parse(s->out, s->length, JSON_STRICT, &wrong);
+    *last = ',';
+    if (head)
+        s->takes->head(s->takes->context, head);
+    json_free(head);
+    s->headed = true;
+}
+
 static void take_opening(struct sanitizer *s)
 {
     s->depth++;
@@ -150,8 +167,10 @@ static void look_at_key(struct sanitizer *s)
 {
     if (s->depth < s->most && is_left_out(s))
         s->most = s->depth;
-    if (s->takes && s->depth == ROOT && !s->items && stands_here(s, ITEMS))
+    if (s->takes && s->depth == ROOT && !s->items && stands_here(s, ITEMS)) {
+        give_head(s);
         s->item_at = s->length;
+    }
 }
 
 static void sanitize(struct sanitizer *s)

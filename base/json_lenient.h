@@ -26,7 +26,10 @@ struct json *json_parse_lenient(const char *text, size_t bytes, const char *cons
 
 /* Who takes the items of a list. */
 struct json_items {
-    const char *const *left_out;                          /* of them */
+    const char *const *left_out; /* of them */
+    /* What stands before the items, as an object of its own, before they are read; not called if
+     * nothing does. NULL: nobody wants it. Borrowed for the call. */
+    void (*head)(void *context, const struct json *head);
     void (*item)(void *context, const struct json *item); /* borrowed for the call */
     void *context;
 };

@@ -102,16 +102,32 @@ static void answered(struct kube_request *request, const struct json *object, st
     kube_request_finish(request, object, err);
 }
 
+static void on_head(void *context, const struct json *head)
+{
+    const struct kube_request *request = context;
+    request->head(request->context, head);
+    http_push(request->kube->http);
+}
+
+static void on_item(void *context, const struct json *item)
+{
+    const struct kube_request *request = context;
+    request->item(request->context, item);
+}
+
 static void on_done(void *context, const struct http_answer *answer)
 {
     struct kube_request *request = context;
     const struct kube_options *options = &request->kube->options;
     request->in_flight = NULL;
-    const struct json_items items = {request->left_out, request->item, request->context};
+    const struct json_items items = {.left_out = request->left_out,
+                                     .head = request->head ? on_head : NULL,
+                                     .item = on_item,
+                                     .context = request};
     struct json *object;
     struct error err;
     switch (kube_answer_read(answer, request->is_stream, request->method, request->path,
-                             items.item ? &items : NULL, &object, &err)) {
+                             request->item ? &items : NULL, &object, &err)) {
     case KUBE_DONE:
         answered(request, object, &err, answer->status);
         json_free(object);
@@ -267,6 +283,7 @@ struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, 
     request->unguarded = call->unguarded;
     request->timeout_ms = call->timeout_ms ? call->timeout_ms : kube->options.timeout_ms;
     request->item = call->item;
+    request->head = call->head;
     request->left_out = call->left_out;
     request->done = call->done;
     request->context = call->context;

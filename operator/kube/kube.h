@@ -39,6 +39,9 @@ struct kube_call {
      * an answer that fails. `item` is borrowed, and the request must not be cancelled meanwhile.
      * NULL: the answer has them. */
     void (*item)(void *context, const struct json *item);
+    /* Of a list with `item`: what stands before its items, before they are read. What is sent from
+     * here leaves before they are. NULL: nobody wants it. `head` is borrowed. */
+    void (*head)(void *context, const struct json *head);
     const char *const *left_out; /* of the items, as in json_lenient.h; static */
     /* The answer's object, or NULL with *err: ERR_NOT_FOUND 404, ERR_EXISTS 409 AlreadyExists,
      * ERR_CONFLICT any other 409, ERR_GONE 410, ERR_FORBIDDEN 403, ERR_INPUT 400 and 422,

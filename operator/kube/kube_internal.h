@@ -24,6 +24,7 @@ struct kube_request {
     int64_t timeout_ms, idle_timeout_ms;
     void (*line)(void *context, const char *line, size_t bytes);
     void (*item)(void *context, const struct json *item); /* NULL: the answer has them */
+    void (*head)(void *context, const struct json *head);
     const char *const *left_out;
     void (*done)(void *context, const struct json *answer, const struct error *err);
     void (*ended)(void *context, const struct error *err);

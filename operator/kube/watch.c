@@ -31,6 +31,7 @@ struct watch {
     char *token;       /* of the next page; NULL: the list begins */
     char *version;     /* from which to watch; NULL before the first list */
     bool in_page;      /* some of the next answer was fed */
+    bool ahead;        /* the next page was sent for before this one is fed */
     bool synced;
     unsigned list_failures, stream_failures; /* in a row */
     unsigned refusals;                       /* lists that were, since the last good one */
@@ -85,6 +86,31 @@ static void add_parameter(struct str *path, const char *name, const char *value)
         str_printf(path, strchr(unreserved, *c) ? "%c" : "%%%02X", (unsigned char)*c);
 }
 
+/* The page that begins at `token`; NULL: the first one. */
+static void set_list_path(struct watch *watch, const char *token)
+{
+    str_clear(&watch->path);
+    /* Without resourceVersion a list is consistent with etcd ("Most Recent" in the API concepts).
+     * With resourceVersion=0 a lagging API server could show what was deleted long ago. */
+    str_printf(&watch->path, "%s?limit=%d", watch->options.path, watch->options.page);
+    add_parameter(&watch->path, "continue", token);
+    add_parameter(&watch->path, "labelSelector", watch->options.selector);
+    assert(!watch->path.truncated);
+}
+
+static void set_stream_path(struct watch *watch)
+{
+    str_clear(&watch->path);
+    /* A bookmark carries nothing but a newer resourceVersion. Without bookmarks the version of a
+     * quiet kind grows older than etcd's compaction (five minutes). Each reconnect would then end
+     * in 410 and a list. */
+    str_printf(&watch->path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d",
+               watch->options.path, watch->options.timeout_s);
+    add_parameter(&watch->path, "resourceVersion", watch->version);
+    add_parameter(&watch->path, "labelSelector", watch->options.selector);
+    assert(!watch->path.truncated);
+}
+
 enum watch_action watch_next(struct watch *watch, int64_t now_ms, const char **ret_path)
 {
     /* Nobody reports that a stream has settled: a kind that does not change sends no line for a
@@ -94,24 +120,12 @@ enum watch_action watch_next(struct watch *watch, int64_t now_ms, const char **r
         stream_succeeded(watch);
     if (now_ms < watch_due(watch))
         return WATCH_ACTION_NOTHING;
-    str_clear(&watch->path);
     if (list) {
-        /* Without resourceVersion a list is consistent with etcd ("Most Recent" in the API
-         * concepts). With resourceVersion=0 a lagging API server could show what was deleted long
-         * ago. */
-        str_printf(&watch->path, "%s?limit=%d", watch->options.path, watch->options.page);
-        add_parameter(&watch->path, "continue", watch->token);
+        set_list_path(watch, watch->token);
     } else {
-        /* A bookmark carries nothing but a newer resourceVersion. Without bookmarks the version of
-         * a quiet kind grows older than etcd's compaction (five minutes). Each reconnect would then
-         * end in 410 and a list. */
-        str_printf(&watch->path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d",
-                   watch->options.path, watch->options.timeout_s);
-        add_parameter(&watch->path, "resourceVersion", watch->version);
+        set_stream_path(watch);
         watch->opened_ms = now_ms;
     }
-    add_parameter(&watch->path, "labelSelector", watch->options.selector);
-    assert(!watch->path.truncated);
     watch->state = list ? LISTING : STREAMING;
     *ret_path = str_text(&watch->path);
     return list ? WATCH_ACTION_LIST : WATCH_ACTION_STREAM;
@@ -200,6 +214,22 @@ static void begin_page(struct watch *watch)
     watch->in_page = true;
 }
 
+static const char *token_of(const struct json *page)
+{
+    return text_at(json_get(page, "metadata"), "continue", MAX_TOKEN);
+}
+
+const char *watch_feed_head(struct watch *watch, const struct json *head)
+{
+    assert(watch->state == LISTING && !watch->ahead);
+    const char *token = token_of(head);
+    if (!token)
+        return NULL;
+    set_list_path(watch, token);
+    watch->ahead = true;
+    return str_text(&watch->path);
+}
+
 void watch_feed_item(struct watch *watch, const struct json *item)
 {
     assert(watch->state == LISTING);
@@ -229,10 +259,12 @@ static bool is_page(const struct json *answer)
            (!token || strlen(token) <= MAX_TOKEN);
 }
 
-void watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
+bool watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
                      int64_t now_ms)
 {
     assert(watch->state == LISTING);
+    bool ahead = watch->ahead;
+    watch->ahead = false;
     struct error unreadable;
     if (answer && !is_page(answer)) {
         error_set(&unreadable, ERR_INPUT, "GET %s: the answer is no list of objects",
@@ -243,7 +275,7 @@ void watch_feed_list(struct watch *watch, const struct json *answer, const struc
     if (!answer) {
         watch->in_page = false;
         list_failed(watch, err, now_ms);
-        return;
+        return false;
     }
     struct json *item;
     begin_page(watch);
@@ -251,21 +283,23 @@ void watch_feed_list(struct watch *watch, const struct json *answer, const struc
         watch_feed_item(watch, item);
     }
     watch->in_page = false;
-    const struct json *metadata = json_get(answer, "metadata");
-    set_text(&watch->token, text_at(metadata, "continue", MAX_TOKEN));
+    set_text(&watch->token, token_of(answer));
     watch->list_failures = watch->refusals = 0;
     list_succeeded(watch);
     if (watch->token) {
-        plan(watch, LIST, now_ms);
-        return;
+        if (!ahead)
+            plan(watch, LIST, now_ms);
+        return ahead;
     }
     /* All pages of a list have the version of its first one, so the watch misses nothing that
      * happened while the pages were read. */
+    const struct json *metadata = json_get(answer, "metadata");
     set_text(&watch->version, text_at(metadata, "resourceVersion", MAX_VERSION));
     watch->options.end_list(watch->options.context);
     watch->synced = true;
     watch->heard_ms = now_ms;
     plan(watch, STREAM, now_ms);
+    return false;
 }
 
 /* ---- streams ---- */

@@ -55,14 +55,19 @@ void watch_close(struct watch *watch); /* NULL-safe */
 enum watch_action watch_next(struct watch *watch, int64_t now_ms, const char **ret_path);
 int64_t watch_due(const struct watch *watch); /* INT64_MAX: only an answer changes it */
 
+/* What stands before the items of the answer to WATCH_ACTION_LIST. Returns the path of the next
+ * page, which may be sent at once, so that it is on its way while this one is fed; its answer is
+ * the next one that is fed. NULL: nothing is sent ahead. Lives until the next call. */
+const char *watch_feed_head(struct watch *watch, const struct json *head);
 /* An item of the answer to WATCH_ACTION_LIST, which goes to watch_feed_list next without it: a page
  * need not be in memory as a whole. If the answer fails then, they were put all the same: each is
  * what was there. */
 void watch_feed_item(struct watch *watch, const struct json *item);
 /* The answer to WATCH_ACTION_LIST, with the items that were not fed before; NULL: it failed with
  * err. ERR_GONE: the continue token has expired, so the list begins again. ERR_LIMIT: the page is
- * requested again at once, with half as many objects. */
-void watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
+ * requested again at once, with half as many objects. Returns whether what was sent ahead remains
+ * in flight; if not, the caller must cancel it. */
+bool watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
                      int64_t now_ms);
 /* One watch event as JSON text. Returns false if the caller must cancel the stream: an ERROR event,
  * or one that is malformed. watch_feed_end is then not called. */

@@ -15,7 +15,26 @@ struct watcher {
     const char *const *left_out;
     int64_t idle_timeout_ms;
     struct kube_request *request; /* in flight, or NULL */
+    struct kube_request *ahead;   /* the next page, while one is being read; or NULL */
 };
+
+static void cancel(struct watcher *w)
+{
+    kube_cancel(w->kube, w->request);
+    w->request = NULL;
+}
+
+/* ---- what is received ---- */
+
+static struct kube_request *ask_for_page(struct watcher *w, const char *path);
+
+static void on_head(void *context, const struct json *head)
+{
+    struct watcher *w = context;
+    const char *path = watch_feed_head(w->machine, head);
+    if (path)
+        w->ahead = ask_for_page(w, path);
+}
 
 static void on_item(void *context, const struct json *item)
 {
@@ -26,8 +45,9 @@ static void on_item(void *context, const struct json *item)
 static void on_list(void *context, const struct json *answer, const struct error *err)
 {
     struct watcher *w = context;
-    w->request = NULL;
-    watch_feed_list(w->machine, answer, err, w->clocks->steady_ms());
+    w->request = take(w->ahead);
+    if (!watch_feed_list(w->machine, answer, err, w->clocks->steady_ms()))
+        cancel(w);
 }
 
 static void on_end(void *context, const struct error *err)
@@ -44,8 +64,32 @@ static void on_line(void *context, const char *line, size_t bytes)
         return;
     /* The machine has planned its next request already. This stream would deliver events that come
      * after the one it failed at. */
-    kube_cancel(w->kube, w->request);
-    w->request = NULL;
+    cancel(w);
+}
+
+/* ---- what is sent ---- */
+
+static struct kube_request *ask_for_page(struct watcher *w, const char *path)
+{
+    const struct kube_call call = {.method = "GET",
+                                   .path = path,
+                                   .once = true,
+                                   .head = on_head,
+                                   .item = on_item,
+                                   .left_out = w->left_out,
+                                   .done = on_list,
+                                   .context = w};
+    return kube_send(w->kube, &call, w->clocks->wall_ms());
+}
+
+static struct kube_request *open_stream(struct watcher *w, const char *path)
+{
+    const struct kube_stream stream = {.path = path,
+                                       .idle_timeout_ms = w->idle_timeout_ms,
+                                       .line = on_line,
+                                       .done = on_end,
+                                       .context = w};
+    return kube_watch(w->kube, &stream, w->clocks->wall_ms());
 }
 
 struct watcher *watcher_open(struct kube *kube, const struct watch_options *options,
@@ -64,7 +108,7 @@ void watcher_close(struct watcher *w)
 {
     if (!w)
         return;
-    kube_cancel(w->kube, w->request);
+    cancel(w);
     watch_close(w->machine);
     free(w);
 }
@@ -72,45 +116,25 @@ void watcher_close(struct watcher *w)
 int64_t watcher_tick(struct watcher *w)
 {
     const char *path;
-    int64_t wall_ms = w->clocks->wall_ms(), steady_ms = w->clocks->steady_ms();
+    int64_t steady_ms = w->clocks->steady_ms();
     switch (watch_next(w->machine, steady_ms, &path)) {
     case WATCH_ACTION_NOTHING:
         break;
-    case WATCH_ACTION_LIST: {
-        const struct kube_call call = {.method = "GET",
-                                       .path = path,
-                                       .once = true,
-                                       .item = on_item,
-                                       .left_out = w->left_out,
-                                       .done = on_list,
-                                       .context = w};
-        w->request = kube_send(w->kube, &call, wall_ms);
+    case WATCH_ACTION_LIST:
+        w->request = ask_for_page(w, path);
         break;
-    }
-    case WATCH_ACTION_STREAM: {
-        const struct kube_stream stream = {.path = path,
-                                           .idle_timeout_ms = w->idle_timeout_ms,
-                                           .line = on_line,
-                                           .done = on_end,
-                                           .context = w};
-        w->request = kube_watch(w->kube, &stream, wall_ms);
+    case WATCH_ACTION_STREAM:
+        w->request = open_stream(w, path);
         break;
-    }
     }
     return clock_until_ms(watch_due(w->machine), steady_ms);
-}
-
-static void end_stream(struct watcher *w)
-{
-    kube_cancel(w->kube, w->request);
-    w->request = NULL;
 }
 
 bool watcher_relist_if_silent(struct watcher *w, int64_t since_ms)
 {
     if (!watch_relist_if_silent(w->machine, since_ms, w->clocks->steady_ms()))
         return false;
-    end_stream(w);
+    cancel(w);
     return true;
 }
 
@@ -118,7 +142,7 @@ bool watcher_relist(struct watcher *w)
 {
     if (!watch_relist(w->machine, w->clocks->steady_ms()))
         return false;
-    end_stream(w);
+    cancel(w);
     return true;
 }
 

@@ -119,13 +119,47 @@ static void add_item(void *context, const struct json *item)
     str_printf(context, "%s ", printed);
 }
 
+static void add_head(void *context, const struct json *head)
+{
+    auto_free char *printed = json_print(head, JSON_COMPACT);
+    str_printf(context, "head %s ", printed);
+}
+
 /* Writes the items to `items`, each with a blank behind it. */
 static struct json *parsed_list(const char *text, struct str *items, struct error *err)
 {
     auto_free char *exact = xmalloc(strlen(text));
     memcpy(exact, text, strlen(text));
-    const struct json_items takes = {json_managed_fields, add_item, items};
+    const struct json_items takes = {
+        .left_out = json_managed_fields, .item = add_item, .context = items};
     return json_parse_lenient_list(exact, strlen(text), &takes, err);
+}
+
+static void what_stands_before_the_items_comes_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } rows[] = {
+        {"{\"metadata\":{\"continue\":\"t\"},\"items\":[{\"a\":1}]}",
+         "head {\"metadata\":{\"continue\":\"t\"}} {\"a\":1} "},
+        {"{\"a\":1,\"items\":[],\"b\":2,\"items\":[{}]}", "head {\"a\":1} {} "}, /* once */
+        {"{\"items\":[{}],\"metadata\":{}}", "{} "},    /* nothing stands there */
+        {"{\"metadata\":{},\"items\": [{}]}", ""},      /* not as Go writes it */
+        {"{\"a\":{\"b\":1,\"items\":[]}}", ""},         /* these are no list's */
+        {"{\"metadata\":x,\"items\":[{}]}", "{} "},     /* the head is no JSON */
+        {"{\"a\":1,\"items\":[{]}", "head {\"a\":1} "}, /* the item is none */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct str said;
+        struct error err;
+        str_init(&said, 1000);
+        const struct json_items takes = {
+            .left_out = json_managed_fields, .head = add_head, .item = add_item, .context = &said};
+        json_free(json_parse_lenient_list(rows[i].text, strlen(rows[i].text), &takes, &err));
+        assert_string_equal(str_text(&said), rows[i].said);
+        str_free(&said);
+    }
 }
 
 static void items_of_a_list_come_one_by_one(void **state)
@@ -226,8 +260,9 @@ static void lists_of_other_names_may_be_left_out(void **state)
     auto_free char *list = xasprintf("{\"items\":[%s]}", text);
     auto_str struct str items;
     str_init(&items, 1000);
-    json_free(json_parse_lenient_list(list, strlen(list),
-                                      &(struct json_items){names, add_item, &items}, &err));
+    json_free(json_parse_lenient_list(
+        list, strlen(list),
+        &(struct json_items){.left_out = names, .item = add_item, .context = &items}, &err));
     items.text[items.length - 1] = '\0';
     assert_string_equal(str_text(&items), expected);
 }
@@ -253,6 +288,7 @@ int main(void)
         cmocka_unit_test(what_lies_too_deep_is_null),
         cmocka_unit_test(managed_fields_are_left_out),
         cmocka_unit_test(managed_fields_are_kept_where_they_are_asked_for),
+        cmocka_unit_test(what_stands_before_the_items_comes_first),
         cmocka_unit_test(items_of_a_list_come_one_by_one),
         cmocka_unit_test(a_long_list_is_whole),
         cmocka_unit_test(a_list_that_is_wrong_is_none),

@@ -22,7 +22,8 @@ static void count(void *context, const struct json *item)
 static void read_list(const char *text, size_t bytes)
 {
     size_t given = 0;
-    const struct json_items items = {json_managed_fields, count, &given};
+    const struct json_items items = {
+        .left_out = json_managed_fields, .item = count, .context = &given};
     struct error err = {0};
     struct json *whole = json_parse_lenient(text, bytes, json_managed_fields, &err);
     struct json *rest = json_parse_lenient_list(text, bytes, &items, &err);

@@ -77,14 +77,18 @@ static void changed(void *context, const char *key, bool finished)
     assert(strchr(key, '/'));
 }
 
-static void feed_list(struct fixture *f, const char *line, size_t bytes)
+/* Returns whether the next page is in flight already. */
+static bool feed_list(struct fixture *f, const char *line, size_t bytes)
 {
     struct error err = {0};
     struct json *answer = json_parse_lenient(line, bytes, json_managed_fields, &err);
     if (!answer && bytes % 2)
         error_set(&err, ERR_GONE, "no JSON");
-    watch_feed_list(f->watch, answer, &err, f->now_ms);
+    bool ahead = answer && watch_feed_head(f->watch, answer);
+    bool stays = watch_feed_list(f->watch, answer, &err, f->now_ms);
+    assert(ahead || !stays);
     json_free(answer);
+    return stays;
 }
 
 /* Returns whether the stream goes on. */
@@ -118,7 +122,7 @@ static void feed_lines(struct fixture *f, const char *text, size_t size)
         size_t bytes = end ? (size_t)(end - text) : size;
         bool goes_on = false;
         if (want == WATCH_ACTION_LIST)
-            feed_list(f, text, bytes);
+            goes_on = feed_list(f, text, bytes);
         else
             goes_on = feed_stream(f, text, bytes);
         if (!goes_on)

@@ -121,7 +121,7 @@ static void a_list_gives_its_items(void **state)
                                      .retry_after_ms = -1};
         auto_str struct str names;
         str_init(&names, 100);
-        const struct json_items items = {NULL, add_name, &names};
+        const struct json_items items = {.left_out = NULL, .item = add_name, .context = &names};
         struct json *object;
         struct error err;
         assert_int_equal(kube_answer_read(&answer, false, "GET", "/x", &items, &object, &err),

@@ -110,6 +110,21 @@ static const struct error *failure(const char *how, struct error *err)
     return err;
 }
 
+static void feed_head(struct fixture *f, const char *token)
+{
+    struct json *head =
+        json_object_of("metadata", json_texts_of("continue", token ? token : "", NULL), NULL);
+    const char *path = watch_feed_head(f->watch, head);
+    str_printf(&f->said, "ahead %s ", path ? path : "nothing");
+    json_free(head);
+}
+
+static void feed_list(struct fixture *f, const struct json *answer, const struct error *err)
+{
+    if (watch_feed_list(f->watch, answer, err, f->now_ms))
+        str_add(&f->said, "stays ");
+}
+
 /* "NAMES VERSION TOKEN": a page; names joined by ',', "-" for none */
 static void feed_page(struct fixture *f, char *arguments)
 {
@@ -121,7 +136,7 @@ static void feed_page(struct fixture *f, char *arguments)
     struct json *metadata =
         json_texts_of("resourceVersion", version, "continue", arguments ? arguments : "", NULL);
     struct json *answer = json_object_of("metadata", metadata, "items", items, NULL);
-    watch_feed_list(f->watch, answer, NULL, f->now_ms);
+    feed_list(f, answer, NULL);
     json_free(answer);
 }
 
@@ -154,6 +169,7 @@ static void say_failing(struct fixture *f)
 
 /*   next             what it wants
  *   page ...         feed_page
+ *   head TOKEN       feed_head: what stands before the items of the next answer
  *   item JSON        an item of the next answer
  *   answer JSON      another answer to a list
  *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
@@ -179,10 +195,12 @@ static void do_one(struct fixture *f, char *command)
         if (*verb == 'i')
             watch_feed_item(f->watch, answer);
         else
-            watch_feed_list(f->watch, answer, NULL, f->now_ms);
+            feed_list(f, answer, NULL);
         json_free(answer);
+    } else if (strcmp(verb, "head") == 0) {
+        feed_head(f, rest);
     } else if (strcmp(verb, "list") == 0) {
-        watch_feed_list(f->watch, NULL, failure(rest, &err), f->now_ms);
+        feed_list(f, NULL, failure(rest, &err));
     } else if (strcmp(verb, "event") == 0) {
         feed_event(f, rest);
     } else if (strcmp(verb, "line") == 0) {
@@ -301,6 +319,20 @@ static const struct story stories[] = {
               "d 5; synced; next",
      "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 +c [an item of the list is no "
      "object] +d end synced " WATCH "5"},
+    {"the next page may be sent for before this one is fed",
+     "next; head t1; item " ITEM("a") "; page - 5 t1; next; head t2; item " ITEM(
+         "b") "; page - 5 t2; next; head; page c 5; next",
+     "LIST /pods?limit=2 ahead /pods?limit=2&continue=t1 begin +a stays in flight ahead "
+     "/pods?limit=2&continue=t2 +b stays in flight ahead nothing +c end " WATCH "5"},
+    {"it is in vain if this one fails, which is read again",
+     "next; head t1; page a 5 t1; head t2; item " ITEM("b") "; list timeout; wait; next; head t2; "
+                                                            "page b 5 t2; list timeout; wait; next",
+     "LIST /pods?limit=2 ahead /pods?limit=2&continue=t1 begin +a stays ahead "
+     "/pods?limit=2&continue=t2 +b LIST /pods?limit=2&continue=t1 ahead /pods?limit=2&continue=t2 "
+     "+b stays LIST /pods?limit=2&continue=t2"},
+    {"or if this one turns out to be the last", "next; head t1; page a 5; next",
+     "LIST /pods?limit=2 ahead /pods?limit=2&continue=t1 begin "
+     "+a end " WATCH "5"},
     {"if it fails then, the list begins anew, and nothing is taken for gone",
      "next; item " ITEM("a") "; list input; failing; wait; next; item " ITEM(
          "b") "; list timeout; "

@@ -35,7 +35,8 @@ static const struct clocks test_clocks = {.wall_ms = now_ms, .steady_ms = now_ms
 struct fixture {
     struct api api;
     struct watcher *watcher;
-    struct str heard; /* "[ +a ] -b " */
+    struct str heard;  /* "[ +a ] -b " */
+    size_t put_behind; /* nothing is put before so many requests have arrived */
 };
 
 static void hear(struct fixture *f, const char *sign, const struct json *object)
@@ -51,6 +52,8 @@ static void on_begin(void *context)
 
 static void on_put(void *context, const struct json *object)
 {
+    struct fixture *f = context;
+    support_wait_until(fake_server_request_count(f->api.server) >= f->put_behind);
     hear(context, "+", object);
 }
 
@@ -72,6 +75,7 @@ static void on_warn(void *context, const char *message)
 static void open_fixture(struct fixture *f, const struct fake_answer *answers, size_t count)
 {
     test_now_ms = API_NOW_MS;
+    f->put_behind = 0;
     api_open(&f->api, answers, count, NULL);
     str_init(&f->heard, 4096);
     const struct watch_options options = {.path = PATH,
@@ -138,6 +142,54 @@ static void pages_then_a_stream_then_the_next(void **state)
     assert_true(watcher_tick(f.watcher) > 0); /* one request at a time */
     assert_int_equal(kube_requests_sent(f.api.kube), 4);
     close_fixture(&f); /* with the stream in flight */
+}
+
+/* As an answer whose connection stays: what is sent next can leave on it at once. */
+static char *kept(const char *body)
+{
+    return xasprintf("HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+}
+
+/* The first item is held back until the request for the page behind it has arrived. */
+static void the_next_page_is_on_its_way_while_one_is_read(void **state)
+{
+    (void)state;
+    auto_free char *page =
+        kept("{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"more\"},\"items\":["
+             "{\"metadata\":{\"name\":\"a\"}}]}");
+    const struct fake_answer answers[] = {
+        {.bytes = page},
+        PAGE("7", "", "b"),
+        {.bytes = STREAM, .then = FAKE_HOLD},
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    f.put_behind = 2;
+    run_until(&f, 3, "[ +a +b ] ");
+    assert_int_equal(kube_requests_sent(f.api.kube), 3);
+    close_fixture(&f);
+}
+
+/* What was sent ahead is cancelled: its answer is no page of the list that begins anew. */
+static void a_page_that_is_cut_short_is_not_followed(void **state)
+{
+    (void)state;
+    auto_free char *page =
+        kept("{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"more\"},\"items\":["
+             "{\"metadata\":{\"name\":\"a\"}},{]}");
+    const struct fake_answer answers[] = {
+        {.bytes = page},
+        {.bytes = "", .then = FAKE_HOLD},
+        PAGE("9", "", "c"),
+        {.bytes = STREAM, .then = FAKE_HOLD},
+    };
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    f.put_behind = 2;
+    run_until(&f, 4, "[ +a [ +c ] ");
+    assert_true(api_request_has(&f.api, 1, "continue=more"));
+    assert_false(api_request_has(&f.api, 2, "continue="));
+    close_fixture(&f);
 }
 
 /* One event in one chunk. */
@@ -250,6 +302,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_then_a_stream_then_the_next),
+        cmocka_unit_test(the_next_page_is_on_its_way_while_one_is_read),
+        cmocka_unit_test(a_page_that_is_cut_short_is_not_followed),
         cmocka_unit_test(a_stream_cut_at_any_byte_loses_nothing_and_repeats_nothing),
         cmocka_unit_test(what_is_too_old_is_listed_again),
         cmocka_unit_test(a_refused_list_is_asked_for_again),
