@@ -309,6 +309,23 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
 
 /* ---- advice ---- */
 
+enum tape_checkpointing run_plan_least_recompute(const struct run_plan_facts *facts,
+                                                 enum shard_strategy strategy, int64_t *ret_device)
+{
+    const int64_t most = (int64_t)RUN_PLAN_GPU_GB * 1000000000 - RUN_PLAN_LIBRARIES;
+    enum tape_checkpointing configured = facts->activations.checkpointing;
+    struct run_plan_facts f = *facts;
+    struct run_plan plan;
+    for (int c = TAPE_CHECKPOINTING_NONE; c <= (int)configured; c++) {
+        f.activations.checkpointing = (enum tape_checkpointing)c;
+        run_plan_make(&f, &plan);
+        *ret_device = plan.strategies[strategy - FULL_SHARD].device;
+        if (plan.activations > 0 && *ret_device <= most)
+            return (enum tape_checkpointing)c;
+    }
+    return configured;
+}
+
 bool run_plan_units_are_small(int64_t parameters, int units)
 {
     return units > 1 && parameters / units < WRAP_SMALL_UNIT;

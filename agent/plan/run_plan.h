@@ -145,6 +145,13 @@ struct run_plan_advice {
 };
 struct run_plan_advice run_plan_advise(int64_t parameters);
 
+/* What of a block backward has to compute again on GPUs of RUN_PLAN_GPU_GB: the least, but no more
+ * than is configured, with which they hold the rank's part and RUN_PLAN_LIBRARIES. As configured
+ * where nothing less fits or activations are unknown. *ret_device: bytes there with it. */
+enum { RUN_PLAN_GPU_GB = 80 };
+enum tape_checkpointing run_plan_least_recompute(const struct run_plan_facts *facts,
+                                                 enum shard_strategy strategy, int64_t *ret_device);
+
 /* Whether units are so small, on the average, that gathering them takes longer than the work it
  * could hide behind: one unit, or no shards, is then faster. */
 bool run_plan_units_are_small(int64_t parameters, int units);

@@ -8,6 +8,9 @@
 
 static const double giga = 1e9;
 
+/* Of enum tape_checkpointing, as --activation_checkpointing says them. */
+static const char *const checkpointing_names[] = {"none", "selective", "full"};
+
 /* "1,235,814,400". */
 static void add_count(int64_t count, struct str *out)
 {
@@ -130,6 +133,21 @@ void run_plan_print_advice(const struct run_plan *p, const enum shard_strategy *
     str_add(out, "\n");
 }
 
+/* What backward computes again though GPUs would hold it costs a fifth of the speed. */
+static void add_less_recompute(const struct run_plan_facts *f, enum shard_strategy current,
+                               struct str *out)
+{
+    int64_t device;
+    enum tape_checkpointing least = run_plan_least_recompute(f, current, &device);
+    if (least == f->activations.checkpointing)
+        return;
+    str_printf(out,
+               "--activation_checkpointing=%s is faster, backward computing %s again, and takes "
+               "%.3f GB per rank: GPUs of %d GB have that\n",
+               checkpointing_names[least], least == TAPE_CHECKPOINTING_NONE ? "nothing" : "less",
+               (double)device / giga, RUN_PLAN_GPU_GB);
+}
+
 void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
                     enum shard_strategy current, struct str *out)
 {
@@ -156,6 +174,7 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
     str_add(out, "\n");
     add_memory_checkpoints(&p->strategies[current - FULL_SHARD], out);
     run_plan_print_advice(p, &current, out);
+    add_less_recompute(f, current, out);
     if (run_plan_units_are_small(p->parameters, p->units))
         str_printf(out,
                    "Units of %.3gM parameters are small (below %dM): one unit "
@@ -199,6 +218,7 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
                    enum shard_strategy current, const char *time, struct str *out)
 {
     const struct run_plan_advice a = run_plan_advise(p->parameters);
+    int64_t device;
     str_printf(out,
                "{\"parameters\":%" PRId64 ",\"units\":%d,\"world_size\":%d,"
                "\"samples_per_step\":%" PRId64 ",\"tokens_per_step\":%" PRId64,
@@ -213,11 +233,13 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
                p->activations, p->logits, p->graphs);
     str_printf(out,
                ",\"advice\":{\"size\":\"%s\",\"strategy\":\"%s\",\"offload_activations\":%s,"
-               "\"cpu_offload_if_needed\":%s,\"gpus_per_node\":[%d,%d],\"nodes\":[%d,%d]}",
+               "\"cpu_offload_if_needed\":%s,\"activation_checkpointing\":\"%s\","
+               "\"gpus_per_node\":[%d,%d],\"nodes\":[%d,%d]}",
                a.size, shard_strategy_name(a.strategy),
                is_offloading_advised(p, &a, current) ? "true" : "false",
-               a.cpu_offload_if_needed ? "true" : "false", a.min_gpus, a.max_gpus, a.min_nodes,
-               a.max_nodes);
+               a.cpu_offload_if_needed ? "true" : "false",
+               checkpointing_names[run_plan_least_recompute(f, current, &device)], a.min_gpus,
+               a.max_gpus, a.min_nodes, a.max_nodes);
     str_add(out, ",\"strategies\":[");
     for (int i = 0; i < RUN_PLAN_STRATEGIES; i++) {
         str_add(out, i ? "," : "");

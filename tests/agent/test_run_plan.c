@@ -333,6 +333,49 @@ static void advice_is_the_guides(void **state)
     }
 }
 
+/* The least with which 80 GB hold the rank; never more than is configured. */
+static void what_80_gb_hold_need_not_be_computed_again(void **state)
+{
+    (void)state;
+    const enum tape_checkpointing NONE = TAPE_CHECKPOINTING_NONE,
+                                  SELECTIVE = TAPE_CHECKPOINTING_SELECTIVE,
+                                  FULL = TAPE_CHECKPOINTING_FULL;
+    const struct {
+        int world_size;
+        int64_t rows;
+        enum shard_strategy strategy;
+        enum tape_checkpointing configured, least;
+    } rows[] = {
+        {8, 1, FULL_SHARD, FULL, NONE}, /* 61 GB */
+        {8, 1, FULL_SHARD, NONE, NONE},
+        {4, 1, FULL_SHARD, FULL, NONE}, /* 79.4: 0.54 more is left for libraries */
+        {3, 1, FULL_SHARD, FULL, SELECTIVE},
+        {8, 2, FULL_SHARD, FULL, SELECTIVE},
+        {8, 2, FULL_SHARD, SELECTIVE, SELECTIVE},
+        {8, 4, FULL_SHARD, FULL, FULL},
+        {8, 8, FULL_SHARD, NONE, NONE}, /* not more than is asked for */
+        {8, 1, SHARD_GRAD_OP, FULL, NONE},
+        {1, 1, NO_SHARD, FULL, FULL}, /* nor what does not fit at all */
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan_facts f = facts_8b(rows[i].world_size);
+        int64_t device;
+        f.batch_rows = rows[i].rows;
+        f.activations.checkpointing = rows[i].configured;
+        enum tape_checkpointing least = run_plan_least_recompute(&f, rows[i].strategy, &device);
+        print_message("row %zu: %d, %.3f GB\n", i, least, (double)device / 1e9);
+        assert_int_equal(least, rows[i].least);
+        f.activations.checkpointing = least;
+        assert_int_equal(device, plan_of(&f, rows[i].strategy).device);
+    }
+    struct run_plan_facts unknown = facts_8b(8);
+    int64_t device;
+    unknown.activations.L = 0;
+    unknown.activations.checkpointing = TAPE_CHECKPOINTING_FULL;
+    assert_int_equal(run_plan_least_recompute(&unknown, FULL_SHARD, &device),
+                     TAPE_CHECKPOINTING_FULL);
+}
+
 /* Two of what a checkpoint holds of the rank's slice: fp32 where it is kept, and the optimizer's
  * state. */
 static void checkpoints_in_memory_are_counted_beside(void **state)
@@ -489,6 +532,7 @@ int main(void)
         cmocka_unit_test(the_total_has_an_allowance),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),
+        cmocka_unit_test(what_80_gb_hold_need_not_be_computed_again),
         cmocka_unit_test(checkpoints_in_memory_are_counted_beside),
         cmocka_unit_test(it_is_told_as_text_and_as_json),
         cmocka_unit_test(slots_cost_a_buffer_and_rounds),

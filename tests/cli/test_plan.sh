@@ -33,6 +33,15 @@ check "... without a strategy that the plan shows to need more" has \
     --preset=llama3-8b --gpus=8
 check "... but with one that it shows to need less" has "Advice for 1B to 10B parameters: --sharding_strategy=SHARD_GRAD_OP" \
     --preset=llama3-8b --gpus=8 --sharding_strategy=NO_SHARD
+less_recompute="is faster, backward computing nothing again, and takes"
+check "what GPUs hold need not be computed again" has \
+    "--activation_checkpointing=none $less_recompute 62.157 GB per rank: GPUs of 80 GB have that" \
+    --preset=hyperpod,llama3-8b --max_seq_length=8192 --train_batch_size=1 --gpus=8
+check "... in part" has "--activation_checkpointing=selective is faster, backward computing less again, and takes" \
+    --preset=hyperpod,llama3-8b --max_seq_length=8192 --train_batch_size=2 --gpus=8
+silent() { ! has "is faster, backward computing" "$@"; }
+check "... which is not said of what they do not" silent --preset=hyperpod,llama3-8b --max_seq_length=8192 --gpus=1
+check "... nor where nothing is computed again" silent --preset=llama3-8b --max_seq_length=8192 --gpus=8
 check "FLOPs are told by both counts" has "591.5 TFLOP (causal), 697 TFLOP (full attention)" --preset=llama3.2-1b \
     --gpus=8 --max_context_width=8192
 
@@ -211,6 +220,8 @@ overlay_is_fast() { # NAME GPUS
 }
 check "overlay llama3-1b computes nothing twice" overlay_is_fast llama3-1b 16
 check "... nor does llama3-8b" overlay_is_fast llama3-8b 32
+check "... nor llama-single-gpu" overlay_is_fast llama-single-gpu 1
+check "... nor gpt2" overlay_is_fast gpt2 8
 check "the agent's own --device is the agent's" bash -c "! shoal plan --preset=gpt2 --device cuda | grep -q Predicted"
 check "a GPU that is not in the table is refused with the nearest and the list" fails 2 \
     "--device: 'h1oo0' is not one of: h100 h200 a100 b200 l40s t4" shoal plan --preset=gpt2 --device h1oo0
