@@ -28,11 +28,10 @@ const char *names_workload(struct arena *arena, const struct job *job);
 /* The length of the job's name in a child's name; 0: it is no child's name. */
 size_t names_child_job(const char *name);
 
-/* Whether this is a DNS label by RFC 1123: 1 to NAMES_LABEL_MAX_BYTES lower case letters, digits
- * and
- * '-', with a letter or digit at both ends. Kubernetes takes it for the names of namespaces; those
- * of services begin with a letter as well (RFC 1035). Its source: "Object Names and IDs" in the
- * documentation; RFC 1035, sections 2.3.1 and 2.3.4, and RFC 1123, section 2.1. */
+/* Whether this is a DNS label: 1 to NAMES_LABEL_MAX_BYTES lower case letters, digits and '-', with
+ * a letter or digit at both ends (RFC 1035, sections 2.3.1 and 2.3.4; RFC 1123, section 2.1).
+ * Kubernetes takes it for the names of namespaces; those of services begin with a letter as well
+ * ("Object Names and IDs" in its documentation). */
 #define NAMES_LABEL_MAX_BYTES 63
 bool names_is_label(const char *name);
 
