@@ -47,6 +47,7 @@ until_at_rest() { until_is 0 requests_in_two_seconds; }
 cpu_ms() { awk -v ticks="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / ticks) }' "/proc/$1/stat"; } # PID
 server_cpu_ms() { cpu_ms "$(<"$cluster/run/$1.pid")"; }                                                                         # NAME
 
+took_ms=0 # the last start
 start() { # WITH FLAGS...: starts an operator; WITH: with what there is
     local begin server etcd
     server=$(server_cpu_ms kube-apiserver) etcd=$(server_cpu_ms etcd)
@@ -56,8 +57,20 @@ start() { # WITH FLAGS...: starts an operator; WITH: with what there is
         tail -n 20 "$work/operator-$((${#operators[@]} - 1)).log" >&2
         die "the operator is not ready after 2 minutes"
     }
-    row "start to ready, $1" "$(($(now_ms) - begin)) ms"
+    took_ms=$(($(now_ms) - begin))
+    row "start to ready, $1" "$took_ms ms"
     row "... processor time of the operator; API server; etcd" "$(cpu_ms "$operator"); $(($(server_cpu_ms kube-apiserver) - server)); $(($(server_cpu_ms etcd) - etcd)) ms"
+}
+starts() { # NUMBER WITH FLAGS...: that many further starts, each with the API server at rest
+    local all=()
+    for _ in $(seq "$1"); do
+        until_at_rest
+        operator_stop
+        sleep 5
+        start "${@:2}"
+        all+=("$took_ms")
+    done
+    row "median of these $1 starts" "$(printf '%s\n' "${all[@]}" | sort -n | sed -n "$((($1 + 1) / 2))p") ms"
 }
 memory() { # WHEN
     row "memory, $1" "$(awk '/^VmRSS/ { printf "%.1f", $2 / 1024 }' "/proc/$operator/status") MiB"
@@ -238,4 +251,5 @@ start "$jobs jobs with 8 pods each" --namespace default
 first_pod late default "right after that start"
 until_at_rest
 memory "$jobs jobs with 8 pods each, after that start"
+starts 7 "$jobs jobs with 8 pods each" --namespace default
 row "load of this machine at the end" "$(cut -d' ' -f1 /proc/loadavg)"
