@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.." || exit
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
+heed_arguments tests/acto/acto.py "$@"
 operator_world podgc
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 pod_groups scheduling.x-k8s.io v1alpha1 >/dev/null

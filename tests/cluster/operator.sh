@@ -49,6 +49,13 @@ else
     crd_served() { kubectl get pytorchjobs; }
 fi
 
+# heed_arguments TOOL ARGUMENTS...: ends with what the tool says of wrong arguments, or of --help, before a cluster is made for it.
+heed_arguments() {
+    local said
+    said=$(python3 "$1" --check "${@:2}") || exit
+    [ -z "$said" ] || { echo "$said" && exit; }
+}
+
 # operator_world [podgc]: podgc is the garbage collector of pods, which does not run then. It ends each pod without a node that
 # is being deleted, in 1.20 by its name alone: on a slow machine that meets the next pod of this name, so that two jobs which
 # are compared differ. It is needed where a client dies amid a delete, which the API server may leave half done.

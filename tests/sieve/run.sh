@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.." || exit
 . tests/cluster/lib.sh
 # shellcheck source=tests/cluster/operator.sh
 . tests/cluster/operator.sh
+heed_arguments tests/sieve/sieve.py "$@"
 operator_world podgc
 pod_groups scheduling.volcano.sh v1beta1 >/dev/null
 python3 tests/sieve/sieve.py "$@"

@@ -21,6 +21,7 @@ def parser(tool, described, seats_are, seed):
     found.add_argument("--seats", type=whole, default=8, metavar="N", help=f"{seats_are} at once (8): each has a namespace and an operator of its own")
     found.add_argument("--first", action="store_true", help="ends with the first divergence")
     found.add_argument("--only", nargs="+", default=[], metavar="WORD")
+    found.add_argument("--check", action="store_true", help="looks at the arguments and tries nothing")
     return found
 
 
