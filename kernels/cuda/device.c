@@ -32,6 +32,7 @@ void cuda_use(const struct cuda_device *device)
 int cuda_error(const struct cuda_device *device, struct error *err, cudaError_t status,
                const char *what)
 {
+    cudaGetLastError(); /* it is reported here: the next launch, of any stream, is none of it */
     if (data_fault_read(device->fault, err))
         return -1;
     enum error_code code = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE;

@@ -174,11 +174,11 @@ template <typename... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a
         auto kernel_ = (kernel);                                                                   \
         if ((shared_bytes) > CUDA_SHARED_AT_ONCE)                                                  \
             cuda_share((s), (const void *)kernel_, (shared_bytes), #kernel);                       \
-        cuda_check((s),                                                                            \
-                   emulation::launch_kernel(cuda_captured(s), #kernel, {__FILE__, __LINE__},       \
-                                            dim3(grid), dim3(block), (size_t)(shared_bytes),       \
-                                            kernel_, __VA_ARGS__),                                 \
-                   #kernel);                                                                       \
+        cudaError_t status_ =                                                                      \
+            emulation::launch_kernel(cuda_captured(s), #kernel, {__FILE__, __LINE__}, dim3(grid),  \
+                                     dim3(block), (size_t)(shared_bytes), kernel_, __VA_ARGS__);   \
+        cudaError_t last_ = cudaGetLastError(); /* another call's, if nobody took it */            \
+        cuda_check((s), status_ != cudaSuccess ? status_ : last_, #kernel);                        \
     } while (0)
 
 /* ---- barriers, shuffles, votes ---- */
