@@ -237,6 +237,7 @@ $(BUILD)/tests/agent/test_nvml $(BUILD)/tests/agent/test_gpu_hardware: | $(BUILD
 $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/kernels/test_stream_progress: $(BUILD)/kernels/cuda/stream_progress.c.o
+$(BUILD)/tests/kernels/test_candidates: $(BUILD)/kernels/cuda/candidates.c.o
 $(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
 
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand

@@ -25,6 +25,8 @@ struct device {
     int cuda_version;               /* see device_cuda_version(); likewise */
     int compute_capability;         /* see device_compute_capability(); likewise */
     int64_t library_attentions;     /* see device_library_attentions(); the backend counts */
+    bool tunes_products;            /* see device_tune_products() */
+    struct product_tuning tuning;   /* see device_product_tuning(); the backend counts */
     int threads;                    /* CPU threads an op may use */
     struct memory *memory;          /* counts and caches what the backend allocates */
     struct device *peer;    /* of device_open_host: whose host memory this one has; else NULL */

@@ -149,6 +149,16 @@ int64_t device_library_attentions(const struct device *device)
     return device->library_attentions;
 }
 
+void device_tune_products(struct device *device)
+{
+    device->tunes_products = true;
+}
+
+void device_product_tuning(const struct device *device, struct product_tuning *ret_tuning)
+{
+    *ret_tuning = device->tuning;
+}
+
 bool device_data_error(const struct device *device, struct error *ret)
 {
     return device->backend->data_error && device->backend->data_error(device, ret);

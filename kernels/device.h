@@ -74,6 +74,20 @@ enum { DEVICE_BF16_CAPABILITY = 80 };
 /* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
  * CPU. For tests and benches. */
 int64_t device_library_attentions(const struct device *device);
+/* From now on a matrix product that is met for the first time runs several of the library's
+ * algorithms (cuBLASLt's), and keeps the fastest: times vary, and so do the last bits of a run.
+ * Without use on the CPU. */
+void device_tune_products(struct device *device);
+/* What that found so far: of products, by shape, dtype and alignment. */
+struct product_tuning {
+    int64_t products;           /* that were timed */
+    int64_t untimed;            /* that add to their result, and have no twin that overwrites it */
+    int64_t changed;            /* take another algorithm than the library puts first */
+    int64_t candidates, failed; /* algorithms that were to run; did not */
+    int64_t first_ns, fastest_ns; /* one run of each product by the library's first algorithm, and
+                                     by the one that is kept */
+};
+void device_product_tuning(const struct device *device, struct product_tuning *ret_tuning);
 /* Whether an op met a number of a batch that it cannot use (kernels/data_error.h); *ret is it then:
  * for whoever sees other errors first, such as a peer's or a collective's. On the CPU the stream
  * fails by it, and nothing else does. */

@@ -206,6 +206,7 @@ struct agent_config {
         bool concurrent_collectives, register_buffers;
         bool cuda_graphs;
         bool deterministic; /* false: a faster backward of attention, whose bits vary */
+        bool tune;          /* cuBLASLt's algorithms are timed; not if deterministic */
         int64_t threads;    /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */

@@ -156,6 +156,11 @@ static const struct config_key keys[] = {
         "their last bits then, as does one that is resumed",
         .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
     KEY_BOOL(
+        "runtime", "tune", runtime.tune, "false", NULL,
+        "GPUs: the first time a matrix product is met, up to 8 algorithms of cuBLASLt's are timed, "
+        "and the fastest is kept. Times vary, and so do the last bits: it needs deterministic=false",
+        .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
+    KEY_BOOL(
         "runtime", "register_buffers", runtime.register_buffers, "false", NULL,
         "memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
         "move it without a copy of its own",

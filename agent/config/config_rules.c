@@ -236,9 +236,15 @@ static int check_profiler(const struct agent_config *c, struct error *err)
     return 0;
 }
 
-/* Slots are there for the bits. */
+/* Slots are there for the bits. What is chosen by time may be another in the next run. */
 static int check_bits(const struct agent_config *c, struct error *err)
 {
+    if (c->runtime.tune && c->runtime.deterministic)
+        return error_set(
+            err, ERR_CONFIG,
+            "runtime.tune=true takes algorithms by their time, so that another run may "
+            "have other bits, and runtime.deterministic=true promises equal ones: set "
+            "runtime.deterministic=false, or leave runtime.tune out");
     if (c->runtime.deterministic || c->parallel.reduction_slots <= 0)
         return 0;
     return error_set(err, ERR_CONFIG,

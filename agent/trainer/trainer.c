@@ -285,6 +285,7 @@ static void notify_limits(struct trainer *t)
     notify_max_steps(t);
     warn_of_early_end(t);
     trainer_tell_order(t);
+    trainer_begin_tuning(t);
     if (c->runtime.debug != DEBUG_OFF && t->world == t->env.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");

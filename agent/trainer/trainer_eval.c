@@ -109,6 +109,7 @@ int trainer_evaluate(struct trainer *t, struct error *err)
         return -1;
     shard_reshard_all(t->shard);
     trainer_log_memory(t);
+    trainer_log_tuning(t);
     if (step_totals_reduce(&t->totals, total, err))
         return -1;
     struct trainer_score score = {

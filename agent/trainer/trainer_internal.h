@@ -62,6 +62,7 @@ struct trainer {
     double lr;                              /* of the last step */
     int64_t nonfinite_steps, skipped_steps; /* of this process */
     int64_t logged_memory;                  /* bytes; see trainer_log_memory() */
+    int64_t logged_products;                /* see trainer_log_tuning() */
 
     struct checkpointer checkpointer;
     struct memory_saver memory_saver;
@@ -98,6 +99,11 @@ void trainer_close_graphs(struct trainer *t); /* before the stream; they need no
 bool trainer_may_differ(const struct trainer *t);
 /* Reports what that setting gives up, or that it changes nothing. */
 void trainer_tell_order(struct trainer *t);
+
+/* trainer_tune.c: products are timed where the configuration says so (runtime.tune). */
+void trainer_begin_tuning(struct trainer *t);
+/* Logs what came of it; again when there are twice as many products. */
+void trainer_log_tuning(struct trainer *t);
 
 /* trainer_memory.c: reserves the GPU's memory as the run's plan says, as far as it is free and
  * nobody needs it later; refuses a run whose known bytes cannot fit, on all ranks. Collective. */

@@ -231,6 +231,7 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
                   numbers.phase_s[PHASE_FORWARD] + numbers.phase_s[PHASE_BACKWARD]);
     t->listener->step(t->listener->ctx, &numbers);
     trainer_log_memory(t);
+    trainer_log_tuning(t);
 }
 
 /* The device has all of this step's work. Where it comes to the end of that before the next step's

@@ -1,50 +1,21 @@
-#include "kernels/cuda/blas.h"
+#include "kernels/cuda/blas_internal.h"
 
 #include "base/library.h"
 #include "base/mem.h"
 #include "kernels/cuda/slow_path.h"
 #include "kernels/cuda/stream.h"
 
-#include <cublasLt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PLANS = 128, /* a model has about twenty products; the one used longest ago makes room */
     MOST_ALIGNMENT = 16, /* bytes: what ops.h promises. More is not asked, or else the algorithm,
                             and the last bits, would change with the place in memory */
     WORKSPACE_MAX = 32 << 20, /* bytes: what NVIDIA recommends for Hopper */
 };
 
-struct functions {
-    size_t (*version)(void);
-    cublasStatus_t (*create)(cublasLtHandle_t *);
-    cublasStatus_t (*destroy)(cublasLtHandle_t);
-    const char *(*status_name)(cublasStatus_t);
-    cublasStatus_t (*desc_create)(cublasLtMatmulDesc_t *, cublasComputeType_t, cudaDataType_t);
-    cublasStatus_t (*desc_destroy)(cublasLtMatmulDesc_t);
-    cublasStatus_t (*desc_set)(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void *,
-                               size_t);
-    cublasStatus_t (*layout_create)(cublasLtMatrixLayout_t *, cudaDataType, uint64_t, uint64_t,
-                                    int64_t);
-    cublasStatus_t (*layout_destroy)(cublasLtMatrixLayout_t);
-    cublasStatus_t (*preference_create)(cublasLtMatmulPreference_t *);
-    cublasStatus_t (*preference_destroy)(cublasLtMatmulPreference_t);
-    cublasStatus_t (*preference_set)(cublasLtMatmulPreference_t,
-                                     cublasLtMatmulPreferenceAttributes_t, const void *, size_t);
-    cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
-                                cublasLtMatmulHeuristicResult_t[], int *);
-    cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *,
-                             cublasLtMatrixLayout_t, const void *, cublasLtMatrixLayout_t,
-                             const void *, const void *, cublasLtMatrixLayout_t, void *,
-                             cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *, size_t,
-                             cudaStream_t);
-};
-
-#define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct functions, member, symbol)
+#define SYMBOL(member, symbol) LIBRARY_SYMBOL(struct blas_functions, member, symbol)
 static const struct library_symbol symbols[] = {
     SYMBOL(version, "cublasLtGetVersion"),
     SYMBOL(create, "cublasLtCreate"),
@@ -63,31 +34,8 @@ static const struct library_symbol symbols[] = {
     {NULL, 0, false},
 };
 
-/* cuBLASLt's matrices are column-major: our c is its transpose, so that its A is our b and its B
- * our a, and a row stride is a leading dimension. */
-struct plan {
-    struct matmul matmul; /* what it is for */
-    enum dtype t;
-    bool with_bias;
-    uint32_t alignment; /* of all operands, bytes */
-    uint64_t used_at;   /* 0: free */
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c;
-    cublasLtMatmulAlgo_t algorithm;
-    size_t workspace_bytes;
-    bool impossible; /* there is no algorithm */
-    bool has_run;    /* its kernels are loaded */
-};
-
-struct blas {
-    struct functions lt;
-    cublasLtHandle_t handle;
-    uint64_t uses;
-    struct plan plans[PLANS];
-};
-
 /* *ret_library: NULL if none was found. */
-static int open_library(struct functions *lt, void **ret_library, struct error *err)
+static int open_library(struct blas_functions *lt, void **ret_library, struct error *err)
 {
 #if CUBLAS_VER_MAJOR >= 13
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
@@ -102,7 +50,7 @@ static int open_library(struct functions *lt, void **ret_library, struct error *
 
 void blas_describe(struct library_facts *ret)
 {
-    struct functions lt;
+    struct blas_functions lt;
     void *library;
     *ret = (struct library_facts){.name = "cuBLASLt"};
     if (open_library(&lt, &library, &ret->why) == 0) {
@@ -133,7 +81,7 @@ int blas_open(struct blas **ret_blas, struct error *err)
     return 0;
 }
 
-static void plan_clear(const struct functions *lt, struct plan *plan)
+static void plan_clear(const struct blas_functions *lt, struct blas_plan *plan)
 {
     const cublasLtMatrixLayout_t layouts[] = {plan->a, plan->b, plan->c};
     for (size_t i = 0; i < array_length(layouts); i++)
@@ -148,15 +96,15 @@ void blas_close(struct blas *blas)
 {
     if (!blas)
         return;
-    for (int i = 0; i < PLANS; i++)
+    for (int i = 0; i < BLAS_PLANS; i++)
         plan_clear(&blas->lt, &blas->plans[i]);
     blas->lt.destroy(blas->handle);
     free(blas);
 }
 
 /* Fails the stream if it is an error. */
-static bool succeeded(struct stream *s, const struct functions *lt, cublasStatus_t status,
-                      const char *what, const struct plan *plan)
+static bool succeeded(struct stream *s, const struct blas_functions *lt, cublasStatus_t status,
+                      const char *what, const struct blas_plan *plan)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return true;
@@ -177,13 +125,14 @@ static cudaDataType data_type(enum dtype t)
 }
 
 /* A row-major [rows, cols] is a column-major [cols, rows]. */
-static cublasStatus_t describe(const struct functions *lt, cublasLtMatrixLayout_t *ret_layout,
+static cublasStatus_t describe(const struct blas_functions *lt, cublasLtMatrixLayout_t *ret_layout,
                                enum dtype t, int64_t rows, int64_t cols, int64_t stride)
 {
     return lt->layout_create(ret_layout, data_type(t), (uint64_t)cols, (uint64_t)rows, stride);
 }
 
-static cublasStatus_t make_desc(const struct functions *lt, struct plan *plan, const void *bias)
+static cublasStatus_t make_desc(const struct blas_functions *lt, struct blas_plan *plan,
+                                const void *bias)
 {
     const struct matmul *p = &plan->matmul;
     cublasOperation_t transpose = CUBLAS_OP_T;
@@ -203,7 +152,7 @@ static cublasStatus_t make_desc(const struct functions *lt, struct plan *plan, c
     return status;
 }
 
-static cublasStatus_t make_layouts(const struct functions *lt, struct plan *plan)
+static cublasStatus_t make_layouts(const struct blas_functions *lt, struct blas_plan *plan)
 {
     const struct matmul *p = &plan->matmul;
     cublasStatus_t status = describe(lt, &plan->a, plan->t, p->trans_b ? p->n : p->k,
@@ -216,10 +165,12 @@ static cublasStatus_t make_layouts(const struct functions *lt, struct plan *plan
     return status;
 }
 
-/* The algorithm that the heuristic puts first, among those that add in a fixed order. */
-static cublasStatus_t choose(const struct blas *blas, struct plan *plan)
+/* The first of the heuristic's algorithms, at most `most`, among those that add in a fixed order;
+ * *ret_count of them are good for the plan's product. */
+static cublasStatus_t ask(const struct blas *blas, const struct blas_plan *plan,
+                          cublasLtMatmulHeuristicResult_t *ret, int most, int *ret_count)
 {
-    const struct functions *lt = &blas->lt;
+    const struct blas_functions *lt = &blas->lt;
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -238,30 +189,43 @@ static cublasStatus_t choose(const struct blas *blas, struct plan *plan)
     for (size_t i = 0; !status && i < array_length(alignments); i++)
         status =
             lt->preference_set(preference, alignments[i], &plan->alignment, sizeof plan->alignment);
-    cublasLtMatmulHeuristicResult_t result;
     int found = 0;
     if (!status)
         status = lt->heuristic(blas->handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
-                               preference, 1, &result, &found);
+                               preference, most, ret, &found);
     lt->preference_destroy(preference);
-    plan->impossible = status == CUBLAS_STATUS_NOT_SUPPORTED ||
-                       (!status && (found == 0 || result.state != CUBLAS_STATUS_SUCCESS));
-    if (plan->impossible)
-        return CUBLAS_STATUS_SUCCESS;
-    plan->algorithm = result.algo;
-    plan->workspace_bytes = result.workspaceSize;
+    *ret_count = 0;
+    for (int i = 0; !status && i < found; i++)
+        if (ret[i].state == CUBLAS_STATUS_SUCCESS)
+            ret[(*ret_count)++] = ret[i];
+    return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
+}
+
+/* The algorithm that the heuristic puts first, or the fastest one. */
+static cublasStatus_t choose(struct stream *s, struct blas_plan *plan,
+                             const struct blas_operands *o)
+{
+    cublasLtMatmulHeuristicResult_t found[BLAS_CANDIDATES];
+    const bool tunes = s->device->tunes_products;
+    int count;
+    cublasStatus_t status =
+        ask(cuda_blas(s), plan, found, tunes ? (int)array_length(found) : 1, &count);
+    plan->impossible = !status && count == 0;
+    if (!status && count > 0)
+        plan->algorithm = tunes ? blas_tune(s, plan, found, count, o) : found[0];
     return status;
 }
 
 /* NULL: the stream has failed. A new plan is made, and run first, outside of captures: the library
  * loads its kernels then. */
-static struct plan *plan_find(struct stream *s, const struct plan *want, const void *bias)
+static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *want,
+                                   const struct blas_operands *o)
 {
     struct blas *blas = cuda_blas(s);
-    struct plan *oldest = &blas->plans[0];
+    struct blas_plan *oldest = &blas->plans[0];
     blas->uses++;
-    for (int i = 0; i < PLANS; i++) {
-        struct plan *plan = &blas->plans[i];
+    for (int i = 0; i < BLAS_PLANS; i++) {
+        struct blas_plan *plan = &blas->plans[i];
         if (plan->used_at && plan->t == want->t && plan->with_bias == want->with_bias &&
             plan->alignment == want->alignment && matmul_equal(&plan->matmul, &want->matmul)) {
             plan->used_at = blas->uses;
@@ -273,11 +237,11 @@ static struct plan *plan_find(struct stream *s, const struct plan *want, const v
     plan_clear(&blas->lt, oldest);
     *oldest = *want;
     oldest->used_at = blas->uses;
-    cublasStatus_t status = make_desc(&blas->lt, oldest, bias);
+    cublasStatus_t status = make_desc(&blas->lt, oldest, o->bias);
     if (!status)
         status = make_layouts(&blas->lt, oldest);
     if (!status)
-        status = choose(blas, oldest);
+        status = choose(s, oldest, o);
     if (succeeded(s, &blas->lt, status, "plan", oldest)) {
         if (oldest->impossible)
             slow_path_no_algorithm(oldest->t, &oldest->matmul);
@@ -296,20 +260,32 @@ static uint32_t alignment_of(const void *a, const void *b, const void *bias, con
     return (uint32_t)(bits & -bits);
 }
 
+cublasStatus_t blas_start(const struct blas *blas, const struct blas_plan *plan,
+                          const cublasLtMatmulHeuristicResult_t *algorithm,
+                          const struct blas_operands *o, void *workspace, cudaStream_t handle)
+{
+    float one = 1, beta = plan->matmul.accumulate ? 1 : 0;
+    return blas->lt.matmul(blas->handle, plan->desc, &one, o->b, plan->a, o->a, plan->b, &beta,
+                           o->c, plan->c, o->c, plan->c, &algorithm->algo, workspace,
+                           algorithm->workspaceSize, handle);
+}
+
 bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
                  const void *b, const void *bias, void *c)
 {
     assert(p->m >= 1 && p->n >= 1 && p->k >= 1 && !(bias && p->accumulate));
     const struct blas *blas = cuda_blas(s);
-    const struct plan want = {
+    const struct blas_operands operands = {a, b, bias, c};
+    const struct blas_plan want = {
         .matmul = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
-    struct plan *plan = plan_find(s, &want, bias);
+    struct blas_plan *plan = plan_find(s, &want, &operands);
     if (!plan)
         return true;
     if (plan->impossible)
         return false;
-    void *workspace = plan->workspace_bytes > 0 ? cuda_scratch(s, plan->workspace_bytes) : NULL;
-    if (plan->workspace_bytes > 0 && !workspace)
+    size_t bytes = plan->algorithm.workspaceSize;
+    void *workspace = bytes > 0 ? cuda_scratch(s, bytes) : NULL;
+    if (bytes > 0 && !workspace)
         return true;
     /* The plan serves every bias of that alignment: which one it is, is set for each call. */
     if (bias && !succeeded(s, &blas->lt,
@@ -317,13 +293,9 @@ bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const v
                                              sizeof bias),
                            "bias", plan))
         return true;
-    float one = 1, beta = p->accumulate ? 1 : 0;
     cudaStream_t handle = plan->has_run ? cuda_captured(s) : cuda_uncaptured(s);
     plan->has_run = true;
-    succeeded(s, &blas->lt,
-              blas->lt.matmul(blas->handle, plan->desc, &one, b, plan->a, a, plan->b, &beta, c,
-                              plan->c, c, plan->c, &plan->algorithm, workspace,
-                              plan->workspace_bytes, handle),
+    succeeded(s, &blas->lt, blas_start(blas, plan, &plan->algorithm, &operands, workspace, handle),
               "start", plan);
     return true;
 }

@@ -1,7 +1,8 @@
 /* Matrix products by cuBLASLt. The descriptors and the algorithm of each product are found once and
  * cached: a training step asks for the same few. Products are deterministic: algorithms that add
- * with atomics are excluded, and a stream has one workspace. fp32 is multiplied as fp32, not as
- * TF32. */
+ * with atomics are excluded, and a stream has one workspace. Which algorithm is taken follows from
+ * the product, but where the device tunes them (device_tune_products): then it follows from times.
+ * fp32 is multiplied as fp32, not as TF32. */
 #ifndef SHOAL_KERNELS_CUDA_BLAS_H
 #define SHOAL_KERNELS_CUDA_BLAS_H
 

@@ -298,6 +298,8 @@ static const struct {
     {"--nesterov", "", "optimizer.nesterov needs optimizer.momentum above 0"},
     {"--deterministic=false --parallel.reduction_slots=2", "",
      "parallel.reduction_slots=2 gives the same bits on fewer ranks, and runtime.deterministic=false"},
+    {"--tune", "", "runtime.tune=true takes algorithms by their time"},
+    {"--tune --deterministic", "", "set runtime.deterministic=false, or leave runtime.tune out"},
     {"--resume", "", "checkpoint.resume_from_checkpoint=latest needs checkpoint.dir"},
     {"--model_type bloom", "", "--model_type: 'bloom' is not one of: auto mnist_cnn llama"},
     {"--gpu_ids first", "", "runtime.gpu_ids: 'first' is neither all nor numbers"},

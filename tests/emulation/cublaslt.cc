@@ -1,8 +1,9 @@
 /* cuBLASLt on the emulated GPU: a product is a kernel of one thread, so that it runs in the
  * stream's order, and sees what a GPU would see. It refuses what the real library refuses: types,
  * leading dimensions, alignments and workspaces that are not as they were described. An algorithm
- * is good for the problem it was found for alone. Where the caller lets in sums whose order is not
- * fixed, it takes them: then no two runs give the same bits. */
+ * is good for the problem it was found for alone. Of several algorithms the first is not the
+ * fastest, and some do not run. Where the caller lets in sums whose order is not fixed, it takes
+ * them: then no two runs give the same bits. */
 #include "kernels/dtype.h"
 #include "tests/emulation/emulation.h"
 
@@ -38,7 +39,19 @@ struct cublasLtMatmulPreference {
 namespace
 {
 
-const int64_t SPLIT = 256; /* terms; longer sums are split, the parts added up from the workspace */
+/* Algorithms, in the heuristic's order. */
+struct form {
+    int64_t split;        /* terms; longer sums are split, the parts added up from the workspace */
+    cublasStatus_t state; /* of the heuristic's result */
+    bool runs;            /* else cublasLtMatmul refuses it */
+    int64_t us;           /* what a run costs (emulation::spend) */
+};
+const form forms[] = {
+    {256, CUBLAS_STATUS_SUCCESS, true, 30},       /* the only one that the tests' bits are of */
+    {256, CUBLAS_STATUS_NOT_SUPPORTED, false, 1}, /* listed, and of no use */
+    {256, CUBLAS_STATUS_SUCCESS, false, 1},       {128, CUBLAS_STATUS_SUCCESS, true, 50},
+    {64, CUBLAS_STATUS_SUCCESS, true, 10}, /* the fastest, with other bits and more workspace */
+};
 
 struct matrix {
     const void *data;
@@ -66,6 +79,7 @@ struct matrix {
 struct recipe {
     uint32_t m, n, k, ld_a, ld_b, ld_c;
     uint16_t alignments[4];
+    uint16_t form;
     bool trans_a, trans_b, with_bias, bf16_inputs, bf16_output, unordered;
     bool operator==(const recipe &other) const
     {
@@ -85,7 +99,8 @@ struct product {
 /* Bytes for the parts of a split sum; 0 if it is not split. */
 size_t parts_bytes(const recipe &how)
 {
-    return how.k > SPLIT ? (how.k + SPLIT - 1) / SPLIT * (size_t)how.m * how.n * sizeof(float) : 0;
+    const int64_t split = forms[how.form].split;
+    return how.k > split ? (how.k + split - 1) / split * (size_t)how.m * how.n * sizeof(float) : 0;
 }
 
 float dot(const float *x, const float *y, int64_t count)
@@ -100,12 +115,13 @@ float dot(const float *x, const float *y, int64_t count)
  * for. */
 float sum_of(const product &p, const float *a, const float *b, int64_t element, unsigned start)
 {
-    const int64_t k = p.how.k, parts = (k + SPLIT - 1) / SPLIT, stride = (int64_t)p.how.m * p.how.n;
+    const int64_t split = forms[p.how.form].split, k = p.how.k, parts = (k + split - 1) / split;
+    const int64_t stride = (int64_t)p.how.m * p.how.n;
     if (!p.parts)
         return dot(a, b, k);
     for (int64_t part = 0; part < parts; part++)
         p.parts[part * stride + element] =
-            dot(a + part * SPLIT, b + part * SPLIT, part + 1 < parts ? SPLIT : k - part * SPLIT);
+            dot(a + part * split, b + part * split, part + 1 < parts ? split : k - part * split);
     float sum = 0;
     for (int64_t part = 0; part < parts; part++)
         sum += p.parts[(start + part) % parts * stride + element];
@@ -115,6 +131,7 @@ float sum_of(const product &p, const float *a, const float *b, int64_t element, 
 void multiply(product p)
 {
     static unsigned runs;
+    emulation::spend(forms[p.how.form].us);
     const unsigned start = p.how.unordered ? runs++ : 0;
     const int64_t m = p.how.m, n = p.how.n, k = p.how.k;
     const std::vector<float> a = p.a.dense(m, k, false), b = p.b.dense(n, k, true);
@@ -288,18 +305,21 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     /* there were versions without such kernels */
     if ((how.bf16_inputs && (a->ld % 2 || b->ld % 2)) || how.m * how.n * how.k == 1)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    size_t workspace = parts_bytes(how);
-    if (workspace > preference->workspace_bytes)
-        return CUBLAS_STATUS_NOT_SUPPORTED;
     how.unordered = preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (int i = 0; i < 4; i++)
         how.alignments[i] = (uint16_t)preference->alignments[i];
-    results[0] = {};
-    memcpy(&results[0].algo, &how, sizeof how);
-    results[0].workspaceSize = workspace;
-    results[0].state = CUBLAS_STATUS_SUCCESS;
-    *returned = 1;
-    return CUBLAS_STATUS_SUCCESS;
+    for (const form &each : forms) {
+        how.form = (uint16_t)(&each - forms);
+        const size_t workspace = parts_bytes(how);
+        if (*returned == requested || workspace > preference->workspace_bytes)
+            continue;
+        cublasLtMatmulHeuristicResult_t *result = &results[(*returned)++];
+        *result = {};
+        memcpy(&result->algo, &how, sizeof how);
+        result->workspaceSize = workspace;
+        result->state = each.state;
+    }
+    return *returned > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
@@ -318,6 +338,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         !(*c_layout == *d_layout))
         return CUBLAS_STATUS_INVALID_VALUE;
     asked.unordered = how.unordered;
+    asked.form = how.form;
     memcpy(asked.alignments, how.alignments, sizeof how.alignments);
     if (!(asked == how) || workspace_bytes < parts_bytes(how) || !is_aligned(workspace, 16) ||
         (parts_bytes(how) && !workspace))
@@ -328,6 +349,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
             return CUBLAS_STATUS_INVALID_VALUE;
     if (desc->with_bias && (!desc->bias || !is_aligned(desc->bias, element_bytes(c_layout->type))))
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (!forms[how.form].runs) {
+        emulation::noted(cudaErrorInvalidValue); /* a library's failed launch leaves it behind */
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     product p = {how,
                  {a, how.bf16_inputs, how.trans_a, a_layout->ld},
                  {b, how.bf16_inputs, how.trans_b, b_layout->ld},

@@ -58,7 +58,9 @@ namespace emulation
  *   graphs       0: the GPU can capture none (1)
  *   no_more_graphs 1: what is captured is not instantiated (0)
  *   ptx          folder of the PTX that the library of build/<variant>/ptx runs (build/ptx)
- *   stale_graphs 1: graphs keep the arguments they were made with, whatever update says (0) */
+ *   clock        work: time passes by what matrix products cost (spend()) alone, so that a test
+ * knows what events tell (wall) stale_graphs 1: graphs keep the arguments they were made with,
+ * whatever update says (0) */
 std::string option(const char *name, const char *otherwise);
 long option_number(const char *name, long otherwise);
 
@@ -87,6 +89,9 @@ bool run_kernel(const launch &work);
 /* What a stream calls for each kernel: run_kernel, unless a test has put another one there that
  * looks at it (tests/ptx). runtime.cc */
 extern bool (*kernel_runner)(const launch &work);
+
+/* While a kernel runs: that it cost so many microseconds, for option("clock"). events.cc */
+void spend(int64_t us);
 
 /* While a kernel runs: it fails, and this is printed with its name and the block. block.cc */
 void fail_kernel(const std::string &why);

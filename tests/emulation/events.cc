@@ -16,6 +16,21 @@ struct CUevent_st {
     std::shared_ptr<emulation::clock::time_point> when;
 };
 
+static std::atomic<int64_t> worked_us;
+
+void emulation::spend(int64_t us)
+{
+    worked_us += us;
+}
+
+/* What an event tells that is reached now. */
+static emulation::clock::time_point now()
+{
+    static const bool by_work = option("clock", "wall") == "work";
+    return by_work ? emulation::clock::time_point(std::chrono::microseconds(worked_us))
+                   : emulation::clock::now();
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     *event = new CUevent_st;
@@ -35,7 +50,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     must_have_device("cudaEventRecord");
     if (!stream) { /* the default stream, which has no other work */
         event->on = std::make_shared<queue>();
-        event->when = std::make_shared<emulation::clock::time_point>(emulation::clock::now());
+        event->when = std::make_shared<emulation::clock::time_point>(now());
         return cudaSuccess;
     }
     gpu *g = the_gpu();
@@ -47,7 +62,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
             return cudaSuccess;
     }
     auto when = std::make_shared<emulation::clock::time_point>();
-    cudaError_t status = put(stream, {.run = [when] { *when = emulation::clock::now(); }});
+    cudaError_t status = put(stream, {.run = [when] { *when = now(); }});
     std::unique_lock held = g->locked();
     event->point = stream->works->queued;
     event->when = when;
