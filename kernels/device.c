@@ -217,6 +217,11 @@ int device_reserve(struct device *device, size_t bytes, struct error *err)
     return memory_reserve(device->memory, bytes, err);
 }
 
+void device_reserve_from(struct device *device, const struct memory_lender *lender)
+{
+    memory_reserve_from(device->memory, lender);
+}
+
 int device_alloc(struct device *device, enum memory_kind kind, size_t bytes, const char *what,
                  void **ret_memory, struct error *err)
 {

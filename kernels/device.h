@@ -45,6 +45,7 @@ struct memory_use {
                                of equal steps should need none */
     int64_t reserved_bytes; /* by device_reserve(); 0: nothing */
     int64_t beyond_bytes;   /* held beside the reserve, since it had no room */
+    bool reserve_is_lent;   /* it is from device_reserve_from()'s lender */
 };
 
 struct device;
@@ -108,6 +109,16 @@ int64_t device_memory_free_bytes(const struct device *device, int64_t *ret_total
  * system again only when the reserve has no room (see beyond_bytes). Once per device;
  * device_close() gives it back. Errors: ERR_MEMORY. */
 int device_reserve(struct device *device, size_t bytes, struct error *err);
+
+/* A library that moves memory of its own faster (NCCL's ncclMemAlloc). Both functions return 0 or
+ * the library's error; the device is the thread's current one. */
+struct memory_lender {
+    int (*alloc)(void **ret_memory, size_t bytes);
+    int (*free)(void *memory);
+};
+/* device_reserve() asks the lender first, and the system where that has nothing. The library stays
+ * loaded until the device is closed. NULL: none. */
+void device_reserve_from(struct device *device, const struct memory_lender *lender);
 
 /* Allocates memory on the device, 64-byte aligned, not zeroed. `what` names it in errors ("fc1
  * gradient"). The allocator caches and is stream-ordered: the caller may free memory while queued

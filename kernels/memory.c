@@ -33,6 +33,7 @@ struct memory {
     void (*on_release)(void *ctx, void *block, size_t bytes);
     void *on_release_ctx;
     struct memory_pool *reserve; /* or NULL */
+    struct memory_lender lender; /* of the reserve; NULLs: none */
     struct block *used[BUCKETS];
     struct block *cached[CLASSES]; /* the source's own; last freed first: it is the warmest */
 };
@@ -71,10 +72,22 @@ struct memory *memory_open(const struct memory_source *source, void *ctx)
     return memory;
 }
 
-static void release(struct memory *memory, void *block, size_t bytes)
+/* Whether the device works, which is the thread's current one then. */
+static bool works(const struct memory *memory)
+{
+    struct error ignored;
+    return !memory->source.check || memory->source.check(memory->ctx, &ignored) == 0;
+}
+
+static void tell_release(struct memory *memory, void *block, size_t bytes)
 {
     if (memory->on_release)
         memory->on_release(memory->on_release_ctx, block, bytes);
+}
+
+static void release(struct memory *memory, void *block, size_t bytes)
+{
+    tell_release(memory, block, bytes);
     memory->source.free(memory->ctx, block);
 }
 
@@ -98,16 +111,38 @@ void memory_close(struct memory *memory)
     release_cached(memory);
     if (memory->reserve) {
         const struct memory_pool_use use = memory_pool_use(memory->reserve);
-        release(memory, use.memory, use.bytes);
+        tell_release(memory, use.memory, use.bytes);
+        if (!memory->use.reserve_is_lent)
+            memory->source.free(memory->ctx, use.memory);
+        else if (works(memory)) /* of a GPU in a fault nothing can be given back */
+            memory->lender.free(use.memory);
         memory_pool_close(memory->reserve);
     }
     free(memory);
 }
 
+void memory_reserve_from(struct memory *memory, const struct memory_lender *lender)
+{
+    assert(!memory->reserve);
+    memory->lender = lender ? *lender : (struct memory_lender){0};
+}
+
+/* NULL: there is no lender, or it has nothing. */
+static void *borrow(struct memory *memory, size_t bytes)
+{
+    void *all = NULL;
+    if (!memory->lender.alloc || !works(memory) || memory->lender.alloc(&all, bytes) != 0)
+        return NULL;
+    memory->use.reserve_is_lent = true;
+    return all;
+}
+
 int memory_reserve(struct memory *memory, size_t bytes, struct error *err)
 {
     assert(!memory->reserve);
-    void *all = memory->source.alloc(memory->ctx, bytes);
+    void *all = borrow(memory, bytes);
+    if (!all)
+        all = memory->source.alloc(memory->ctx, bytes);
     if (!all && memory->source.check && memory->source.check(memory->ctx, err) < 0)
         return error_wrap(err, "memory for the run");
     if (!all)

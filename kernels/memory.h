@@ -20,8 +20,8 @@ struct memory_source {
     /* Waits until no queued work can touch freed blocks. Called before a block goes back to the
      * source while the device is at work. */
     void (*wait_idle)(void *ctx);
-    /* Called when alloc() gave nothing: 0 if the device works, else its fault. NULL: it always
-     * works. */
+    /* Called when alloc() gave nothing, and before a lender is asked, for which it makes the device
+     * current: 0 if the device works, else its fault. NULL: it always works. */
     int (*check)(void *ctx, struct error *err);
 };
 
@@ -34,7 +34,8 @@ struct memory *memory_open(const struct memory_source *source, void *ctx);
 /* Gives the cached blocks back to the source. A block that is still in use leaks. */
 void memory_close(struct memory *memory);
 
-/* As device_reserve. */
+/* As device_reserve and device_reserve_from. */
+void memory_reserve_from(struct memory *memory, const struct memory_lender *lender);
 int memory_reserve(struct memory *memory, size_t bytes, struct error *err);
 
 /* As device_alloc and device_free. When the source has no more, memory_alloc() gives the cached

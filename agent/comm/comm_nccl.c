@@ -292,6 +292,8 @@ int comm_nccl_open(const struct nccl_api *api, const struct comm_nccl_options *o
     if (options->registers) {
         shared->buffers = nccl_buffers_open(&shared->api);
         device_memory_on_release(device, comm_nccl_deregister, shared);
+        if (api->mem_alloc)
+            device_reserve_from(device, &(struct memory_lender){api->mem_alloc, api->mem_free});
     }
     comm_group_world("nccl", rank, size, &world);
     int result = open_group(shared, &world, ret_comm, err);

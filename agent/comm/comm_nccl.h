@@ -4,9 +4,9 @@
  * NCCL chooses, with the same bits on every rank.
  *
  * all_gather, reduce_scatter and all_to_all use blocks that the device allocator hands out again
- * and again, so they may be registered with NCCL at their first use. They do not come from
- * ncclMemAlloc(), which NVLink SHARP requires; registration helps NVLink, PCIe and network without
- * it. */
+ * and again, so they may be registered with NCCL at their first use. NVLink SHARP requires memory
+ * of ncclMemAlloc(): who registers takes the device's reserve from there, where NCCL has it
+ * (device_reserve_from); registration helps NVLink, PCIe and network without it. */
 #ifndef SHOAL_AGENT_COMM_COMM_NCCL_H
 #define SHOAL_AGENT_COMM_COMM_NCCL_H
 

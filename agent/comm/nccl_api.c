@@ -46,6 +46,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         {"ncclRecv", offsetof(struct nccl_api, recv), false},
         {"ncclCommRegister", offsetof(struct nccl_api, comm_register), true},
         {"ncclCommDeregister", offsetof(struct nccl_api, comm_deregister), true},
+        {"ncclMemAlloc", offsetof(struct nccl_api, mem_alloc), true},
+        {"ncclMemFree", offsetof(struct nccl_api, mem_free), true},
         {NULL, 0, false},
     };
     char version[16];
@@ -66,6 +68,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
     if (api.version < NCCL_OLDEST)
         return error_set(err, ERR_UNSUPPORTED, "NCCL %s is too old: 2.14 or newer is needed",
                          version);
+    if (api.version < NCCL_ROUNDS_LITTLE || !api.mem_free)
+        api.mem_alloc = NULL;
     api.orders_launches =
         api.version >= NCCL_ORDERS_LAUNCHES && strcmp(getenv(LAUNCH_ORDER), "1") == 0;
     *ret_api = api;

@@ -23,7 +23,13 @@ enum {
      * all communicators before it waits for any. Before, each abort waits for everything on the
      * device, also for the other communicators' collectives. */
     NCCL_ABORTS_TOGETHER = 22200,
+    /* Since 2.27 at the latest, ncclMemAlloc() rounds up to the granularity of cuMemCreate() alone
+     * (src/allocator.cc): 2 MiB. Before it was multicast's, which can be much more than the plan of
+     * memory has room for. */
+    NCCL_ROUNDS_LITTLE = 22700,
 };
+
+enum { NCCL_MEMORY_GRANULE = 2 << 20 /* bytes */ };
 
 enum nccl_result {
     NCCL_SUCCESS = 0,
@@ -79,6 +85,10 @@ struct nccl_api {
     /* Since 2.19; NULL before. */
     int (*comm_register)(nccl_comm comm, void *memory, size_t bytes, void **handle);
     int (*comm_deregister)(nccl_comm comm, void *handle);
+    /* Memory that NVLink SHARP can use, too, of the thread's current GPU; NULL before
+     * NCCL_ROUNDS_LITTLE. A multiple of NCCL_MEMORY_GRANULE loses nothing. */
+    int (*mem_alloc)(void **ret_memory, size_t bytes);
+    int (*mem_free)(void *memory);
     void *library;        /* NULL: none was found */
     int version;          /* of the library: 22809 is 2.28.9 */
     bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */

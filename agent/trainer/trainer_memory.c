@@ -1,6 +1,8 @@
 /* A GPU's memory: reserved by the run's plan before its first tensor, and what to say when it is
  * too small, then or later. */
 #include "agent/comm/agree.h"
+#include "agent/comm/comm_device.h"
+#include "agent/comm/nccl_api.h"
 #include "agent/plan/run_plan_facts.h"
 #include "agent/trainer/trainer_internal.h"
 
@@ -73,6 +75,34 @@ static int share_memory(const struct trainer *t, struct arena *arena, struct mem
     return 0;
 }
 
+static bool registers_with_nccl(const struct trainer *t)
+{
+    return t->config->runtime.register_buffers && t->world != t->env.world &&
+           t->config->runtime.collectives != COMM_DEVICE_HOST;
+}
+
+/* NCCL's memory has whole granules: one more if there is room, else what is left of the last one is
+ * done without. */
+static int64_t round_to_granule(int64_t bytes, int64_t most)
+{
+    const int64_t down = bytes / NCCL_MEMORY_GRANULE * NCCL_MEMORY_GRANULE;
+    return down == bytes || down + NCCL_MEMORY_GRANULE > most ? down : down + NCCL_MEMORY_GRANULE;
+}
+
+static void tell_whose_memory(const struct trainer *t)
+{
+    struct memory_use use;
+    device_memory_use(t->device, &use);
+    if (registers_with_nccl(t))
+        t->listener->notice(t->listener->ctx,
+                            use.reserve_is_lent
+                                ? "runtime.register_buffers: the run's memory is NCCL's "
+                                  "(ncclMemAlloc)"
+                                : "runtime.register_buffers: the run's memory is CUDA's own "
+                                  "(cudaMalloc), which NVLink SHARP cannot use: NCCL's "
+                                  "(ncclMemAlloc, 2.27 or newer) is not to be had");
+}
+
 static int reserve(const struct trainer *t, const struct memory_share *share, struct arena *arena,
                    struct error *err)
 {
@@ -90,7 +120,12 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
         return -1;
     int64_t most = share->bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
     int64_t bytes = s->reserve < most ? s->reserve : most;
-    return bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
+    if (registers_with_nccl(t)) /* which rounds up */
+        bytes = round_to_granule(bytes, most);
+    int result = bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
+    if (result == 0 && bytes > 0)
+        tell_whose_memory(t);
+    return result;
 }
 
 int trainer_reserve_memory(struct trainer *t, struct error *err)

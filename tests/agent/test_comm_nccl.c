@@ -127,6 +127,42 @@ static void test_memory_is_registered_while_it_is_there(void **state)
         assert_ok(ranks[i].result, &ranks[i].err);
 }
 
+/* The reserve is NCCL's memory, registered as a whole while it is there: the fake ends the test
+ * where it is freed before. */
+static int move_within_reserve(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    enum { COUNT = 1000 };
+    struct device *device = stream_device(s);
+    struct memory_use use;
+    void *all;
+    if (device_reserve(device, NCCL_MEMORY_GRANULE, err) ||
+        device_alloc(device, MEMORY_UNIT, 2 * COUNT * sizeof(float), "all", &all, err))
+        return -1;
+    memset(all, 0, 2 * COUNT * sizeof(float));
+    c->fn->all_gather(c, s, DTYPE_F32, all, (float *)all + r->rank * COUNT, COUNT);
+    int result = stream_sync(s, err);
+    device_free(device, all);
+    device_memory_use(device, &use);
+    if (result == 0 && use.reserve_is_lent != (strstr(getenv("FAKE_NCCL"), "lends=0") == NULL &&
+                                               strstr(getenv("FAKE_NCCL"), "22600") == NULL))
+        return error_set(err, ERR_INPUT, "whose memory the reserve is: %d", use.reserve_is_lent);
+    return result;
+}
+
+static void test_the_reserve_is_nccls(void **state)
+{
+    static const char *const settings[] = {"registered=1", "registered=1,lends=0",
+                                           "registered=1,version=22600"};
+    (void)state;
+    for (size_t n = 0; n < array_length(settings); n++) {
+        struct rank ranks[2] = {0};
+        run_ranks(ranks, 2, settings[n],
+                  &(struct wish){.body = move_within_reserve, .registers = true});
+        for (int i = 0; i < 2; i++)
+            assert_ok(ranks[i].result, &ranks[i].err);
+    }
+}
+
 /* Two collectives, of which the test lets the second fail; the next one fails, too. */
 static int two(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
@@ -480,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_disagree_end_the_test), /* it forks: no thread is yet */
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_memory_is_registered_while_it_is_there),
+        cmocka_unit_test(test_the_reserve_is_nccls),
         cmocka_unit_test(test_a_collective_that_hangs_is_aborted_and_told),
         cmocka_unit_test(test_an_exchange_that_hangs_is_aborted),
         cmocka_unit_test(test_who_did_not_come_is_named),

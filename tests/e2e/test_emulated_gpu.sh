@@ -79,7 +79,11 @@ check "gathers beside reduces" ordered beside ""
 check "... one after the other" ordered after "" --concurrent_collectives false
 check "... to the same bits" same beside after
 check "... in registered memory" ordered registered registered=1 --register_buffers true
+check "... of NCCL's own" contains "$work/registered.log" "the run's memory is NCCL's (ncclMemAlloc)"
 check "... to the same bits" same beside registered
+check "... of CUDA's, where NCCL has none" ordered refused registered=1,lends=0 --register_buffers true
+check "... which is told" contains "$work/refused.log" "the run's memory is CUDA's own (cudaMalloc), which NVLink SHARP cannot use"
+check "... to the same bits" same beside refused
 check "... and with an NCCL that cannot do it" ordered before version=22500
 check "... to the same bits" same beside before
 SHOAL_EMULATION=gpus=2,runtime=12040,driver=12020 check "... and with a driver that cannot" ordered driver ""

@@ -137,6 +137,11 @@ void cupti_copy(size_t bytes, cudaStream_t stream, uint64_t begin);
 extern "C" __attribute__((visibility("default"))) void
 emulation_put(void *stream, bool (*advance)(void *args, bool is_over), void *args);
 
+/* Likewise: device memory of the thread's current device, as cudaMalloc's; NULL: there is no
+ * more. */
+extern "C" __attribute__((visibility("default"))) void *emulation_alloc(size_t bytes);
+extern "C" __attribute__((visibility("default"))) void emulation_free(void *memory);
+
 /* For tests, which find it by name: how often device memory was asked for or given back so far. */
 extern "C" __attribute__((visibility("default"))) long emulation_memory_calls(void);
 #endif

@@ -174,6 +174,17 @@ cudaError_t cudaFree(void *at)
     return cudaSuccess;
 }
 
+void *emulation_alloc(size_t bytes)
+{
+    void *memory = nullptr;
+    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+
+void emulation_free(void *memory)
+{
+    cudaFree(memory);
+}
+
 long emulation_memory_calls(void)
 {
     std::lock_guard guard(memory.lock);

@@ -14,7 +14,8 @@
  * process is killed then), stop (it is stopped then), abort_hangs=RANK (ncclCommAbort does not
  * return), refuse=NUMBER (of every rank: the call fails at once), version=22703; ordered=1: all
  * ranks must launch everything in one order; registered=1: what is gathered and reduce-scattered
- * must lie in registered memory. */
+ * must lie in registered memory; lends=0: ncclMemAlloc fails. Memory that is freed while it is
+ * registered ends the test. */
 #include "tests/emulation/nccl_fake.h"
 
 #include <fcntl.h>
@@ -155,6 +156,35 @@ EXPORTED int ncclCommDeregister(nccl_comm c, void *handle)
     fake_nccl_enter(c, "Deregister");
     *(struct range *)handle = (struct range){NULL, NULL};
     return fake_nccl_leave(c, NCCL_SUCCESS);
+}
+
+EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes);
+EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes)
+{
+    const char *lends = fake_nccl_setting("lends");
+    if (lends && lends[0] == '0')
+        return NCCL_UNHANDLED_CUDA_ERROR;
+    if (bytes == 0 || bytes % NCCL_MEMORY_GRANULE != 0) {
+        fprintf(stderr, "fake NCCL: %zu bytes are rounded up, which nobody counts\n", bytes);
+        abort();
+    }
+    *ret_memory = fake_nccl_alloc(bytes);
+    return *ret_memory ? NCCL_SUCCESS : NCCL_UNHANDLED_CUDA_ERROR;
+}
+
+EXPORTED int ncclMemFree(void *memory);
+EXPORTED int ncclMemFree(void *memory)
+{
+    pthread_mutex_lock(&lock);
+    for (const struct ncclComm *c = comms; c; c = c->next)
+        for (int i = 0; i < RANGES; i++)
+            if (c->registered[i].begin == memory && !c->is_aborted) {
+                fprintf(stderr, "fake NCCL: memory is freed that %s has registered\n", c->name);
+                abort();
+            }
+    pthread_mutex_unlock(&lock);
+    fake_nccl_free(memory);
+    return NCCL_SUCCESS;
 }
 
 EXPORTED int ncclCommFinalize(nccl_comm c);

@@ -233,14 +233,36 @@ static int find_emulation(struct dl_phdr_info *info, size_t size, void *ret_hand
     return 1;
 }
 
-static put_on_stream *stream_function(void)
+/* NULL: there is no emulated GPU. */
+static void *emulations(const char *function)
 {
     void *library = NULL;
-    put_on_stream *put = NULL;
     dl_iterate_phdr(find_emulation, &library);
-    if (library)
-        *(void **)&put = dlsym(library, "emulation_put");
+    return library ? dlsym(library, function) : NULL;
+}
+
+static put_on_stream *stream_function(void)
+{
+    put_on_stream *put;
+    *(void **)&put = emulations("emulation_put");
     return put;
+}
+
+void *fake_nccl_alloc(size_t bytes)
+{
+    void *(*alloc)(size_t bytes);
+    *(void **)&alloc = emulations("emulation_alloc");
+    return alloc ? alloc(bytes) : aligned_alloc(NCCL_MEMORY_GRANULE, bytes);
+}
+
+void fake_nccl_free(void *memory)
+{
+    void (*release)(void *memory);
+    *(void **)&release = emulations("emulation_free");
+    if (release)
+        release(memory);
+    else
+        free(memory);
 }
 
 static void must_be_registered(const struct ncclComm *c, const void *memory, size_t bytes)

@@ -67,6 +67,10 @@ struct ncclComm {
 /* The text of a setting of FAKE_NCCL, up to a comma or its end; NULL: it is not there. */
 const char *fake_nccl_setting(const char *name);
 
+/* Memory of the emulated GPU, or of the host where there is none; NULL: there is no more. */
+void *fake_nccl_alloc(size_t bytes);
+void fake_nccl_free(void *memory);
+
 /* A thread is in a call with the communicator: a second one at a time ends the test. */
 void fake_nccl_enter(struct ncclComm *c, const char *call);
 int fake_nccl_leave(struct ncclComm *c, int result);

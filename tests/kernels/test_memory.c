@@ -260,6 +260,56 @@ static void test_reserve(void **state)
     assert_int_equal(source.given, 0);
 }
 
+static int lent, lends;
+
+static int lend(void **ret_memory, size_t bytes)
+{
+    if (!lends)
+        return 1;
+    lent++;
+    *ret_memory = aligned_alloc(64, bytes);
+    return 0;
+}
+
+static int take_back(void *memory)
+{
+    lent--;
+    free(memory);
+    return 0;
+}
+
+static void note_release(void *ctx, void *block, size_t bytes)
+{
+    (void)block;
+    assert_int_equal(lent, lends); /* it is still there */
+    *(size_t *)ctx = bytes;
+}
+
+/* The reserve alone is a lender's, who gets it back; where he has nothing, it is the source's. */
+static void test_lender(void **state)
+{
+    (void)state;
+    for (lends = 0; lends < 2; lends++) {
+        struct source source = {.free_bytes = 1 << 16};
+        struct memory *memory = memory_open(&functions, &source);
+        struct error err;
+        size_t released = 0;
+        memory_on_release(memory, note_release, &released);
+        memory_reserve_from(memory, &(struct memory_lender){lend, take_back});
+        assert_ok(memory_reserve(memory, 8192, &err), &err);
+        assert_int_equal(memory_use(memory)->reserve_is_lent, lends);
+        assert_int_equal(lent, lends);
+        assert_int_equal(source.given, !lends);
+        void *within = alloc(memory, MEMORY_UNIT, 8192), *beyond = alloc(memory, MEMORY_UNIT, 64);
+        assert_int_equal(source.given, !lends + 1);
+        memory_free(memory, within);
+        memory_free(memory, beyond);
+        memory_close(memory);
+        assert_int_equal(released, 8192);
+        assert_true(source.given == 0 && lent == 0);
+    }
+}
+
 /* Whatever is cut, in whatever order it is given back: pieces lie within the reserve, apart from
  * each other, and in the end it is whole again. */
 static void test_reserve_at_random(void **state)
@@ -329,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_many_blocks),
         cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_lender),
         cmocka_unit_test(test_reserve_at_random),
         cmocka_unit_test(test_scratch),
     };
