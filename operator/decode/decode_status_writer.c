@@ -22,6 +22,9 @@ static const struct json *status_fields(const struct json *entry)
  * them (capmanagers.go of k8s.io/apimachinery), while anybody writes: that is no write. */
 #define MERGED "ancient-changes"
 
+/* kubectl's own names: "kubectl", and "kubectl-edit", "kubectl-patch", ... by subcommand. */
+#define PERSONS "kubectl"
+
 enum { MAX_WRITERS = 32 }; /* of a job; operators are far fewer, and a forger's cost no more */
 
 struct status_entry {
@@ -92,6 +95,11 @@ char *decode_status_writers(const struct json *object)
     return all;
 }
 
+static bool is_operators_name(const char *manager)
+{
+    return strcmp(manager, MERGED) != 0 && strncmp(manager, PERSONS, strlen(PERSONS)) != 0;
+}
+
 bool decode_status_writer(const struct json *object, const char *ours, const char *known,
                           struct status_writer *ret_writer)
 {
@@ -101,7 +109,7 @@ bool decode_status_writer(const struct json *object, const char *ours, const cha
         return false;
     for (size_t i = 0; i < entries.count; i++) {
         const struct status_entry *entry = &entries.items[i];
-        if (strcmp(entry->manager, MERGED) == 0 || (known && is_known(known, entry)))
+        if (!is_operators_name(entry->manager) || (known && is_known(known, entry)))
             continue;
         if (strcmp(entry->manager, ours) == 0) {
             if (entry->at_ms > ret_writer->ours_ms)

@@ -34,10 +34,10 @@ struct status_writer {
  * a list, or has too many to remember. */
 char *decode_status_writers(const struct json *object);
 
-/* The last writer of the status but `ours` and those `known`; false: there is none, or there are
- * too many to tell. Its texts are the object's. known: decode_status_writers of the version before;
- * NULL: its entries were not seen. What is known of `ours` has no part either, as its time, too,
- * may be forged. */
+/* The last writer of the status but `ours`, those `known`, and kubectl, which is a person's; false:
+ * there is none, or there are too many to tell. Its texts are the object's. known:
+ * decode_status_writers of the version before; NULL: its entries were not seen. What is known of
+ * `ours` has no part either, as its time, too, may be forged. */
 bool decode_status_writer(const struct json *object, const char *ours, const char *known,
                           struct status_writer *ret_writer);
 

@@ -18,6 +18,7 @@ struct reconcile_context {
     struct exits exits;          /* that this pass has seen and not told yet */
     const struct training *told; /* the snapshot's, until it is taken over */
     const char *avoided;         /* history_avoided_names, from policy_avoid_nodes on */
+    bool starts;                 /* the job does, or is resumed: it has all its time before it */
     int64_t requeue_ms;          /* the earliest requested requeue; POLICY_NEVER: none */
 };
 

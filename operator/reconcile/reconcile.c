@@ -92,6 +92,7 @@ static void set_started(struct reconcile_context *ctx, struct pod_changes *chang
         return;
     warn_ignored_template_fields(ctx);
     ctx->status.start_ms = ctx->snapshot->now_ms;
+    ctx->starts = true;
 }
 
 /* backoffLimit restarts are granted; the failure after them fails the job. */
@@ -206,9 +207,7 @@ static void reconcile_children(struct reconcile_context *ctx, const struct pod_c
 
 static bool deadline_exceeded(const struct reconcile_context *ctx)
 {
-    /* a job that starts with this pass has had no time yet */
-    return ctx->status.start_ms == ctx->snapshot->status->start_ms &&
-           ctx->snapshot->now_ms >= policy_deadline_ms(ctx->job, &ctx->status);
+    return !ctx->starts && ctx->snapshot->now_ms >= policy_deadline_ms(ctx->job, &ctx->status);
 }
 
 static void reconcile_active(struct reconcile_context *ctx, const struct queue_verdict *queue)

@@ -74,6 +74,10 @@ static void an_operators_write_is_told_from_others(void **state)
         /* a tool parks a condition, a person edits one */
         {OURS ", " THEIRS(11, CONDITIONS), BEFORE, AFTER, NULL},
         {OURS ", {manager: kubectl-edit, " STATUS AT(11) CONDITIONS "}", BEFORE, AFTER, NULL},
+        {OURS ", {manager: kubectl-patch, " STATUS AT(11) COUNTS "}", BEFORE, AFTER, NULL},
+        {OURS ", {manager: kubectl, " STATUS AT(11) COUNTS "}", BEFORE, WITHOUT, NULL},
+        {OURS ", " THEIRS(11, COUNTS) ", {manager: kubectl-edit, " STATUS AT(12) COUNTS "}", BEFORE,
+         AFTER, "manager"},
         /* Kubernetes before 1.22 tells no subresource */
         {"{manager: us, " AT(10) COUNTS "}, {manager: manager, " AT(11) COUNTS "}", BEFORE, AFTER,
          "manager"},

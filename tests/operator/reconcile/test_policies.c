@@ -36,6 +36,13 @@ static const struct story deadlines[] = {
      "create service j-master-0\n"
      "create pod j-master-0 attempt 0\n"
      "requeue 8000\n"},
+    {"also where that is the time at which it started", 1, 0, "OnFailure",
+     "activeDeadlineSeconds: 0", "pass; suspend; settle; resume; pass",
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Master=0/0/0 start=1000\n"
+     "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
+     "create service j-master-0\n"
+     "create pod j-master-0 attempt 0\n"
+     "requeue 1000\n"},
     {"a deadline beyond time is none", 1, 0, "OnFailure",
      "activeDeadlineSeconds: 9223372036854775807", "settle; pass", ""},
     {"C24 a finished job is kept for its time to live", 1, 0, "OnFailure",
