@@ -17,11 +17,11 @@ import shlex
 import sys
 import tempfile
 
-import command_line
-from http1 import Api
-from seat import Seat
-from subject import FieldSubject, subjects
-from world import PREFIXES, World
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../world"))  # what both share
+import command_line  # noqa: E402
+from seat import Seat  # noqa: E402
+from subject import FieldSubject, subjects  # noqa: E402
+from world import PREFIXES, World  # noqa: E402
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
 RESTS = ("running", "suspended", "finished")
@@ -79,7 +79,8 @@ class Acto:
             print("|", " | ".join(map(str, [kind, rest, row["leaves"], *(row[name] for name in COLUMNS), row["divergences"]])), "|")
 
     async def run(self, world, folder):
-        crd = (await Api(os.environ.get("CRD_KUBECONFIG") or os.environ["KUBECONFIG"]).ask("GET", CRD))[1]
+        crd_api = command_line.api("CRD_KUBECONFIG", "tests/acto/run.sh") if os.environ.get("CRD_KUBECONFIG") else world.api
+        crd = (await crd_api.ask("GET", CRD))[1]
         left = self.chosen(subjects(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]))
         seats = [Seat(world, number, folder) for number in range(self.options.seats)]
         await asyncio.gather(*(seat.open() for seat in seats))
@@ -99,7 +100,7 @@ async def main():
     options = arguments()
     if options.check:
         return 0
-    world = World(Api(os.environ["KUBECONFIG"]))
+    world = World(command_line.api("KUBECONFIG", "tests/acto/run.sh"))
     await world.check_served("tests/acto/run.sh")
     await prepare(world.api)
     with tempfile.TemporaryDirectory() as folder:

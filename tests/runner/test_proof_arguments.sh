@@ -30,6 +30,10 @@ for tool in sieve acto; do
         # shellcheck disable=SC2086
         check "$tool: $words" fails 2 "must be a whole number from 1 on" "tests/$tool/$tool.py" $words
     done
+    check "$tool: no API server" fails 2 "\$KUBECONFIG names no kubeconfig: set it, or use tests/$tool/run.sh" env -u PYTHONPATH "tests/$tool/$tool.py"
+    check "$tool: no program" fails 2 "there is no program /nowhere/shoal-operator: make programs, or set \$BUILD" \
+        env BUILD=/nowhere KUBECONFIG=x "tests/$tool/$tool.py"
+    check "$tool: wrong words, before there is a cluster" fails 2 "must be a whole number" "tests/$tool/run.sh" --draw 0
     check "$tool: a word without a flag" fails 2 "unrecognized arguments: nonsense" "tests/$tool/$tool.py" nonsense
 done
 check "sieve: a scenario that is not there" fails 2 "there is no scenario 'nonsense', only 'life of a job of 3 pods'" tests/sieve/sieve.py --only nonsense

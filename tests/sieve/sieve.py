@@ -15,12 +15,12 @@ import shlex
 import sys
 import tempfile
 
-import command_line
-import injections
-from case import Seat
-from http1 import Api
-from scenarios import SCENARIOS
-from world import PREFIXES, World
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../world"))  # what both share
+import command_line  # noqa: E402
+import injections  # noqa: E402
+from case import Seat  # noqa: E402
+from scenarios import SCENARIOS  # noqa: E402
+from world import PREFIXES, World  # noqa: E402
 
 MISSED_MAX = 0.03  # of all cases: a second status write may come in one run and not in the next
 
@@ -118,7 +118,7 @@ async def main():
     options = arguments()
     if options.check:
         return 0
-    world = World(Api(os.environ["KUBECONFIG"]))
+    world = World(command_line.api("KUBECONFIG", "tests/sieve/run.sh"))
     await world.check_served("tests/sieve/run.sh")
     with tempfile.TemporaryDirectory() as folder:
         followers = [asyncio.create_task(world.follow(plural)) for plural in PREFIXES]

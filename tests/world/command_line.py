@@ -1,5 +1,10 @@
 """What the command lines of tests/sieve/sieve.py and tests/acto/acto.py have in common. Errors are argparse's: exit code 2, and why."""
 import argparse
+import os
+import subprocess
+
+import operator_program
+from http1 import Api
 
 
 class Refused(Exception):
@@ -23,6 +28,21 @@ def parser(tool, described, seats_are, seed):
     found.add_argument("--only", nargs="+", default=[], metavar="WORD")
     found.add_argument("--check", action="store_true", help="looks at the arguments and tries nothing")
     return found
+
+
+def api(variable, script):
+    """The API server whose kubeconfig the environment variable names. script: that has one of its own."""
+    path = os.environ.get(variable)
+    if not path:
+        raise Refused(f"${variable} names no kubeconfig: set it, or use {script}, which starts an API server of its own")
+    if not os.access(operator_program.OPERATOR, os.X_OK):
+        raise Refused(f"there is no program {operator_program.OPERATOR}: make programs, or set $BUILD to the folder that has it")
+    try:
+        return Api(path)
+    except subprocess.CalledProcessError as failed:
+        raise Refused(f"${variable}={path} cannot be used: {failed.stderr.decode().strip()}")
+    except (KeyError, TypeError, OSError, ValueError) as wrong:
+        raise Refused(f"${variable}={path} has no server and user with certificates in it: {wrong!r}")
 
 
 def check_words(found, only, names):
