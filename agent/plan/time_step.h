@@ -28,11 +28,12 @@ struct time_shape {
 /* How a program does a step. */
 struct time_ways {
     struct time_attention forward_of,
-        backward_of; /* the kernels' speeds that each direction takes */
-    double products; /* speed of the blocks' products: 1; more with fp8 */
-    double passes;   /* bytes of the passes over activations, of ours: 1; more without fusion */
-    bool packed;     /* queries, keys and values as one product, gate and up as another */
-    bool fused_residual, fused_rope, fused_bias;
+        backward_of;     /* the kernels' speeds that each direction takes */
+    double products;     /* speed of the blocks' products: 1; more with fp8 */
+    double passes;       /* bytes of the passes over activations, of ours: 1; more without fusion */
+    bool packed;         /* queries, keys and values as one product, gate and up as another */
+    bool fused_residual; /* a block's sum is made by the next norm, and its gradient not copied */
+    bool fused_rope, fused_bias;
     bool fused_activation, fused_activation_gradient; /* in the epilogue of a product */
     bool fused_clip, fused_cast; /* the clip factor and the bf16 copy within the update */
     bool padded_vocabulary;      /* rows of logits begin at multiples of 16 bytes */

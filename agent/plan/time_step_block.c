@@ -109,7 +109,8 @@ static void cross_forward(struct time_walk *w, const struct time_block *b)
     time_pass(w, (double)(R * s->D * s->value_bytes * 4), 1, 1, 0.9);
 }
 
-void time_block_forward(struct time_walk *w, const struct time_block *b)
+/* All but the sum at the block's end. */
+static void run_forward(struct time_walk *w, const struct time_block *b)
 {
     const struct time_shape *s = w->shape;
     int64_t R = s->rows * b->T, v = s->value_bytes, q = s->heads * s->hd;
@@ -137,8 +138,22 @@ void time_block_forward(struct time_walk *w, const struct time_block *b)
     dropout(w, (double)R, s->D);
     if (s->post_norm)
         time_pass(w, wide * 4, 1, 1, 0.9);
-    else if (!w->ways->fused_residual)
-        time_pass(w, wide * 3, 1, 1, 0.9);
+}
+
+static double residual_bytes(const struct time_walk *w, const struct time_block *b)
+{
+    return (double)(w->shape->rows * b->T * w->shape->D * w->shape->value_bytes);
+}
+
+void time_block_forward(struct time_walk *w, const struct time_block *b)
+{
+    run_forward(w, b);
+    if (w->shape->post_norm)
+        return;
+    if (w->ways->fused_residual) /* the next norm reads the addend, too, and writes the sum */
+        time_pass(w, residual_bytes(w, b) * 2, 1, 0, 0.9);
+    else
+        time_pass(w, residual_bytes(w, b) * 3, 1, 1, 0.9);
 }
 
 /* [rows, out] = [rows, in] W: both gradients, and that of a bias. */
@@ -228,7 +243,11 @@ void time_block_again(struct time_walk *w, const struct time_block *b)
     const struct time_shape *s = w->shape;
     double R = (double)(s->rows * b->T * s->value_bytes);
     if (w->ways->checkpointing == TAPE_CHECKPOINTING_FULL) {
-        time_block_forward(w, b);
+        /* its input is whole already, and nobody reads its sum again */
+        if (w->ways->fused_residual)
+            run_forward(w, b);
+        else
+            time_block_forward(w, b);
         return;
     }
     if (w->ways->checkpointing == TAPE_CHECKPOINTING_SELECTIVE) {

@@ -304,7 +304,9 @@ static void test_audit(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* What single changes save of a step, by the same audit, in milliseconds. */
+/* What single changes save of a step, by the same audit, in milliseconds. Of residuals the audit
+ * has 1.6 and 6.2: 7 times the stream's bytes at 2.475 TB/s, and 48 or 96 launches of 1.3 us. It
+ * forgot 2 of the 7, which the next norm reads and writes instead. */
 static const struct {
     const char *what;
     const struct time_shape *shape;
@@ -317,12 +319,12 @@ static const struct {
     {"1B, clip in the update", &llama_1b, 1, {.fused_clip = true}, 3.8},
     {"1B, copy in the update", &llama_1b, 1, {.fused_cast = true}, 2.0},
     {"1B, packed products", &llama_1b, 1, {.packed = true}, 1.2},
-    {"1B, residuals", &llama_1b, 1, {.fused_residual = true}, 1.6},
+    {"1B, residuals", &llama_1b, 1, {.fused_residual = true}, 1.15},
     {"1B, rope", &llama_1b, 1, {.fused_rope = true}, 1.2},
     {"8B, 4096 rows", &llama_8b, 8, {.chunk_rows = 4096}, 10.2},
     {"8B, the update", &llama_8b, 8, {.fused_clip = true, .fused_cast = true}, 4.9},
     {"8B, packed products", &llama_8b, 8, {.packed = true}, 5.9},
-    {"8B, residuals", &llama_8b, 8, {.fused_residual = true}, 6.2},
+    {"8B, residuals", &llama_8b, 8, {.fused_residual = true}, 4.46},
     {"8B, rope", &llama_8b, 8, {.fused_rope = true}, 4.5},
 };
 
