@@ -110,7 +110,7 @@ static struct tensor *gpt2_block(struct tape *tape, const void *args,
     /* x + y and its norm in one op: one pass over the memory less. It puts the sum into y's place,
      * which is the residual stream then. */
     y = nn_add_layer_norm(tape, block->ln_2, x, y, &x, eps);
-    x = nn_add(tape, x, mlp(tape, block, y));
+    x = nn_add_later(tape, x, mlp(tape, block, y)); /* the next norm adds */
     tape_leave(tape, block->module);
     return x;
 }

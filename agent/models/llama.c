@@ -130,7 +130,7 @@ static struct tensor *decoder_layer(struct tape *tape, const void *args,
     struct tensor *y = nn_rms_norm(tape, layer->input_norm, tape_retain(x), eps);
     y = attention(tape, layer, y);
     y = nn_add_rms_norm(tape, layer->post_attention_norm, x, y, &x, eps);
-    x = nn_add(tape, x, mlp(tape, layer, y));
+    x = nn_add_later(tape, x, mlp(tape, layer, y)); /* the next norm adds */
     tape_leave(tape, layer->block);
     return x;
 }

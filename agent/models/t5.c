@@ -177,7 +177,7 @@ static struct tensor *run_block(struct tape *tape, const void *args,
     if (block->in_decoder)
         y = cross_attention(tape, block, &x, y, inputs[MEMORY]);
     y = feed_forward(tape, block, &x, y);
-    return nn_add(tape, x, y);
+    return nn_add_later(tape, x, y); /* the next norm adds */
 }
 
 /* ids: [rows, T]; memory: NULL, or what the encoder gave, to be consumed. The position bias is

@@ -32,7 +32,9 @@ static void rope_backward(struct tape *tape, struct tape_op *op)
 {
     struct rope_args a;
     NN_GET_ARGS(op, a);
-    rope_queue(tape, &a, op->output, op->output->gradient, true);
+    void *gradient = tape_own_gradient(tape, op->output);
+    if (gradient)
+        rope_queue(tape, &a, op->output, gradient, true);
 }
 
 /* The tensor is the op's output only: its gradient rotates back in place. */

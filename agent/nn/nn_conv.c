@@ -24,6 +24,8 @@ static void conv2d_backward(struct tape *tape, struct tape_op *op)
     struct tensor *x = op->inputs[0], *y = op->output;
     struct param **params = op->module->params;
     void *dy = op->reads_output ? nn_gradient_through_relu(tape, y) : y->gradient;
+    if (!dy)
+        return;
 
     bool add;
     float *dw = tape_param_gradient(params[NN_WEIGHT], &add);

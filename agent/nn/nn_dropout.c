@@ -32,9 +32,11 @@ static void dropout_backward(struct tape *tape, struct tape_op *op)
     struct dropout_args a;
     NN_GET_ARGS(op, a);
     /* The mask is not kept: the same key gives it again. */
-    void *gradient = tape_steal_gradient(op->output);
-    dropout_queue(tape, op->module->dropout, &a, gradient, gradient);
-    tape_accumulate_gradient(tape, op->inputs[0], gradient);
+    const void *dy = op->output->gradient;
+    void *dx = tape_steal_gradient(tape, op->output);
+    if (dx)
+        dropout_queue(tape, op->module->dropout, &a, dx, dy);
+    tape_accumulate_gradient(tape, op->inputs[0], dx);
 }
 
 struct tensor *nn_dropout(struct tape *tape, struct module *m, struct tensor *x, uint64_t layer)

@@ -31,11 +31,9 @@ static inline void *nn_at(void *memory, enum dtype dtype, int64_t index)
 void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *next_index, int dims,
                             const int64_t *shape);
 
-/* Applies relu's backward, in place, to the gradient of an output whose op ended in a relu. */
+/* Applies relu's backward, in place, to the gradient of an output whose op ended in a relu. NULL if
+ * the tape has failed. */
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);
-
-/* Records nn_add(x, y); its forward is queued already. */
-void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y);
 
 /* The numbers an op keeps for its backward. */
 #define NN_SET_ARGS(op, value)                                                                     \

@@ -93,9 +93,10 @@ static struct linear_shape shape_of(const struct module *m, const struct tensor 
 
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y)
 {
-    nn_ops(tape)->relu_backward(tape_stream(tape), y->dtype, y->gradient, y->data, y->gradient,
-                                y->count);
-    return y->gradient;
+    void *dy = tape_own_gradient(tape, y);
+    if (dy)
+        nn_ops(tape)->relu_backward(tape_stream(tape), y->dtype, dy, y->data, dy, y->count);
+    return dy;
 }
 
 static void linear_backward(struct tape *tape, struct tape_op *op)
@@ -107,6 +108,8 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
     const struct linear_shape shape = shape_of(m, x, y, a.in_out);
     void *dy = op->reads_output ? nn_gradient_through_relu(tape, y)
                                 : nn_at(y->gradient, y->dtype, a.column);
+    if (!dy)
+        return;
 
     bool add;
     float *dw = tape_param_gradient(m->params[NN_WEIGHT], &add);

@@ -1,8 +1,7 @@
 #include "agent/nn/nn_norm.h"
 
 #include "agent/nn/nn_internal.h"
-
-#include <assert.h>
+#include "agent/nn/nn_pointwise.h"
 
 /* ---- declarations ---- */
 
@@ -78,7 +77,10 @@ static void norm_backward(struct tape *tape, struct tape_op *op)
     struct param *const *params = op->module->params;
     const void *w = params[NN_WEIGHT]->value;
     bool add_dx = x->gradient != NULL, add;
-    void *dy = y->gradient, *dx = add_dx ? x->gradient : tape_steal_gradient(y);
+    const void *dy = y->gradient;
+    void *dx = add_dx ? tape_own_gradient(tape, x) : tape_steal_gradient(tape, y);
+    if (!dx)
+        return;
     float *dw = tape_param_gradient(params[NN_WEIGHT], &add);
     if (a.root_mean_square) {
         nn_ops(tape)->rms_norm_backward(tape_stream(tape), x->dtype, dx, add_dx, dw, dy, x->data, w,
@@ -92,33 +94,29 @@ static void norm_backward(struct tape *tape, struct tape_op *op)
         tape_accumulate_gradient(tape, x, dx);
 }
 
-/* The norm of x; or, where there is a y, of x + y, in y's place: one op forward,
- * recorded as two. */
-static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
-                           float eps, bool root_mean_square)
+static struct tensor *norm(struct tape *tape, struct module *m, struct tensor *x, float eps,
+                           bool root_mean_square)
 {
-    struct tensor *of = y ? y : x;
     int64_t D = m->params[NN_WEIGHT]->count;
-    struct norm_args a = {of->count / D, D, eps, root_mean_square};
+    struct norm_args a = {x->count / D, D, eps, root_mean_square};
     struct tape_op op = {.backward = norm_backward,
                          .recompute = norm_recompute,
                          .module = m,
-                         .inputs = {of},
+                         .inputs = {x},
                          .reads_inputs = true};
-    op.output = tape_tensor(tape, of->dims, of->shape, m->path);
+    op.output = tape_tensor(tape, x->dims, x->shape, m->path);
     op.memory =
         /* Of a row rstd, or mean and rstd: with them backward need not sum it again. */
         tape_alloc(tape, (size_t)(a.rows * (root_mean_square ? 1 : 2)) * sizeof(float), m->path);
     NN_SET_ARGS(op, a);
     if (op.memory)
-        norm_queue(tape, &op, y ? x->data : NULL);
-    if (y)
-        nn_record_add(tape, x, y);
+        norm_queue(tape, &op, x->addend ? x->addend->data : NULL);
+    tape_release_addend(tape, x);
     tape_record(tape, &op);
     return op.output;
 }
 
-static struct tensor *norm_alone(struct tape *tape, struct module *m, struct tensor *x, float eps,
+static struct tensor *enter_norm(struct tape *tape, struct module *m, struct tensor *x, float eps,
                                  bool root_mean_square)
 {
     struct tensor *output = NULL;
@@ -126,7 +124,7 @@ static struct tensor *norm_alone(struct tape *tape, struct module *m, struct ten
     if (tape_failed(tape))
         tape_release(tape, x);
     else
-        output = norm(tape, m, x, NULL, eps, root_mean_square);
+        output = norm(tape, m, x, eps, root_mean_square);
     tape_leave(tape, m);
     return output;
 }
@@ -135,30 +133,20 @@ static struct tensor *norm_of_sum(struct tape *tape, struct module *m, struct te
                                   struct tensor *y, struct tensor **ret_sum, float eps,
                                   bool root_mean_square)
 {
-    struct tensor *output = NULL;
-    tape_enter(tape, m);
-    if (tape_failed(tape)) {
-        tape_release(tape, x);
-        tape_release(tape, y);
-        y = NULL;
-    } else {
-        assert(x->count == y->count && y->readers == 1);
-        output = norm(tape, m, x, ret_sum ? tape_retain(y) : y, eps, root_mean_square);
-    }
+    y = nn_add_later(tape, x, y);
     if (ret_sum)
-        *ret_sum = y;
-    tape_leave(tape, m);
-    return output;
+        *ret_sum = tape_retain(y);
+    return enter_norm(tape, m, y, eps, root_mean_square);
 }
 
 struct tensor *nn_rms_norm(struct tape *tape, struct module *m, struct tensor *x, float eps)
 {
-    return norm_alone(tape, m, x, eps, true);
+    return enter_norm(tape, m, x, eps, true);
 }
 
 struct tensor *nn_layer_norm(struct tape *tape, struct module *m, struct tensor *x, float eps)
 {
-    return norm_alone(tape, m, x, eps, false);
+    return enter_norm(tape, m, x, eps, false);
 }
 
 struct tensor *nn_add_rms_norm(struct tape *tape, struct module *m, struct tensor *x,

@@ -12,11 +12,11 @@ struct module *nn_rms_norm_new(struct arena *arena, struct module *parent, const
 struct module *nn_layer_norm_new(struct arena *arena, struct module *parent, const char *name,
                                  uint64_t *next_index, int64_t D, double eps);
 
-/* x: [..., D]. eps: as declared. */
+/* x: [..., D]. eps: as declared. The norm makes a sum that was left to it (nn_add_later). */
 struct tensor *nn_rms_norm(struct tape *tape, struct module *m, struct tensor *x, float eps);
 struct tensor *nn_layer_norm(struct tape *tape, struct module *m, struct tensor *x, float eps);
-/* The norm of nn_add(x, y) in one op, with the bits of the two: x is the residual stream, y a
- * layer's output. *ret_sum: the residual stream from then on; NULL: nobody else reads it. */
+/* The norm of nn_add_later(x, y): x is the residual stream, y a layer's output. *ret_sum: the
+ * residual stream from then on; NULL: nobody else reads it. */
 struct tensor *nn_add_rms_norm(struct tape *tape, struct module *m, struct tensor *x,
                                struct tensor *y, struct tensor **ret_sum, float eps);
 struct tensor *nn_add_layer_norm(struct tape *tape, struct module *m, struct tensor *x,

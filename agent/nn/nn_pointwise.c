@@ -7,34 +7,38 @@
 
 /* ---- add ---- */
 
-/* y's gradient is the sum's, where it is; x gets a copy, by an op: a graph can hold it. */
+/* y's gradient is the sum's, where it is. */
 static void add_backward(struct tape *tape, struct tape_op *op)
 {
-    struct tensor *x = op->inputs[0], *y = op->output;
-    bool add;
-    void *dx = tape_gradient_in_place(tape, x, &add);
-    if (dx && add)
-        nn_ops(tape)->add(tape_stream(tape), x->dtype, dx, x->dtype, y->gradient, x->count);
-    else if (dx)
-        nn_ops(tape)->cast(tape_stream(tape), x->dtype, dx, x->dtype, y->gradient, x->count);
+    tape_share_gradient(tape, op->inputs[0], op->output);
 }
 
-void nn_record_add(struct tape *tape, struct tensor *x, struct tensor *y)
-{
-    tape_record(tape, &(struct tape_op){.backward = add_backward, .output = y, .inputs = {x}});
-}
-
-struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
+static struct tensor *add(struct tape *tape, struct tensor *x, struct tensor *y, bool later)
 {
     if (tape_failed(tape)) {
         tape_release(tape, x);
         tape_release(tape, y);
         return NULL;
     }
-    assert(x->count == y->count && y->readers == 1);
-    nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->dtype, x->data, y->count);
-    nn_record_add(tape, x, y);
+    assert(x->count == y->count && y->readers == 1 && !x->addend && !y->addend);
+    if (later) {
+        x->maker = 0; /* not dropped once the sum is made: a copy to the host may be under way */
+        y->addend = tape_retain(x);
+    } else {
+        nn_ops(tape)->add(tape_stream(tape), y->dtype, y->data, x->dtype, x->data, y->count);
+    }
+    tape_record(tape, &(struct tape_op){.backward = add_backward, .output = y, .inputs = {x}});
     return y;
+}
+
+struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    return add(tape, x, y, false);
+}
+
+struct tensor *nn_add_later(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    return add(tape, x, y, true);
 }
 
 /* ---- gated ---- */
@@ -120,10 +124,11 @@ static void gelu_backward(struct tape *tape, struct tape_op *op)
     struct gelu_args a;
     NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0];
-    void *gradient = tape_steal_gradient(op->output);
-    nn_ops(tape)->gelu_backward(tape_stream(tape), x->dtype, gradient, gradient, x->data, x->count,
-                                a.tanh);
-    tape_accumulate_gradient(tape, x, gradient);
+    const void *dy = op->output->gradient;
+    void *dx = tape_steal_gradient(tape, op->output);
+    if (dx)
+        nn_ops(tape)->gelu_backward(tape_stream(tape), x->dtype, dx, dy, x->data, x->count, a.tanh);
+    tape_accumulate_gradient(tape, x, dx);
 }
 
 struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
@@ -150,9 +155,11 @@ struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
 static void tanh_backward(struct tape *tape, struct tape_op *op)
 {
     struct tensor *y = op->output;
-    void *gradient = tape_steal_gradient(y);
-    nn_ops(tape)->tanh_backward(tape_stream(tape), y->dtype, gradient, gradient, y->data, y->count);
-    tape_accumulate_gradient(tape, op->inputs[0], gradient);
+    const void *dy = y->gradient;
+    void *dx = tape_steal_gradient(tape, y);
+    if (dx)
+        nn_ops(tape)->tanh_backward(tape_stream(tape), y->dtype, dx, dy, y->data, y->count);
+    tape_accumulate_gradient(tape, op->inputs[0], dx);
 }
 
 struct tensor *nn_tanh(struct tape *tape, struct tensor *x)
@@ -181,7 +188,9 @@ static void scale_backward(struct tape *tape, struct tape_op *op)
     struct scale_args args;
     NN_GET_ARGS(op, args);
     struct tensor *x = op->output;
-    nn_ops(tape)->scale(tape_stream(tape), x->dtype, x->gradient, args.a, x->count);
+    void *dx = tape_own_gradient(tape, x);
+    if (dx)
+        nn_ops(tape)->scale(tape_stream(tape), x->dtype, dx, args.a, x->count);
 }
 
 struct tensor *nn_scale(struct tape *tape, struct tensor *x, float a)

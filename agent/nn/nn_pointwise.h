@@ -8,6 +8,9 @@
 /* x + y, in y's memory: x is the residual stream, y a layer's output. No op may read y
  * in backward. */
 struct tensor *nn_add(struct tape *tape, struct tensor *x, struct tensor *y);
+/* The same sum with the same bits, made by the norm that reads it first: a pass over the memory
+ * less. No other op may read it before; x stays until then. What nobody reads is never added. */
+struct tensor *nn_add_later(struct tape *tape, struct tensor *x, struct tensor *y);
 /* silu(gate) * up. x: [..., 2 I], gate before up -> [..., I] (Shazeer 2020). */
 struct tensor *nn_swiglu(struct tape *tape, struct tensor *x);
 /* gelu(gate) * up, likewise, with the approximation by a tanh. */

@@ -153,6 +153,9 @@ void tape_record(struct tape *tape, const struct tape_op *op)
         return;
     }
     assert(!op->recompute || (op->reads_inputs && op->output));
+    /* no value that waits for its addend was read */
+    for (int i = 0; i < TAPE_MAX_INPUTS; i++)
+        assert(!op->inputs[i] || !op->inputs[i]->addend);
     tape_append(tape, &(struct entry){.kind = ENTRY_OP, .op = *op});
     if (op->output) {
         op->output->references++;

@@ -25,8 +25,11 @@
 struct tensor {
     const char *what; /* names it in errors; outlives the pass */
     enum dtype dtype;
-    void *data;     /* NULL once nobody reads the value */
-    void *gradient; /* NULL until backward reaches it */
+    void *data;            /* NULL once nobody reads the value */
+    void *gradient;        /* NULL until backward reaches it */
+    struct tensor *shares; /* the other tensor that has its gradient in the same memory, or NULL */
+    struct tensor *addend; /* NULL, or what the norm that reads the value first adds to it: the
+                              value is not whole before (nn_add_later) */
     int dims;
     int64_t shape[MODULE_MAX_DIMS];
     int64_t count;
@@ -103,6 +106,8 @@ struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, co
 struct tensor *tape_retain(struct tensor *t);
 /* One use less. NULL-safe. */
 void tape_release(struct tape *tape, struct tensor *t);
+/* t has no addend from now on: it was added, or nobody reads the sum. */
+void tape_release_addend(struct tape *tape, struct tensor *t);
 
 /* Device memory for an op to hand to tape_record() (saved indices, ...). NULL if the tape has
  * failed. */
@@ -153,12 +158,20 @@ void tape_record(struct tape *tape, const struct tape_op *op);
 void *tape_gradient(struct tape *tape, struct tensor *t);
 /* The memory, which the op has written, becomes t's gradient or is added to it. */
 void tape_accumulate_gradient(struct tape *tape, struct tensor *t, void *gradient);
-/* Takes t's gradient from it, so that the op can overwrite the memory and give it to an input. NULL
- * if t has none. */
-void *tape_steal_gradient(struct tensor *t);
+/* Memory for an op to write an input's gradient to: that of t's own, which is t's no more; or fresh
+ * memory where another tensor shares that. The op looks t->gradient up before, and reads it there.
+ * NULL if the tape has failed. */
+void *tape_steal_gradient(struct tape *tape, struct tensor *t);
+/* t's gradient, for an op that writes it in place; a copy from now on where it was shared. NULL if
+ * the tape has failed. */
+void *tape_own_gradient(struct tape *tape, struct tensor *t);
 /* For ops that can accumulate in place: t's gradient (*ret_accumulate is true), or fresh memory,
  * which is t's gradient from now on and which the op writes. NULL as tape_gradient. */
 void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate);
+/* y's gradient is x's, too, as x's and y's are of their sum. It is added to the one that x has; if
+ * x has none, it shares y's memory. The first of the two that is written while both are read gets
+ * memory of its own. In a residual stream none is: y's reader is done before x's writer. */
+void tape_share_gradient(struct tape *tape, struct tensor *x, struct tensor *y);
 /* Where a parameter's gradient goes; *ret_accumulate: the op adds to it. The hooks
  * own the memory. */
 float *tape_param_gradient(struct param *p, bool *ret_accumulate);

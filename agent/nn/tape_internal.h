@@ -61,6 +61,8 @@ void tape_run_backward(struct tape *tape, int base);
  * that can recompute it. */
 void tape_release_reader(struct tape *tape, struct tensor *t);
 void tape_release_reference(struct tape *tape, struct tensor *t);
+/* from's gradient becomes to's, which has none. */
+void tape_move_gradient(struct tensor *to, struct tensor *from);
 /* Memory for t's value or gradient; NULL if the tape has failed. */
 void *tape_alloc_like(struct tape *tape, const struct tensor *t, const char *what);
 
@@ -73,8 +75,9 @@ void tape_recompute(struct tape *tape, const struct tape_op *op);
 
 /* ---- tape_offload.c ---- */
 
-/* Offloads the values that the entries from `first` on keep, as the next block. */
-void tape_offload(struct tape *tape, int first);
+/* Offloads the values that the entries from `first` on keep, as the next block. y: what its segment
+ * gave, or NULL; its sum is made before the next block is queued. */
+void tape_offload(struct tape *tape, int first, const struct tensor *y);
 /* Called when backward begins: values still being offloaded stay on the device. */
 void tape_offload_begin_backward(struct tape *tape);
 /* In backward: work that is queued from now on may read the block's values. */

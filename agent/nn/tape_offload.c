@@ -59,11 +59,18 @@ static struct block *open_block(struct tape *tape)
     return block;
 }
 
-/* Gives the value a place on the host if only recorded ops read it. */
-static void add_to_block(struct tape *tape, struct block *block, struct tensor *t)
+/* Whether only recorded ops read the value, and the sum of y, which is soon made. */
+static bool is_kept(const struct tensor *t, const struct tensor *y)
+{
+    return t->readers - (y && y->addend == t) == t->recorded;
+}
+
+/* Gives the value a place on the host if it is only kept. */
+static void add_to_block(struct tape *tape, struct block *block, struct tensor *t,
+                         const struct tensor *y)
 {
     struct error err;
-    if (!t || t->is_input || !t->data || t->host || t->readers != t->recorded || tape->failed)
+    if (!t || t->is_input || !t->data || t->host || !is_kept(t, y) || tape->failed)
         return;
     if (device_alloc(tape->host, MEMORY_ACTIVATION, (size_t)t->count * dtype_bytes(t->dtype),
                      t->what, &t->host, &err) < 0) {
@@ -107,7 +114,7 @@ static void free_on_device(struct tape *tape, struct block *block)
     block->state = BLOCK_ON_HOST;
 }
 
-void tape_offload(struct tape *tape, int first)
+void tape_offload(struct tape *tape, int first, const struct tensor *y)
 {
     struct block *block = tape->failed ? NULL : open_block(tape);
     if (!block)
@@ -117,9 +124,9 @@ void tape_offload(struct tape *tape, int first)
         if (tape->entries[e].kind != ENTRY_OP)
             continue;
         for (int i = 0; i < TAPE_MAX_INPUTS && op->reads_inputs; i++)
-            add_to_block(tape, block, op->inputs[i]);
+            add_to_block(tape, block, op->inputs[i], y);
         if (op->reads_output)
-            add_to_block(tape, block, op->output);
+            add_to_block(tape, block, op->output, y);
     }
     copy_out(tape, block);
     if (tape->block_count > 1)

@@ -24,7 +24,7 @@ static void rerun_forward(struct tape *tape, struct tape_op *op)
     struct tensor *y = segment.run(tape, segment.args, op->inputs);
     tape->recording = tape->recomputing = false;
     if (y) {
-        y->gradient = tape_steal_gradient(op->output);
+        tape_move_gradient(y, op->output);
         tape_release(tape, y);
     }
     tape_run_backward(tape, base);
@@ -60,7 +60,7 @@ struct tensor *tape_segment(struct tape *tape, tape_run *run, const void *args, 
         return y;
     if (y) /* others need it when what it is made of is still away */
         y->maker = 0;
-    tape_offload(tape, first);
+    tape_offload(tape, first, y);
     return y;
 }
 

@@ -83,12 +83,23 @@ struct tensor *tape_tensor(struct tape *tape, int dims, const int64_t *shape, co
     return NULL;
 }
 
+/* Leaves a shared gradient's memory to the other tensor; false if t has it alone. */
+static bool part(struct tensor *t)
+{
+    if (!t->shares)
+        return false;
+    t->shares->shares = NULL;
+    t->shares = NULL;
+    return true;
+}
+
 void tape_release_reference(struct tape *tape, struct tensor *t)
 {
     assert(t->references > 0);
     if (--t->references > 0)
         return;
-    device_free(tape->device, t->gradient);
+    if (!part(t))
+        device_free(tape->device, t->gradient);
     free(t);
 }
 
@@ -101,10 +112,20 @@ void tape_release_reader(struct tape *tape, struct tensor *t)
     if (!t->is_input)
         device_free(tape->device, t->data);
     t->data = NULL;
-    if (t->readers == 0 && t->host) {
+    if (t->readers > 0)
+        return;
+    if (t->host) {
         device_free(tape->host, t->host);
         t->host = NULL;
     }
+    tape_release_addend(tape, t);
+}
+
+void tape_release_addend(struct tape *tape, struct tensor *t)
+{
+    struct tensor *addend = t->addend;
+    t->addend = NULL;
+    tape_release(tape, addend);
 }
 
 struct tensor *tape_retain(struct tensor *t)
@@ -136,9 +157,9 @@ void *tape_gradient(struct tape *tape, struct tensor *t)
 void *tape_gradient_in_place(struct tape *tape, struct tensor *t, bool *ret_accumulate)
 {
     *ret_accumulate = t->gradient != NULL;
-    if (!t->gradient)
-        t->gradient = tape_gradient(tape, t);
-    return t->gradient;
+    if (*ret_accumulate)
+        return tape_own_gradient(tape, t);
+    return t->gradient = tape_gradient(tape, t);
 }
 
 void tape_accumulate_gradient(struct tape *tape, struct tensor *t, void *gradient)
@@ -148,17 +169,63 @@ void tape_accumulate_gradient(struct tape *tape, struct tensor *t, void *gradien
         t->gradient = gradient;
         return;
     }
-    if (gradient && !t->is_input)
+    if (gradient && !t->is_input && tape_own_gradient(tape, t))
         device_ops(tape->device)
             ->add(tape->stream, t->dtype, t->gradient, t->dtype, gradient, t->count);
     device_free(tape->device, gradient);
 }
 
-void *tape_steal_gradient(struct tensor *t)
+void *tape_steal_gradient(struct tape *tape, struct tensor *t)
 {
+    if (t->shares)
+        return tape_gradient(tape, t);
     void *gradient = t->gradient;
     t->gradient = NULL;
     return gradient;
+}
+
+/* By an op, here and below: a graph can hold it. */
+static void copy_gradient(struct tape *tape, void *to, const struct tensor *t)
+{
+    device_ops(tape->device)->cast(tape->stream, t->dtype, to, t->dtype, t->gradient, t->count);
+}
+
+void *tape_own_gradient(struct tape *tape, struct tensor *t)
+{
+    if (!t->shares)
+        return t->gradient;
+    void *own = tape_gradient(tape, t);
+    if (!own)
+        return NULL;
+    copy_gradient(tape, own, t);
+    part(t);
+    return t->gradient = own;
+}
+
+void tape_share_gradient(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    if (!x->is_input && !x->gradient && !y->shares) {
+        x->gradient = y->gradient;
+        x->shares = y;
+        y->shares = x;
+        return;
+    }
+    bool add;
+    void *dx = tape_gradient_in_place(tape, x, &add);
+    if (dx && add)
+        device_ops(tape->device)->add(tape->stream, x->dtype, dx, x->dtype, y->gradient, x->count);
+    else if (dx)
+        copy_gradient(tape, dx, y);
+}
+
+void tape_move_gradient(struct tensor *to, struct tensor *from)
+{
+    to->gradient = from->gradient;
+    to->shares = from->shares;
+    if (to->shares)
+        to->shares->shares = to;
+    from->gradient = NULL;
+    from->shares = NULL;
 }
 
 float *tape_param_gradient(struct param *p, bool *ret_accumulate)

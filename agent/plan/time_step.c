@@ -284,6 +284,7 @@ struct time_ways time_ways_ours(const struct time_device *device, bool cudnn_for
         .backward_of = is_known && cudnn_backward ? device->cudnn : device->ours,
         .products = 1,
         .passes = 1,
+        .fused_residual = true,
         .fused_clip = true,
         .fused_cast = true,
         .padded_vocabulary = true,

@@ -83,10 +83,13 @@ static int teardown(void **state)
 
 static void twice_backward(struct tape *tape, struct tape_op *op)
 {
-    float *gradient = tape_steal_gradient(op->output);
+    const float *dy = op->output->gradient;
+    float *dx = tape_steal_gradient(tape, op->output);
     const struct ops *ops = device_ops(stream_device(tape_stream(tape)));
-    ops->scale(tape_stream(tape), DTYPE_F32, gradient, 2, op->output->count);
-    tape_accumulate_gradient(tape, op->inputs[0], gradient);
+    if (dx != dy)
+        stream_copy(tape_stream(tape), dx, dy, (size_t)op->output->count * sizeof(float));
+    ops->scale(tape_stream(tape), DTYPE_F32, dx, 2, op->output->count);
+    tape_accumulate_gradient(tape, op->inputs[0], dx);
 }
 
 static struct tensor *twice(struct tape *tape, struct tensor *x, bool reads_inputs)
@@ -161,6 +164,48 @@ static void gradients_of_all_uses_add_up(void **state)
     assert_ok(stream_sync(f->stream, &err), &err);
     for (int i = 0; i < 4; i++)
         assert_true(gradient[i] == 7);
+}
+
+static void sum_backward(struct tape *tape, struct tape_op *op)
+{
+    tape_share_gradient(tape, op->inputs[0], op->output);
+}
+
+/* x + y, of which only the gradients are of interest, in y's memory. */
+static struct tensor *sum(struct tape *tape, struct tensor *x, struct tensor *y)
+{
+    tape_record(tape, &(struct tape_op){.backward = sum_backward, .output = y, .inputs = {x}});
+    return y;
+}
+
+/* Whoever of a sum's two tensors is first to write its gradient leaves the other's as it is. */
+static void shared_gradients_are_written_apart(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+    float a[4] = {0}, b[4] = {0}, c[4] = {0};
+    enum { STEALS, ADDS, HAS_ONE, TWO_SUMS, CASES };
+    static const float want[CASES][3] = {{2, 2, 0}, {2, 2, 0}, {2, 2, 0}, {2, 1, 1}};
+    for (int i = 0; i < CASES; i++) {
+        memset(c, 0, sizeof c);
+        tape_begin(f->tape, &(struct tape_pass){.training = true});
+        struct tensor *z = i == TWO_SUMS ? source(f->tape, c) : NULL;
+        struct tensor *y = twice(f->tape, source(f->tape, a), false), *x = source(f->tape, b);
+        if (i == STEALS)
+            x = twice(f->tape, x, false);
+        if (i == ADDS)
+            loss(f->tape, tape_retain(x));
+        y = sum(f->tape, i == HAS_ONE ? tape_retain(x) : x, y);
+        if (i == HAS_ONE)
+            loss(f->tape, x);
+        if (i == TWO_SUMS)
+            y = sum(f->tape, z, y);
+        loss(f->tape, y);
+        assert_ok(tape_backward(f->tape, &err), &err);
+        assert_ok(stream_sync(f->stream, &err), &err);
+        for (int k = 0; k < 4; k++)
+            assert_true(a[k] == want[i][0] && b[k] == want[i][1] && c[k] == want[i][2]);
+    }
 }
 
 static void what_no_loss_depends_on_gets_no_gradient(void **state)
@@ -307,6 +352,7 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         ROW(gradients_of_all_uses_add_up),
+        ROW(shared_gradients_are_written_apart),
         ROW(what_no_loss_depends_on_gets_no_gradient),
         ROW(values_live_as_long_as_they_are_read),
         ROW(backward_meets_the_modules_in_reverse),

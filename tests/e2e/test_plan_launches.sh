@@ -18,6 +18,7 @@ flags_of() { # MODEL LAYERS
     llama) flags+=(--model_type=llama_v3 --num_key_value_heads=1 --intermediate_size=256 --vocab_size=512 --tie_word_embeddings=true) ;;
     gpt2) flags+=(--model_type=gpt2 --batch_size=4 --vocab_size=512 --max_position_embeddings=64 --dropout=0) ;;
     bert) flags+=(--model_type=bert --head=masked_lm --intermediate_size=256 --vocab_size=16 --max_position_embeddings=64) ;;
+    llama_again) flags+=(--model_type=llama_v3 --num_key_value_heads=1 --intermediate_size=256 --vocab_size=512 --activation_checkpointing=full) ;;
     esac
     case $1 in
     bert) flags+=(--dataset="$work/rows.jsonl" --tokenizer="$work/tokenizer" --max_seq_length=16) ;;
@@ -44,7 +45,7 @@ layers() { # MODEL
     [ $((runs3 - runs2)) -gt 0 ] && [ $((runs3 - runs2)) = $((plans3 - plans2)) ] &&
         [ $((plans2 - runs2)) -le 5 ] && [ $((runs2 - plans2)) -le 5 ]
 }
-for model in llama gpt2 bert; do
+for model in llama llama_again gpt2 bert; do
     check "a layer of $model has the kernels that are planned, and the rest nearly" layers "$model"
 done
 images() {
