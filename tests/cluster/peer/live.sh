@@ -18,7 +18,7 @@ peer_alone "$@"
 data=tests/data/training-operator-1.9.4
 
 peer_world >"$work/world.log" 2>&1 || { cat "$work/world.log"; exit 1; }
-peer_start || exit
+peer_start --gang-scheduler-name=volcano || exit
 peer_jobs
 
 # ---- there
@@ -41,7 +41,7 @@ peer_moves
 before=$(everything)
 operator_stop
 check "its CustomResourceDefinition" kubectl replace --validate=false -f "$peer_crd"
-peer_start || exit
+peer_start --gang-scheduler-name=volcano || exit
 check "it rests" peer_rests
 check "it has made, deleted or made again nothing" is "$before" everything
 for name in mnist elastic restarting suspended; do

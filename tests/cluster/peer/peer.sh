@@ -44,11 +44,12 @@ peer_definition() {
         wait_for 60 kubectl wait --for=condition=Established --timeout=5s crd/pytorchjobs.kubeflow.org && wait_for 60 kubectl get pytorchjobs
 }
 
-# peer_start: leaves $peer. Its log is of every start. Not within a check, whose variables are lost; nor is peer_world.
+# peer_start FLAGS...: leaves $peer, and $peer_metrics, the port of its metrics. Its log is of every start. Not within a check, whose variables are lost; nor is peer_world.
 peer_start() {
     local port health_port config=$work/peer.kubeconfig
     port=$(free_port)
     health_port=$(free_port "$port")
+    peer_metrics=$(free_port "$port" "$health_port")
     cp "$KUBECONFIG" "$config"
     if [ "$(server_minor)" -lt 23 ]; then
         python3 tests/cluster/peer/autoscaling_v2.py "$KUBECONFIG" "$port" >"$work/adapter.log" 2>&1 &
@@ -57,8 +58,8 @@ peer_start() {
         kubectl config --kubeconfig "$config" unset clusters.test.certificate-authority-data >/dev/null
         kubectl config --kubeconfig "$config" set-cluster test --server="http://127.0.0.1:$port" >/dev/null
     fi
-    "$peer_program" --kubeconfig "$config" --enable-scheme=pytorchjob --gang-scheduler-name=volcano \
-        --metrics-bind-address=0 --health-probe-bind-address="127.0.0.1:$health_port" >>"$work/peer.log" 2>&1 &
+    "$peer_program" --kubeconfig "$config" --enable-scheme=pytorchjob "$@" \
+        --metrics-bind-address="127.0.0.1:$peer_metrics" --health-probe-bind-address="127.0.0.1:$health_port" >>"$work/peer.log" 2>&1 &
     peer=$!
     operators+=("$peer")
     if ! peer_certificates || ! wait_for 60 curl -sf "http://127.0.0.1:$health_port/readyz" >/dev/null; then

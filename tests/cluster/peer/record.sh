@@ -24,7 +24,7 @@ record() { # NAME
 }
 
 peer_world >"$work/world.log" 2>&1 || { cat "$work/world.log"; exit 1; }
-peer_start || exit
+peer_start --gang-scheduler-name=volcano || exit
 peer_jobs
 check "recorded: before" record before
 
