@@ -40,3 +40,9 @@ void changes_print(const struct local_replica *before, const struct local_replic
         str_printf(out, " (restart %" PRId32 ")", after->restarts);
     str_add(out, "\n");
 }
+
+void changes_print_ranks(const char *job, int32_t before, int32_t after, struct str *out)
+{
+    if (after > before)
+        str_printf(out, "%s: ranks restarted in place (restart %" PRId32 ")\n", job, after);
+}

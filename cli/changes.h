@@ -17,4 +17,8 @@ struct changes_job {
  * what else counts as a restart. */
 void changes_print(const struct local_replica *before, const struct local_replica *after,
                    const struct changes_job *job, bool quiet, struct str *out);
+
+/* The same of the job's ranks, which launchers start again in their containers: how often that was
+ * done `before` and `after`. If it is more, "mnist: ranks restarted in place (restart 1)". */
+void changes_print_ranks(const char *job, int32_t before, int32_t after, struct str *out);
 #endif

@@ -48,6 +48,9 @@ void job_view_print_changes(struct job_view *view, const struct job_status *stat
         view->replicas[i] = replicas[i];
     }
     view->replica_count = count;
+    changes_print_ranks(view->job->name, view->rank_restarts, status->history.rank_restarts,
+                        &lines);
+    view->rank_restarts = status->history.rank_restarts;
     const char *state = state_name(status);
     if (!view->terminal.live && view->state && strcmp(state, view->state) != 0)
         str_printf(&lines, "%s: %s -> %s\n", view->job->name, view->state, state);
@@ -76,6 +79,7 @@ void job_view_draw(struct job_view *view, int64_t now_ms)
         .started_ms = view->started_ms,
         .replicas = view->replicas,
         .replica_count = view->replica_count,
+        .rank_restarts = view->rank_restarts,
         .progress = view->reports.progress,
         .training = &view->reports.training,
         .ranks = &view->reports.ranks,
@@ -102,7 +106,7 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
 {
     auto_str struct str text;
     str_init(&text, TEXT_MAX_BYTES);
-    screen_summary(view->replicas, view->replica_count, &text);
+    screen_summary(view->replicas, view->replica_count, status->history.rank_restarts, &text);
     bool finished = condition_finished(status);
     struct goodput spent = status->goodput;
     if (!finished) /* no pass takes in the rest */

@@ -21,6 +21,7 @@ struct job_view {
     char url[PROGRESS_URL_BYTES];                      /* likewise */
     struct local_replica replicas[LOCAL_REPLICAS_MAX]; /* as last reported */
     size_t replica_count;
+    int32_t rank_restarts; /* likewise: what `shoal top` counts besides those of replicas */
 };
 
 /* Says what has changed since it was last called. `ending`: no restarts follow any more. */

@@ -9,6 +9,8 @@
 
 #include "cli/layout.h"
 
+#define RANKS_NAME "ranks in place" /* beside the names of replicas, which have no blanks */
+
 enum {
     LINE_MAX_BYTES = 512,
     FIXED_ROWS = 4, /* job, progress, bar, curve */
@@ -191,6 +193,9 @@ void screen_render(const struct screen *screen, int columns, int rows, int64_t n
     str_printf(&head, "%s  %s", layout_end_of_name(screen->job, left > 0 ? left : 0),
                screen->state);
     add_piece(&head, columns, "  %s", str_text(&elapsed));
+    if (screen->rank_restarts > 0)
+        add_piece(&head, columns, "  " RANKS_NAME " (restarts: %" PRId32 ")",
+                  screen->rank_restarts);
     add_line(out, str_text(&head), columns);
     if ((int64_t)screen->replica_count + FIXED_ROWS < rows)
         add_replicas(screen, columns, out);
@@ -207,9 +212,20 @@ void screen_render(const struct screen *screen, int columns, int rows, int64_t n
     rank_list_draw(screen->ranks, columns, rows - 1 - lines_of(out), out);
 }
 
-void screen_summary(const struct local_replica *replicas, size_t count, struct str *out)
+static void add_summary_row(const char *name, int width, const char *state, int32_t restarts,
+                            int32_t exit_code, const char *log_path, struct str *out)
 {
-    int width = (int)strlen("REPLICA");
+    char code[16] = "-";
+    if (exit_code >= 0)
+        snprintf(code, sizeof code, "%" PRId32, exit_code);
+    str_printf(out, "%-*s  %-10s  %8" PRId32 "  %9s  %s\n", width, name, state, restarts, code,
+               log_path ? log_path : "-");
+}
+
+void screen_summary(const struct local_replica *replicas, size_t count, int32_t rank_restarts,
+                    struct str *out)
+{
+    int width = (int)strlen(rank_restarts > 0 ? RANKS_NAME : "REPLICA");
     for (size_t i = 0; i < count; i++) {
         int length = (int)strlen(replicas[i].name);
         width = length > width ? length : width;
@@ -217,14 +233,12 @@ void screen_summary(const struct local_replica *replicas, size_t count, struct s
     str_printf(out, "%-*s  %-10s  %8s  %9s  %s\n", width, "REPLICA", "STATE", "RESTARTS",
                "EXIT CODE", "LOG");
     for (size_t i = 0; i < count; i++) {
-        const struct local_replica *replica = &replicas[i];
-        char code[16] = "-";
-        if (replica->exit_code >= 0)
-            snprintf(code, sizeof code, "%" PRId32, replica->exit_code);
-        str_printf(out, "%-*s  %-10s  %8" PRId32 "  %9s  %s\n", width, replica->name,
-                   local_state_name(replica->state), replica->restarts, code,
-                   replica->log_path ? replica->log_path : "-");
+        const struct local_replica *r = &replicas[i];
+        add_summary_row(r->name, width, local_state_name(r->state), r->restarts, r->exit_code,
+                        r->log_path, out);
     }
+    if (rank_restarts > 0)
+        add_summary_row(RANKS_NAME, width, "-", rank_restarts, -1, NULL, out);
 }
 
 void screen_last_failure(const struct local_replica *replicas, size_t count, struct str *out)

@@ -14,6 +14,7 @@ struct screen {
     int64_t started_ms;
     const struct local_replica *replicas;
     size_t replica_count;
+    int32_t rank_restarts; /* of ranks in their containers, by the job's history */
     struct progress progress;
     const struct training *training; /* what the run tells besides */
     const struct series *losses;
@@ -26,8 +27,11 @@ struct screen {
 void screen_render(const struct screen *screen, int columns, int rows, int64_t now_ms,
                    struct str *out);
 
-/* The table at the end of a run: every replica with its state, restarts, exit code and log. */
-void screen_summary(const struct local_replica *replicas, size_t count, struct str *out);
+/* The table at the end of a run: every replica with its state, restarts, exit code and log. Ranks
+ * that were started again in their containers have a row of their own: all launchers do that
+ * together, so it is the restart of no single replica. */
+void screen_summary(const struct local_replica *replicas, size_t count, int32_t rank_restarts,
+                    struct str *out);
 
 /* "; last failure: w with exit code 9, see LOG": of the replica that failed last, or nothing. */
 void screen_last_failure(const struct local_replica *replicas, size_t count, struct str *out);

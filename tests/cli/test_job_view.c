@@ -76,11 +76,24 @@ static void a_run_that_is_over_stays_as_it_was_told(void **state)
                     "job Succeeded in 1m00s\n");
 }
 
+/* They are those of `shoal top`, and of no replica. */
+static void restarts_of_ranks_are_counted(void **state)
+{
+    (void)state;
+    condition_set(&status, CONDITION_SUCCEEDED, true, "r", "m", CREATED_MS + 40000);
+    status.goodput = (struct goodput){0};
+    status.history.rank_restarts = 2;
+    expect("REPLICA         STATE       RESTARTS  EXIT CODE  LOG\n"
+           "ranks in place  -                  2          -  -\n"
+           "job Succeeded in 1m00s\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_run_that_is_stopped_adds_up, set_up),
         cmocka_unit_test_setup(a_run_that_is_over_stays_as_it_was_told, set_up),
+        cmocka_unit_test_setup(restarts_of_ranks_are_counted, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

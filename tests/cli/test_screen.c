@@ -78,6 +78,14 @@ static void test_replicas(void **state)
     expect(&running, 80, 7, /* too low for all of them */
            "mnist  Running  1m43s\n"
            "  4 replicas: 2 Running 1 Restarting 1 Failed\n");
+    struct screen restarted = running;
+    restarted.rank_restarts = 3;
+    expect(&restarted, 80, 7,
+           "mnist  Running  1m43s  ranks in place (restarts: 3)\n"
+           "  4 replicas: 2 Running 1 Restarting 1 Failed\n");
+    expect(&restarted, 40, 7, /* no half of it */
+           "mnist  Running  1m43s\n"
+           "  4 replicas: 2 Running 1 Restarting\n");
 }
 
 static void test_progress(void **state)
@@ -222,13 +230,19 @@ static void test_summary(void **state)
     (void)state;
     auto_str struct str out;
     str_init(&out, 4096);
-    screen_summary(replicas, 4, &out);
+    screen_summary(replicas, 4, 0, &out);
     assert_string_equal(str_text(&out),
                         "REPLICA          STATE       RESTARTS  EXIT CODE  LOG\n"
                         "mnist-master-0   Running            0          -  logs/m\n"
                         "mnist-worker-0   Running            2        138  logs/w0\n"
                         "mnist-worker-1   Restarting         0        138  logs/w1\n"
                         "mnist-worker-10  Failed             0          1  -\n");
+    static const struct local_replica short_name = {.name = "m", .state = LOCAL_SUCCEEDED};
+    str_clear(&out);
+    screen_summary(&short_name, 1, 2, &out);
+    assert_string_equal(str_text(&out), "REPLICA         STATE       RESTARTS  EXIT CODE  LOG\n"
+                                        "m               Succeeded          0          0  -\n"
+                                        "ranks in place  -                  2          -  -\n");
 }
 
 static void test_last_failure(void **state)
@@ -328,13 +342,27 @@ static void test_changes(void **state)
     }
 }
 
+static void test_rank_restarts(void **state)
+{
+    (void)state;
+    auto_str struct str out;
+    str_init(&out, 4096);
+    changes_print_ranks("mnist", 0, 0, &out);
+    changes_print_ranks("mnist", 2, 2, &out);
+    assert_string_equal(str_text(&out), "");
+    changes_print_ranks("mnist", 0, 1, &out);
+    changes_print_ranks("mnist", 1, 3, &out);
+    assert_string_equal(str_text(&out), "mnist: ranks restarted in place (restart 1)\n"
+                                        "mnist: ranks restarted in place (restart 3)\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas),     cmocka_unit_test(test_progress),
         cmocka_unit_test(test_durations),    cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_summary),      cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_last_failure),
+        cmocka_unit_test(test_last_failure), cmocka_unit_test(test_rank_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

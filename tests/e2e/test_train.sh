@@ -131,6 +131,8 @@ killed kill-exitcode ExitCode launcher 1 KILL
 check "... another pod comes" pod_restarts kill-exitcode
 killed kill-rank OnFailure rank 2 KILL
 check "... no container starts again" answers_no pod_restarts kill-rank
+check "... which the table counts, as shoal top does" grep -qE '^ranks in place +- +1 +- +-$' "$work/kill-rank.log"
+check "... and a line tells" contains "$work/kill-rank.log" "kill-rank: ranks restarted in place (restart 1)"
 check "... the ranks do, each once" test "$(grep -c 'all local ranks start again, ' "$work"/kill-rank/logs/*/*.log | grep -c ':1$')" -eq 4
 
 # Stopped: tests/operator/job/test_goodput.c has what nobody has told by then.
