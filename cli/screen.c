@@ -122,10 +122,23 @@ static void add_counts(const struct screen *screen, int columns, struct str *out
     add_line(out, str_text(&line), columns);
 }
 
+/* An agent tells operators which of both its model counts, from its first steps on; until then
+ * nothing is said, and no number of the process before it. What sends progress alone is no
+ * agent. */
+static void add_speed(const struct progress *progress, const struct training *t, int columns,
+                      struct str *line)
+{
+    if (t->known && !isnan(t->tokens_per_s))
+        add_piece(line, columns, "  %.0f tokens/s", t->tokens_per_s);
+    else if (t->known && !isnan(t->samples_per_s))
+        add_piece(line, columns, "  %.0f samples/s", t->samples_per_s);
+    else if (!t->known && progress->samples_per_s > 0)
+        add_piece(line, columns, "  %.0f samples/s", progress->samples_per_s);
+}
+
 static void add_progress(const struct screen *screen, int columns, struct str *out)
 {
     const struct progress *p = &screen->progress;
-    const struct training *t = screen->training;
     auto_str struct str line;
     str_init(&line, LINE_MAX_BYTES);
     if (p->epoch >= 0 && p->epochs > 0)
@@ -138,11 +151,8 @@ static void add_progress(const struct screen *screen, int columns, struct str *o
         add_piece(&line, columns, "  step %" PRId64, p->step);
     if (p->has_loss)
         add_piece(&line, columns, "  loss %.4f", p->loss);
-    if (t->known && !isnan(t->tokens_per_s))
-        add_piece(&line, columns, "  %.0f tokens/s", t->tokens_per_s);
-    else if (p->samples_per_s >= 0)
-        add_piece(&line, columns, "  %.0f samples/s", p->samples_per_s);
-    if (p->seconds_left >= 0) {
+    add_speed(p, screen->training, columns, &line);
+    if (p->seconds_left > 0) {
         auto_str struct str left;
         str_init(&left, LINE_MAX_BYTES);
         screen_duration((int64_t)(p->seconds_left * 1000), &left);

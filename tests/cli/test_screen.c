@@ -1,4 +1,6 @@
 /* What the live view, its lines and the closing table look like. */
+#include <math.h>
+
 #include "base/mem.h"
 #include "cli/changes.h"
 #include "cli/screen.h"
@@ -157,6 +159,44 @@ static void test_progress(void **state)
            "    Running\n"
            "\n");
     expect(&screen, 1, 24, "\n\n\n");
+}
+
+/* Only what the run tells operators says whether it counts tokens or samples. Programs that send
+ * progress alone count samples. Without a speed there is no time left to tell: it is 0. */
+static void test_speed(void **state)
+{
+    (void)state;
+    static const struct {
+        bool known;
+        double tokens_per_s, samples_per_s, progress_samples_per_s;
+        const char *line;
+    } rows[] = {
+        {false, NAN, NAN, 0, "  step 7\n"},
+        {false, NAN, NAN, 64, "  step 7  64 samples/s\n"},
+        {true, NAN, NAN, 0, "  step 7\n"}, /* a process has just begun, or begun again */
+        {true, NAN, NAN, 64, "  step 7\n"},
+        {true, 51200, 50, 64, "  step 7  51200 tokens/s\n"},
+        {true, NAN, 50, 64, "  step 7  50 samples/s\n"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct screen screen = running;
+        struct training training = training_open();
+        training.known = rows[i].known;
+        training.tokens_per_s = rows[i].tokens_per_s;
+        training.samples_per_s = rows[i].samples_per_s;
+        screen.replica_count = 0;
+        screen.training = &training;
+        screen.progress = (struct progress){.known = true,
+                                            .epoch = -1,
+                                            .step = 7,
+                                            .steps = -1,
+                                            .samples_per_s = rows[i].progress_samples_per_s,
+                                            .seconds_left = 0};
+        auto_str struct str expected;
+        str_init(&expected, 256);
+        str_printf(&expected, "mnist  Running  1m43s\n%s", rows[i].line);
+        expect(&screen, 80, 24, str_text(&expected));
+    }
 }
 
 static void test_ranks(void **state)
@@ -359,10 +399,11 @@ static void test_rank_restarts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replicas),     cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_durations),    cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_summary),      cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_last_failure), cmocka_unit_test(test_rank_restarts),
+        cmocka_unit_test(test_replicas),      cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_durations),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_summary),       cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_speed),         cmocka_unit_test(test_last_failure),
+        cmocka_unit_test(test_rank_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
