@@ -115,6 +115,7 @@ static int read_local(void *context, struct arena *arena, struct job_table *tabl
         return -1;
     table->jobs = jobs.items;
     table->count = jobs.count;
+    table->with_namespace = true; /* two may hold the same name */
     return 0;
 }
 

@@ -31,7 +31,7 @@ done
 
 # ---- from beside: `shoal top --local`
 beside() { shoal top --local "$@" >"$work/top" 2>&1; }
-sees() { beside "$@" && grep -qE '^job +Running +' "$work/top"; }
+sees() { beside "$@" && grep -qE '^job +default +Running +' "$work/top"; }
 job 'until [ -e "$DATA/go" ]; do sleep 0.05; done' 'until [ -e "$DATA/go" ]; do sleep 0.05; done' | start
 check "shoal top --local sees the run" wait_for 120 sees
 beside --json
