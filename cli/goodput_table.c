@@ -1,10 +1,9 @@
 #include "cli/goodput_table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { SHORT_MS = 10 * 1000 /* where whole seconds would say little */ };
 
 struct spent {
     int kind;
@@ -19,10 +18,10 @@ static int compare_spent(const void *a, const void *b)
     return x->kind - y->kind;
 }
 
-static void time_text(int64_t ms, char out[TRAINING_TEXT_BYTES])
+void goodput_time_text(int64_t ms, char out[TRAINING_TEXT_BYTES])
 {
-    if (ms < SHORT_MS)
-        snprintf(out, TRAINING_TEXT_BYTES, "%.1fs", (double)ms / 1000);
+    if (ms < GOODPUT_SHORT_MS)
+        snprintf(out, TRAINING_TEXT_BYTES, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms / 100 % 10);
     else
         training_duration_text(ms / 1000, out);
 }
@@ -42,13 +41,13 @@ void goodput_table(const struct goodput *g, struct str *out)
     for (int kind = 0; kind < GOODPUT_KINDS; kind++)
         spent[kind] = (struct spent){kind, g->ms[kind]};
     qsort(spent, GOODPUT_KINDS, sizeof *spent, compare_spent);
-    time_text(sum_ms, text);
+    goodput_time_text(sum_ms, text);
     str_printf(out, "Where %s went:", text);
     if (is_agent)
         str_printf(out, " goodput %.1f%%", ratio * 100);
     str_add(out, "\n");
     for (int i = 0; i < GOODPUT_KINDS && spent[i].ms > 0; i++) {
-        time_text(spent[i].ms, text);
+        goodput_time_text(spent[i].ms, text);
         str_printf(out, "  %-17s %8s %5.1f%%\n", goodput_kind_name(spent[i].kind), text,
                    100 * (double)spent[i].ms / (double)sum_ms);
     }

@@ -4,6 +4,12 @@
 
 #include "base/str.h"
 #include "operator/job/goodput.h"
+#include "operator/job/training.h"
+
+enum { GOODPUT_SHORT_MS = 10 * 1000 /* where whole seconds would say little */ };
+
+/* "9.6s" below GOODPUT_SHORT_MS, else as training_duration_text; cut, not rounded. Not negative. */
+void goodput_time_text(int64_t ms, char out[TRAINING_TEXT_BYTES]);
 
 /* Adds a line with the sum and the share of steps, and one for each kind that took time, the
  * longest first. Nothing, if nothing is known but that a program ran. */

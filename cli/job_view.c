@@ -102,6 +102,18 @@ int64_t job_view_due(const struct job_view *view, bool changed)
     return view->drawn_ms + (changed ? DRAW_EVERY_MS : TICK_MS);
 }
 
+/* As the table above it tells a short one. */
+static void add_run_time(int64_t ms, struct str *out)
+{
+    char text[TRAINING_TEXT_BYTES];
+    if (ms >= GOODPUT_SHORT_MS) {
+        screen_duration(ms, out);
+        return;
+    }
+    goodput_time_text(ms > 0 ? ms : 0, text);
+    str_add(out, text);
+}
+
 void job_view_summarize(struct job_view *view, const struct job_status *status, int64_t now_ms)
 {
     auto_str struct str text;
@@ -115,7 +127,7 @@ void job_view_summarize(struct job_view *view, const struct job_status *status, 
     goodput_table(&spent, &text);
     str_printf(&text, "%s %s ", view->job->name, finished ? state_name(status) : "was stopped");
     str_add(&text, finished ? "in " : "after ");
-    screen_duration(now_ms - view->started_ms, &text);
+    add_run_time(now_ms - view->started_ms, &text);
     if (condition_is_true(status, CONDITION_FAILED)) {
         const char *message = condition_last(status)->message;
         const char *failure = strstr(message, RECONCILE_LAST_FAILURE); /* its log follows below */

@@ -1,6 +1,7 @@
 /* The end of `shoal run` as people see it: where the time went, also of a job that is stopped. */
 #include "cli/job_view.h"
 
+#include "base/mem.h"
 #include "operator/job/condition.h"
 #include "tests/cli/command.h"
 #include "tests/support.h"
@@ -76,6 +77,36 @@ static void a_run_that_is_over_stays_as_it_was_told(void **state)
                     "job Succeeded in 1m00s\n");
 }
 
+/* Both are cut, and both have tenths where whole seconds say little. */
+static void a_short_run_has_one_time(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } rows[] = {
+        {9, REPLICAS "Where 0.0s went: goodput 100.0%\n"
+                     "  step                  0.0s 100.0%\n"
+                     "job Succeeded in 0.0s\n"},
+        {9699, REPLICAS "Where 9.6s went: goodput 100.0%\n"
+                        "  step                  9.6s 100.0%\n"
+                        "job Succeeded in 9.6s\n"},
+        {9999, REPLICAS "Where 9.9s went: goodput 100.0%\n"
+                        "  step                  9.9s 100.0%\n"
+                        "job Succeeded in 9.9s\n"},
+        {10999, REPLICAS "Where 10s went: goodput 100.0%\n"
+                         "  step                   10s 100.0%\n"
+                         "job Succeeded in 10s\n"},
+    };
+    condition_set(&status, CONDITION_SUCCEEDED, true, "r", "m", CREATED_MS);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        status.goodput = (struct goodput){.known = true};
+        status.goodput.ms[TRAINING_SPENT_STEP] = rows[i].ms;
+        view.started_ms = NOW_MS - rows[i].ms;
+        expect(rows[i].text);
+    }
+}
+
 /* They are those of `shoal top`, and of no replica. */
 static void restarts_of_ranks_are_counted(void **state)
 {
@@ -93,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_run_that_is_stopped_adds_up, set_up),
         cmocka_unit_test_setup(a_run_that_is_over_stays_as_it_was_told, set_up),
+        cmocka_unit_test_setup(a_short_run_has_one_time, set_up),
         cmocka_unit_test_setup(restarts_of_ranks_are_counted, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

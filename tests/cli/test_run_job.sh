@@ -11,7 +11,7 @@ check "the master's output is on stdout, byte for byte" cmp "$work/bytes" "$work
 check "and in its log" cmp "$work/bytes" "$logs/job/job-master-0.log"
 check "a worker's log has both streams in order" same $'worker 2\nits stderr' "$logs/job/job-worker-1.log"
 check "the table has every replica" summary job-worker-1 Succeeded 0 0
-check "the last line says how it ended" grep -qE '^job Succeeded in [0-9]+s$' "$work/err"
+check "the last line says how it ended" grep -qE '^job Succeeded in ([0-9]\.[0-9]|[0-9hm]{2,})s$' "$work/err"
 check "no socket is left" nothing_left "no such command line"
 
 job '' 'echo worker $RANK $PET_NNODES' 2 | run

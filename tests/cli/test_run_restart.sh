@@ -131,6 +131,6 @@ else
     check "a clock that is set back delays no restart" wait_for 120 says "Restarting -> Running (restart 2)"
     finish
     check "and the job succeeds" ended_with 0
-    check "nor does it change how long the run took" grep -qE '^job Succeeded in ([5-9]s|[0-9]{2}s|[0-9]+m[0-9]{2}s)' "$work/err"
+    check "nor does it change how long the run took" grep -qE '^job Succeeded in ([5-9]\.[0-9]s|[0-9]{2}s|[0-9]+m[0-9]{2}s)' "$work/err"
 fi
 tap_done

@@ -21,7 +21,7 @@ screen() {
 check "at the end it is gone" same "job-master-0: Running -> Failed (exit code 1), restart 1 of 6
 REPLICA       STATE       RESTARTS  EXIT CODE  LOG
 job-master-0  Succeeded          1          0  $logs/job/job-master-0.log
-job Succeeded" <(screen "$work/err" | sed 's/ in [0-9]*s$//')
+job Succeeded" <(screen "$work/err" | sed 's/ in [0-9.]*s$//')
 
 for when in auto never; do
     job 'echo quiet' | TERM=xterm run --progress $when
