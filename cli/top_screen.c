@@ -13,9 +13,23 @@ enum {
     FIXED_ROWS = 5
 };
 
+/* Bytes of the line that `room` has place for: whole words, without what parts the last of them
+ * from the next. Of a first word that is longer, its beginning. */
+static size_t fit(const char *line, size_t room)
+{
+    size_t length = strnlen(line, room), end = length;
+    if (!line[length])
+        return length;
+    while (end > 0 && line[end] != ' ')
+        end--;
+    while (end > 0 && strchr(" ,;:", line[end - 1]))
+        end--;
+    return end > 0 ? end : length;
+}
+
 static void add_line(struct str *out, const char *line, int columns)
 {
-    str_add_bytes(out, line, strnlen(line, (size_t)layout_room(columns)));
+    str_add_bytes(out, line, fit(line, (size_t)layout_room(columns)));
     str_add(out, "\n");
 }
 

@@ -151,7 +151,7 @@ static void a_screen(void **state)
     struct top_screen screen = {
         .source = "https://api:6443", .table = {.jobs = jobs, .count = JOBS}, .read_ms = NOW_MS};
     expect_screen(&screen, 60, 24,
-                  "4 jobs: 2 Running, 1 New, 1 Succeeded; 64 GPUs  https://api\n"
+                  "4 jobs: 2 Running, 1 New, 1 Succeeded; 64 GPUs\n" /* not half of an address */
                   "by name  q: quit, s: next order, r: reverse\n"
                   "NAME       STATE             STEP    ETA  GPUS  GOODPUT\n"
                   "llama-70b  Running      1200/5000  1h20m    32    93.1%\n"
@@ -164,8 +164,8 @@ static void a_screen(void **state)
     screen.trouble = "GET /apis: etcd is away (500)";
     screen.read_ms = NOW_MS - 12345;
     expect_screen(&screen, 40, 24,
-                  "2 jobs: 2 Running; 56 GPUs  https://api\n"
-                  "no news for 12 s: GET /apis: etcd is aw\n"
+                  "2 jobs: 2 Running; 56 GPUs\n"
+                  "no news for 12 s: GET /apis: etcd is\n"
                   "NAME       STATE         STEP    ETA\n"
                   "llama-70b  Running  1200/5000  1h20m\n"
                   "mnist      Running         30   1m0s\n");
@@ -177,7 +177,11 @@ static void a_screen(void **state)
                   "llama-70b  Running  1200/5000  51200 tok/s  1h20m    32    93.1%  1h0m\n"
                   "... and 1 more\n");
     screen.table.count = 0;
-    expect_screen(&screen, 30, 24, "0 jobs  https://api:6443\nby goodput, reversed, only Ru\n");
+    expect_screen(&screen, 30, 24, "0 jobs  https://api:6443\nby goodput, reversed, only\n");
+    expect_screen(&screen, 20, 24, "0 jobs\nby goodput\n");
+    expect_screen(&screen, 12, 24, "0 jobs\nby goodput\n");
+    expect_screen(&screen, 2, 24, "0\nb\n"); /* a word that has no room */
+    expect_screen(&screen, 1, 24, "\n\n");
     screen.read_ms = 0;
     screen.trouble = "no answer";
     expect_screen(&screen, 80, 3, "https://api:6443\nno answer\n");
