@@ -64,8 +64,11 @@ void run_options_help(struct str *out)
         "also goes to stdout, byte for byte.\n"
         "\n");
     options_help(table.rows, out);
-    str_add(out,
-            "\n"
-            "Ctrl-C ends all processes within their terminationGracePeriodSeconds; a second\n"
-            "one at once. Exit code: 0 Succeeded, 1 Failed, 2 bad input, 130 or 143 stopped.\n");
+    str_add(
+        out,
+        "\n"
+        "Ctrl-C ends all processes within their terminationGracePeriodSeconds; a second\n"
+        "one at once. Exit code: 0 Succeeded, 1 Failed, 2 bad input, 129, 130 or 143 stopped\n"
+        "(SIGHUP, Ctrl-C, SIGTERM). The containers' own codes are in the table at the end; 144\n"
+        "there: the hardware of this machine is bad.\n");
 }

@@ -50,11 +50,11 @@ run() {
     shoal run -f - --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" || code=$?
 }
 
-# start [OPTION...]: the same in the background, heeding Ctrl-C all the same; $pid is the program's.
+# start [OPTION...]: the same in the background, heeding Ctrl-C and SIGHUP all the same; $pid is the program's.
 start() {
     rm -rf "$logs" "${DATA:?}"/*
     cat >"$work/job.yaml"
-    env --default-signal=INT shoal run -f "$work/job.yaml" --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" &
+    env --default-signal=INT,HUP shoal run -f "$work/job.yaml" --log-dir "$logs" --restart-delay 0 "$@" >"$work/out" 2>"$work/err" &
     pid=$!
 }
 finish() { # waits for it; sets $code

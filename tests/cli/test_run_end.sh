@@ -60,12 +60,13 @@ check "who reads late gets every byte, over a restart" cmp "$work/late" <(seq 30
 
 # ---- asked to stop
 policy='backoffLimit: 6'
-for signal in INT:130 TERM:143; do
+for signal in HUP:129 INT:130 TERM:143; do
     job "$family" "$family" 2 | start
     began
     kill -"${signal%:*}" "$pid"
     finish
     check "SIG${signal%:*}: the exit code says so" ended_with "${signal#*:}"
+    check "SIG${signal%:*}: the help tells it" contains <(shoal run --help) "${signal#*:}"
     check "SIG${signal%:*}: all were stopped" summary job-worker-1 Stopped 0 143
     check "SIG${signal%:*}: nothing is left" nothing_left "$mark"
 done

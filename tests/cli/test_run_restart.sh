@@ -67,6 +67,10 @@ check "ExitCode: 127 is permanent" ended_with 1
 check "ExitCode: so there is one start" lines 1 "$DATA/job-master-0"
 
 restart=Never
+job "exit 144" | run
+check "144, of bad hardware, is a container's code, and the job's is 1" ended_with 1
+check "... which the table tells" summary job-master-0 Failed 0 144
+check "... and the help" contains <(shoal run --help) "144"
 job "sleep 100" "$count; exit 200" | run
 check "Never: the first failure fails the job" ended_with 1
 check "Never: with one start" lines 1 "$DATA/job-worker-0"
