@@ -22,9 +22,11 @@
 #define PROBE_EVERY_S     10L
 #define UNACKNOWLEDGED_MS 30000
 #define RETRY_AFTER_MAX_S (24 * 3600)
-#define URL_SHOWN_BYTES   "200" /* of a URL in an error */
-#define SHOWN(request)    (request)->method, (request)->url
-#define SHOWN_FORMAT      "%s %." URL_SHOWN_BYTES "s"
+/* The least that libcurl takes, and most bodies are smaller; by itself it holds 64 KiB for each. */
+#define UPLOAD_BYTES    (16L << 10)
+#define URL_SHOWN_BYTES "200" /* of a URL in an error */
+#define SHOWN(request)  (request)->method, (request)->url
+#define SHOWN_FORMAT    "%s %." URL_SHOWN_BYTES "s"
 
 /* ---- what the caller gave ---- */
 
@@ -221,6 +223,7 @@ static void set_exchange(struct http_request *r, CURLSH *streams)
     if (r->body) {
         set(r->easy, CURLOPT_POSTFIELDS, r->body);
         set(r->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->call.body_bytes);
+        set(r->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
         set(r->easy, CURLOPT_CUSTOMREQUEST, r->method);
     }
     if (r->call.direct) {
