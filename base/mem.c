@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARENA_BLOCK_BYTES = 16 * 1024, ARENA_ALIGN = 16 };
+/* Each block is twice the last one: most arenas hold little, and many may be open at once. */
+enum { ARENA_FIRST_BYTES = 1024, ARENA_MOST_BYTES = 16 * 1024, ARENA_ALIGN = 16 };
 
 struct arena_block {
     struct arena_block *next;
@@ -83,13 +84,20 @@ void arena_close(struct arena *arena)
     free(arena);
 }
 
+static size_t block_bytes(const struct arena_block *last, size_t needed)
+{
+    size_t size = last ? 2 * last->size : ARENA_FIRST_BYTES;
+    size = size < ARENA_MOST_BYTES ? size : ARENA_MOST_BYTES;
+    return needed > size ? needed : size;
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     assert(arena && bytes < SIZE_MAX / 2);
     bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
     struct arena_block *b = arena->first;
     if (!b || b->size - b->used < bytes) {
-        size_t size = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
+        size_t size = block_bytes(b, bytes);
         b = xcalloc(1, sizeof *b + size);
         b->size = size;
         b->next = arena->first;

@@ -275,7 +275,7 @@ static void large_jobs_at_rest_cost_little(void **state)
 static void five_thousand_nodes_cost_little(void **state)
 {
     (void)state;
-    enum { NODES = 5000, NODES_MAX_BYTES = 2 << 20 };
+    enum { NODES = 5000, NODES_MAX_BYTES = 2 << 20, AGAIN = 50 };
     struct cache *cache = cache_open(&(struct cache_options){
         .signs = {NODE_TAINTS, NODE_CONDITIONS}, .changed = ignore_news, .warn = ignore});
     size_t before = bytes_in_use;
@@ -286,9 +286,12 @@ static void five_thousand_nodes_cost_little(void **state)
     assert_true(!COUNTS || bytes > NODES * sizeof(void *));
     assert_true(bytes < NODES_MAX_BYTES);
     print_message("# %d nodes: %zu KiB\n", NODES, bytes >> 10);
-    for (int i = 0; i < NODES; i += 100)
-        feed(cache, CACHE_NODES, make_node(i));
-    assert_int_equal(bytes_in_use, before + bytes);
+    for (int i = 0; i < AGAIN; i++)
+        feed(cache, CACHE_NODES, make_node(i * (NODES / AGAIN)));
+    /* a piece may be 16 bytes larger than it was, where the allocator could not part it from the
+     * rest; the smallest piece that is left behind has 32 */
+    size_t now = bytes_in_use - before, unparted = COUNTS ? AGAIN * 16 : 0;
+    assert_in_range(now, bytes - unparted, bytes + unparted);
     cache_close(cache);
 }
 
