@@ -45,11 +45,11 @@ struct training {
     int64_t hung_rank, hung_node; /* who makes no progress while others wait, and its node rank */
     /* Of the last rank that hung, also when it does so no more; hang_ms: when it was named. */
     int64_t hang_rank, hang_step, hang_collective, hang_ms;
-    struct training_hang hang;
     int64_t progress_ms;  /* when a step, evaluation or save ended last, by the pod's clock */
     int64_t process_ms;   /* when the process that tells began */
     int64_t resumed_step; /* steps that were done then */
     int64_t spent_ms[TRAINING_SPENT_KINDS]; /* since then; they add up */
+    struct training_hang hang; /* the last: who keeps many keeps no words of those without a hang */
 };
 
 enum training_kind {

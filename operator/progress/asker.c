@@ -15,17 +15,24 @@
 /* Timeouts in a row until it is told that something may forbid the asks: one is a busy node. */
 enum { TIMEOUTS_TOLD = 2 };
 
+/* Of a struct training without its words, which are half of it. */
+#define NUMBERS_BYTES offsetof(struct training, hang)
+_Static_assert(NUMBERS_BYTES + sizeof(struct training_hang) == sizeof(struct training),
+               "the words are the last");
+
 struct asked {
     struct table_entry entry;
     struct asker *asker;
-    char *key, *uid, *pod, *url;
+    const char *key, *uid, *pod, *url; /* in `texts` */
     int32_t restart_count;
     struct ask_times times;
     int timeouts;                        /* in a row */
     struct http_request *request;        /* NULL: none is in flight */
     struct http_request *detail_request; /* likewise */
     bool has_no_detail;                  /* an agent of before, or another program */
-    struct training heard;
+    char heard[NUMBERS_BYTES];           /* of a struct training */
+    struct training_hang *hang;          /* its words; NULL: it has none, as most have */
+    char texts[];
 };
 
 struct asker {
@@ -35,16 +42,14 @@ struct asker {
     size_t in_flight;
     uint64_t asks, unanswered;
     bool told_of_timeouts, told_of_refusals;
+    struct training recalled; /* what asker_heard has returned last */
 };
 
 /* ---- whom ---- */
 
 static void free_asked(struct asked *a)
 {
-    free(a->key);
-    free(a->uid);
-    free(a->pod);
-    free(a->url);
+    free(a->hang);
     free(a);
 }
 
@@ -81,14 +86,25 @@ static bool is_same(const struct asked *a, const struct ask_target *target)
            strcmp(a->url, url) == 0;
 }
 
+static const char *put(char **at, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    const char *copy = memcpy(*at, text, bytes);
+    *at += bytes;
+    return copy;
+}
+
 static void add(struct asker *asker, const char *key, const struct ask_target *target)
 {
-    struct asked *a = xcalloc(1, sizeof *a);
+    auto_free char *url = url_of(target);
+    size_t bytes = strlen(key) + strlen(target->uid) + strlen(target->pod) + strlen(url) + 4;
+    struct asked *a = xcalloc(1, sizeof *a + bytes);
+    char *at = a->texts;
     a->asker = asker;
-    a->key = xstrdup(key);
-    a->uid = xstrdup(target->uid);
-    a->pod = xstrdup(target->pod);
-    a->url = url_of(target);
+    a->key = put(&at, key);
+    a->uid = put(&at, target->uid);
+    a->pod = put(&at, target->pod);
+    a->url = put(&at, url);
     a->restart_count = target->restart_count;
     a->times.answered = target->is_agent;
     a->entry.key = a->key;
@@ -117,10 +133,31 @@ void asker_forget_all(struct asker *asker)
         table_each(&asker->jobs, forget, asker);
 }
 
-const struct training *asker_heard(const struct asker *asker, const char *key)
+static void keep(struct asked *a, const struct training *told)
+{
+    static const struct training_hang none;
+    free(take(a->hang));
+    memcpy(a->heard, told, NUMBERS_BYTES);
+    if (memcmp(&told->hang, &none, sizeof none) != 0)
+        a->hang = memcpy(xmalloc(sizeof none), &told->hang, sizeof none);
+}
+
+static struct training recall(const struct asked *a)
+{
+    struct training heard = {.known = false};
+    memcpy(&heard, a->heard, NUMBERS_BYTES);
+    if (a->hang)
+        heard.hang = *a->hang;
+    return heard;
+}
+
+const struct training *asker_heard(struct asker *asker, const char *key)
 {
     const struct asked *a = asker ? (const struct asked *)table_find(&asker->jobs, key) : NULL;
-    return a && a->heard.known ? &a->heard : NULL;
+    if (!a)
+        return NULL;
+    asker->recalled = recall(a);
+    return asker->recalled.known ? &asker->recalled : NULL;
 }
 
 bool asker_is_quiet(const struct asker *asker, const char *key)
@@ -175,6 +212,7 @@ static void on_done(void *context, const struct http_answer *answer)
     struct asked *a = context;
     struct asker *asker = a->asker;
     const struct asker_options *options = &asker->options;
+    const struct training heard = recall(a);
     struct training told;
     enum ask_outcome outcome = outcome_of(answer, &told);
     bool was_quiet = ask_times_quiet(&a->times);
@@ -193,9 +231,9 @@ static void on_done(void *context, const struct http_answer *answer)
         queue_add(asker->queue, a->key, QUEUE_URGENT, next_ms);
     queue_done(asker->queue, a->key);
     bool is_news =
-        (outcome == ASK_HEARD && !training_equal(&a->heard, &told)) || is_quiet != was_quiet;
+        (outcome == ASK_HEARD && !training_equal(&heard, &told)) || is_quiet != was_quiet;
     if (outcome == ASK_HEARD)
-        a->heard = told;
+        keep(a, &told);
     if (is_news)
         options->news(options->context, a->key); /* the last: it may forget the job */
 }
@@ -245,7 +283,7 @@ static void on_detail(void *context, const struct http_answer *answer)
 void asker_ask_detail(struct asker *asker, const char *key)
 {
     struct asked *a = asker ? (struct asked *)table_find(&asker->jobs, key) : NULL;
-    if (!a || !a->heard.known || a->has_no_detail || a->detail_request ||
+    if (!a || !recall(a).known || a->has_no_detail || a->detail_request ||
         asker->in_flight == ASKER_IN_FLIGHT_MAX)
         return;
     a->detail_request = get(a, TRAINING_DETAIL_PATH, TRAINING_DETAIL_MAX_BYTES, on_detail);

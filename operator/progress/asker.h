@@ -37,7 +37,7 @@ void asker_follow(struct asker *asker, const char *key, const struct snapshot *s
 void asker_forget_all(struct asker *asker);
 
 /* What the pod that is followed told last; NULL: nothing. Lives until the next call. */
-const struct training *asker_heard(const struct asker *asker, const char *key);
+const struct training *asker_heard(struct asker *asker, const char *key);
 
 /* Whether the pod that is followed runs, and nobody there tells: ask_times.h. */
 bool asker_is_quiet(const struct asker *asker, const char *key);

@@ -314,6 +314,34 @@ static void an_agent_is_known_by_the_status(void **state)
     }
 }
 
+/* Words come with a hang, and go with what is told without one. */
+static void words_of_a_hang_are_heard(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        HTTP("200 OK", "{\"worldSize\":2,\"lastProgressTime\":\"2026-01-01T00:00:00Z\",\"step\":1,"
+                       "\"lastHang\":{\"rank\":1,\"time\":\"2026-01-01T00:00:09Z\","
+                       "\"pod\":\"j-worker-0\",\"phase\":\"step\",\"unit\":\"layers.3\"}}"),
+        HTTP("200 OK", NUMBERS("2"))};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    pass(&f, 2 * EVERY);
+    pass(&f, 1000);
+    const struct training *heard = asker_heard(f.asker, "ns/j");
+    assert_int_equal(heard->step, 2);
+    assert_string_equal(heard->hang.pod, "");
+    close_fixture(&f);
+    open_fixture(&f, answers, 1);
+    pass(&f, EVERY);
+    heard = asker_heard(f.asker, "ns/j");
+    assert_int_equal(heard->hang_rank, 1);
+    assert_string_equal(heard->hang.pod, "j-worker-0");
+    assert_string_equal(heard->hang.phase, "step");
+    assert_string_equal(heard->hang.op, "");
+    assert_string_equal(heard->hang.unit, "layers.3");
+    close_fixture(&f);
+}
+
 /* A second is all that one who does not answer gets; it is told once of what may be in the way. */
 static void who_hangs_holds_up_nobody(void **state)
 {
@@ -500,6 +528,7 @@ int main(void)
         cmocka_unit_test(where_nobody_listens_asks_become_rare),
         cmocka_unit_test(an_agent_that_is_gone_is_quiet),
         cmocka_unit_test(an_agent_is_known_by_the_status),
+        cmocka_unit_test(words_of_a_hang_are_heard),
         cmocka_unit_test(who_hangs_holds_up_nobody),
         cmocka_unit_test(only_a_pod_that_runs_is_asked),
         cmocka_unit_test(a_job_that_goes_cancels_its_ask),
