@@ -9,6 +9,8 @@
 /* Each block is twice the last one: most arenas hold little, and many may be open at once. */
 enum { ARENA_FIRST_BYTES = 1024, ARENA_MOST_BYTES = 16 * 1024, ARENA_ALIGN = 16 };
 
+enum { KEPT_STEP_BYTES = 128 };
+
 struct arena_block {
     struct arena_block *next;
     size_t used, size;
@@ -49,6 +51,20 @@ void *xrealloc(void *old, size_t bytes)
 char *xstrdup(const char *text)
 {
     return checked(strdup(text), strlen(text));
+}
+
+/* The room of a kept text. It moves once in a while, not whenever a number gets a digit more. */
+static size_t kept_bytes(const char *text)
+{
+    return strlen(text) / KEPT_STEP_BYTES * KEPT_STEP_BYTES + KEPT_STEP_BYTES;
+}
+
+void mem_keep_text(char **kept, const char *text)
+{
+    size_t bytes = kept_bytes(text);
+    if (!*kept || kept_bytes(*kept) != bytes)
+        *kept = xrealloc(*kept, bytes);
+    memcpy(*kept, text, strlen(text) + 1);
 }
 
 static char *vprintf_malloc(const char *format, va_list args)

@@ -13,6 +13,10 @@ void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
 void *xrealloc(void *old, size_t bytes);
 char *xstrdup(const char *text);
+/* Keeps another text in *kept (NULL: none yet), which the caller frees: where the last one was, if
+ * there is room. Texts that change again and again would lie scattered among what was used while
+ * they were made, and none of that could be given back to the system. */
+void mem_keep_text(char **kept, const char *text);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* An arena: many allocations, one end. Not thread-safe. */

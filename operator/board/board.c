@@ -128,8 +128,8 @@ void board_told(struct board *b, const char *key, const struct snapshot *snapsho
     if (!job)
         return;
     /* nobody else changes the job, so that its texts are made without the mutex */
-    char *row = printed(job_view_row(snapshot, status, &job->series));
-    char *more = printed(job_view_more(snapshot, status));
+    auto_free char *row = printed(job_view_row(snapshot, status, &job->series));
+    auto_free char *more = printed(job_view_more(snapshot, status));
     pthread_mutex_lock(&b->mutex);
     board_job_show(job, row, more);
     pthread_mutex_unlock(&b->mutex);

@@ -146,14 +146,12 @@ void board_job_event(struct board_job *job, const struct action *event, int64_t 
                                    .message = xstrdup(event->message)};
 }
 
-void board_job_show(struct board_job *job, char *row, char *more)
+void board_job_show(struct board_job *job, const char *row, const char *more)
 {
     job->changed =
         job->changed || !job->row || strcmp(job->row, row) != 0 || strcmp(job->more, more) != 0;
-    free(job->row);
-    free(job->more);
-    job->row = row;
-    job->more = more;
+    mem_keep_text(&job->row, row);
+    mem_keep_text(&job->more, more);
 }
 
 void board_job_detail(struct board_job *job, char *detail, int64_t steady_ms)

@@ -40,8 +40,8 @@ void board_job_share(struct board_job *job, size_t jobs);
 void board_job_told(struct board_job *job, const struct job *told, const struct job_status *status,
                     int64_t now_ms);
 void board_job_event(struct board_job *job, const struct action *event, int64_t now_ms);
-/* Takes the texts. */
-void board_job_show(struct board_job *job, char *row, char *more);
+/* Copies. */
+void board_job_show(struct board_job *job, const char *row, const char *more);
 /* Takes the text. */
 void board_job_detail(struct board_job *job, char *detail, int64_t steady_ms);
 /* Lets go details that are too old to be shown. */

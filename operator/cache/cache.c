@@ -204,18 +204,23 @@ static void put_child(struct cache *cache, struct reading *reading)
 
 /* ---- jobs ---- */
 
-/* Takes the job out of the counts, too. */
-static void close_job(struct cache *cache, struct job_entry *job)
+static void count_job(struct cache *cache, const struct job_entry *job)
+{
+    cache->job_count++;
+    cache->jobs_in_state[job->state]++;
+}
+
+static void uncount_job(struct cache *cache, const struct job_entry *job)
 {
     cache->job_count--;
     cache->jobs_in_state[job->state]--;
-    job_entry_close(job);
 }
 
 static void remove_job(struct cache *cache, struct job_objects *job_objects)
 {
     cache_report_change(cache, job_objects->key);
-    close_job(cache, take(job_objects->job));
+    uncount_job(cache, job_objects->job);
+    job_entry_close(take(job_objects->job));
     free_if_empty(cache, job_objects);
 }
 
@@ -230,12 +235,11 @@ static void put_job(struct cache *cache, const struct reading *reading)
         return;
     const char *other = job_entry_other_writer(job_objects->job, reading->object);
     if (job_objects->job)
-        close_job(cache, job_objects->job);
-    job_objects->job = job_entry_open(reading->object, &reading->identity);
+        uncount_job(cache, job_objects->job);
+    job_objects->job = job_entry_open(reading->object, &reading->identity, job_objects->job);
+    count_job(cache, job_objects->job);
     if (other && cache->options.another_wrote)
         cache->options.another_wrote(cache->options.context, reading->key, other);
-    cache->job_count++;
-    cache->jobs_in_state[job_objects->job->state]++;
     cache_report_change(cache, reading->key);
 }
 

@@ -105,26 +105,39 @@ static enum condition_type state_of(const struct json *object)
     return last ? last->type : CONDITION_CREATED;
 }
 
-struct job_entry *job_entry_open(const struct json *object, const struct identity *identity)
+/* The text that is kept of an object. *ret_bytes: of one that is kept whole. The caller owns it. */
+static char *kept_text(const struct json *object, size_t *ret_bytes)
 {
+    char *text = trimmed_text(object);
+    assert(text);
+    *ret_bytes = strlen(text);
+    if (*ret_bytes <= LARGE_BYTES || !is_idle(object))
+        return text;
+    char *slim = slim_text(text);
+    free(text);
+    return slim;
+}
+
+struct job_entry *job_entry_open(const struct json *object, const struct identity *identity,
+                                 struct job_entry *old)
+{
+    size_t bytes;
+    auto_free char *text = kept_text(object, &bytes);
+    char *kept = old ? take(old->text) : NULL;
+    job_entry_close(old);
+    mem_keep_text(&kept, text);
     size_t version_bytes = strlen(identity->resource_version) + 1;
     size_t uid_bytes = strlen(identity->uid) + 1;
     struct job_entry *entry = xmalloc(sizeof *entry + version_bytes + uid_bytes);
     char *texts = (char *)(entry + 1);
     *entry = (struct job_entry){
-        .text = trimmed_text(object),
+        .text = kept,
+        .bytes = bytes,
         .version = memcpy(texts, identity->resource_version, version_bytes),
         .uid = memcpy(texts + version_bytes, identity->uid, uid_bytes),
         .state = state_of(object),
         .writers = decode_status_writers(object),
     };
-    assert(entry->text);
-    entry->bytes = strlen(entry->text);
-    if (entry->bytes > LARGE_BYTES && is_idle(object)) {
-        char *slim = slim_text(entry->text);
-        free(entry->text);
-        entry->text = slim;
-    }
     return entry;
 }
 

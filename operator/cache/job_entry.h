@@ -17,7 +17,9 @@ struct job_entry {
     enum condition_type state; /* its last condition; Created if it has none yet */
 };
 
-struct job_entry *job_entry_open(const struct json *object, const struct identity *identity);
+/* old: the version before, which is closed, or NULL. */
+struct job_entry *job_entry_open(const struct json *object, const struct identity *identity,
+                                 struct job_entry *old);
 void job_entry_close(struct job_entry *entry); /* NULL-safe; an acquired job lives on */
 
 /* The field manager of another operator that has just written the status of the object, which the

@@ -1,4 +1,4 @@
-/* What keeps memory small: arenas that hold little. */
+/* What keeps memory small: arenas that hold little, and texts that change in their place. */
 #include "tests/support.h"
 
 #include "base/mem.h"
@@ -61,11 +61,37 @@ static void an_arena_that_holds_little_takes_little(void **state)
     assert_in_range(large, ARENAS * LARGE_BYTES / 2, ARENAS * LARGE_BYTES);
 }
 
+static void a_text_changes_in_its_place(void **state)
+{
+    (void)state;
+    enum { TEXTS = 50 };
+    char *kept[TEXTS] = {NULL}, *was[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        auto_free char *made = xasprintf("{\"step\":%0200d}", i);
+        mem_keep_text(&kept[i], made);
+        was[i] = kept[i];
+    }
+    for (int i = 0; i < TEXTS; i++) {
+        auto_free char *made = xasprintf("{\"step\":%0200d}", 1000 + i);
+        mem_keep_text(&kept[i], made);
+        assert_string_equal(kept[i], made);
+        if (OWN_HEAP)
+            assert_ptr_equal(kept[i], was[i]);
+    }
+    for (int i = 0; i < TEXTS; i++) {
+        auto_free char *longer = xasprintf("%0*d", 10 * i, i);
+        mem_keep_text(&kept[i], longer);
+        assert_string_equal(kept[i], longer);
+        free(kept[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_arena_gives_what_is_asked_for),
         cmocka_unit_test(an_arena_that_holds_little_takes_little),
+        cmocka_unit_test(a_text_changes_in_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
