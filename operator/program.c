@@ -35,7 +35,7 @@ enum {
     REQUEST_GIVE_UP_MS = 60 * 1000,
     PUBLISH_EVERY_MS = 1000,
     RELEASE_WITHIN_MS = 3 * 1000, /* of the Lease, on the way out */
-    TRIM_BYTES = 1 << 20,         /* given back when so much can be */
+    TRIM_BYTES = 256 << 10,       /* given back when so much can be */
 };
 
 struct program {
