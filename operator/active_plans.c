@@ -14,16 +14,29 @@ bool active_plans_have_room(const struct active_plans *active, enum queue_lane l
     return active->of_lane[lane] < most[lane] && active->held_bytes < ACTIVE_PLANS_BYTES_MAX;
 }
 
+static bool only_tells(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->actions[i].kind != ACTION_SET_STATUS && plan->actions[i].kind != ACTION_EVENT)
+            return false;
+    return true;
+}
+
 const struct active_plan *active_plans_add(struct active_plans *active, const char *key,
                                            enum queue_lane lane, struct cached_job *job,
-                                           const struct job_status *status)
+                                           const struct job_status *status, const struct plan *plan)
 {
     assert(active->count < ACTIVE_PLANS_MAX);
-    struct active_plan *plan = &active->plans[active->count++];
-    *plan = (struct active_plan){.job = job, .status = status, .key = xstrdup(key), .lane = lane};
+    struct active_plan *added = &active->plans[active->count++];
+    *added = (struct active_plan){.job = job,
+                                  .status = status,
+                                  .key = xstrdup(key),
+                                  .lane = lane,
+                                  .only_tells = only_tells(plan)};
     active->of_lane[lane]++;
     active->held_bytes += job->bytes;
-    return plan;
+    active->telling += added->only_tells;
+    return added;
 }
 
 static size_t place_of(const struct active_plans *active, const char *key)
@@ -50,5 +63,6 @@ void active_plans_remove(struct active_plans *active, const char *key)
     cache_release_job(plan->job);
     free(plan->key);
     active->of_lane[plan->lane]--;
+    active->telling -= plan->only_tells;
     *plan = active->plans[--active->count];
 }

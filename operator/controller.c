@@ -74,7 +74,7 @@ int64_t controller_run_once(struct controller *c, bool leading)
     controller_due_run(c, now_ms);
     controller_pass_ask_details(c);
     /* a pass may have found a watch silent */
-    delay_ms = least(informers_tick(c->informers), asker_tick(c->asker));
+    delay_ms = least(informers_tick(c->informers), asker_tick(c->asker, c->active.telling));
     bool waits = informers_list_still(c->informers);
     return least(delay_ms, waits ? LIST_LOOK_MS : controller_due_next_ms(c, now_ms));
 }

@@ -188,7 +188,8 @@ void controller_pass_over(struct controller *c, const char *key, enum queue_lane
         rest(c, key, job, &pass);
         return;
     }
-    const struct active_plan *active = active_plans_add(&c->active, key, lane, job, status);
+    const struct active_plan *active =
+        active_plans_add(&c->active, key, lane, job, status, pass.plan);
     executor_start(c->executor, active->key, job->job, job->object, status, pass.plan);
 }
 

@@ -289,16 +289,16 @@ void asker_ask_detail(struct asker *asker, const char *key)
     a->detail_request = get(a, TRAINING_DETAIL_PATH, TRAINING_DETAIL_MAX_BYTES, on_detail);
 }
 
-int64_t asker_tick(struct asker *asker)
+int64_t asker_tick(struct asker *asker, size_t writes)
 {
     if (!asker)
         return INT64_MAX;
     int64_t now_ms = asker->options.clocks->steady_ms();
     const char *key;
-    while (asker->in_flight < ASKER_IN_FLIGHT_MAX &&
+    while (asker->in_flight + writes < ASKER_IN_FLIGHT_MAX &&
            (key = queue_pop(asker->queue, QUEUE_URGENT, now_ms)))
         ask(asker, key);
-    if (asker->in_flight == ASKER_IN_FLIGHT_MAX) /* the end of one comes first */
+    if (asker->in_flight + writes >= ASKER_IN_FLIGHT_MAX) /* the end of one comes first */
         return INT64_MAX;
     return clock_until_ms(queue_due(asker->queue, QUEUE_URGENT), now_ms);
 }

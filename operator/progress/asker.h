@@ -10,7 +10,7 @@
 #include "base/http.h"
 #include "operator/progress/ask_target.h"
 
-enum { ASKER_TIMEOUT_MS = 1000, ASKER_IN_FLIGHT_MAX = 16 };
+enum { ASKER_TIMEOUT_MS = 1000, ASKER_IN_FLIGHT_MAX = 16 }; /* see asker_tick */
 
 struct asker;
 
@@ -46,9 +46,11 @@ bool asker_is_quiet(const struct asker *asker, const char *key);
  * them, was not heard yet, or is being asked for them. */
 void asker_ask_detail(struct asker *asker, const char *key);
 
-/* Asks whom it is time to ask. Returns in how many milliseconds to call again without news;
- * INT64_MAX: only after one. */
-int64_t asker_tick(struct asker *asker);
+/* Asks whom it is time to ask. An answer that is news becomes a status write. So asks in flight and
+ * `writes`, those under way, are ASKER_IN_FLIGHT_MAX at most: while the API server is behind, pods
+ * are asked later, and the newest numbers are written. Returns in how many milliseconds to call
+ * again without news; INT64_MAX: only after one, or when a write is over. */
+int64_t asker_tick(struct asker *asker, size_t writes);
 
 /* Since the start: asks, and those that no agent answered. */
 uint64_t asker_asks(const struct asker *asker);

@@ -1,6 +1,7 @@
 /* Plans under way: what they hold, and for which others there is room. */
 #include "operator/active_plans.h"
 
+#include "base/mem.h"
 #include "tests/operator/cache/cache_fixture.h"
 #include "tests/support.h"
 
@@ -14,13 +15,20 @@ static const char *key_of(int number)
     return key;
 }
 
+static const struct active_plan *begin_plan(struct fixture *f, struct active_plans *active,
+                                            int number, enum queue_lane lane,
+                                            const struct plan *plan)
+{
+    struct cached_job *job = cache_acquire_job(f->cache, key_of(number));
+    assert_non_null(job);
+    return active_plans_add(active, key_of(number), lane, job, job->status, plan);
+}
+
 /* A plan of the job of that number begins. */
 static const struct active_plan *begin(struct fixture *f, struct active_plans *active, int number,
                                        enum queue_lane lane)
 {
-    struct cached_job *job = cache_acquire_job(f->cache, key_of(number));
-    assert_non_null(job);
-    return active_plans_add(active, key_of(number), lane, job, job->status);
+    return begin_plan(f, active, number, lane, &(struct plan){.count = 0});
 }
 
 static void put_jobs(struct fixture *f, int count)
@@ -74,6 +82,30 @@ static void each_lane_has_room_of_its_own(void **state)
         active_plans_remove(&active, active.plans[0].key);
 }
 
+/* Those that write a status or events, and do nothing else. */
+static void plans_that_only_tell_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct active_plans active = {.count = 0};
+    struct action actions[] = {
+        {.kind = ACTION_SET_STATUS}, {.kind = ACTION_EVENT}, {.kind = ACTION_CREATE_WORKLOAD}};
+    const struct plan plans[] = {{.actions = actions, .count = 1},
+                                 {.actions = actions, .count = 3},
+                                 {.actions = actions + 2, .count = 1},
+                                 {.actions = actions, .count = 2}};
+    put_jobs(f, array_length(plans));
+    for (int i = 0; i < (int)array_length(plans); i++)
+        begin_plan(f, &active, i, QUEUE_URGENT, &plans[i]);
+    assert_int_equal(active.telling, 2);
+    active_plans_remove(&active, key_of(1));
+    assert_int_equal(active.telling, 2);
+    active_plans_remove(&active, key_of(3));
+    assert_int_equal(active.telling, 1);
+    while (active.count > 0)
+        active_plans_remove(&active, active.plans[0].key);
+    assert_int_equal(active.telling, 0);
+}
+
 static void large_jobs_leave_no_room_for_others(void **state)
 {
     struct fixture *f = *state;
@@ -94,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_plan_holds_its_job_until_it_is_over),
         test(each_lane_has_room_of_its_own),
+        test(plans_that_only_tell_are_counted),
         test(large_jobs_leave_no_room_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

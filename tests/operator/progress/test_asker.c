@@ -118,7 +118,7 @@ static void pass(struct fixture *f, int64_t ms)
 {
     struct error err;
     for (int64_t end_ms = test_now_ms + ms; test_now_ms < end_ms; test_now_ms += 1000) {
-        asker_tick(f->asker);
+        asker_tick(f->asker, 0);
         while (http_in_flight(f->http) > 0)
             assert_ok(http_poll(f->http, NULL, 0, 20, &err), &err);
     }
@@ -405,14 +405,14 @@ static void a_job_that_goes_cancels_its_ask(void **state)
     struct error err;
     open_fixture(&f, hangs, 1);
     for (; http_in_flight(f.http) == 0; test_now_ms += 1000)
-        asker_tick(f.asker);
+        asker_tick(f.asker, 0);
     assert_ok(http_poll(f.http, NULL, 0, 20, &err), &err);
     asker_follow(f.asker, "ns/j", NULL);
     assert_int_equal(http_in_flight(f.http), 0);
-    assert_int_equal(asker_tick(f.asker), INT64_MAX);
+    assert_int_equal(asker_tick(f.asker, 0), INT64_MAX);
     asker_follow(f.asker, "ns/j", &f.snapshot);
     asker_forget_all(f.asker);
-    assert_int_equal(asker_tick(f.asker), INT64_MAX);
+    assert_int_equal(asker_tick(f.asker, 0), INT64_MAX);
     close_fixture(&f);
 }
 
@@ -448,8 +448,37 @@ static void asks_at_once_are_few(void **state)
         asker_follow(f.asker, key, &f.snapshot);
     }
     test_now_ms += EVERY;
-    assert_int_equal(asker_tick(f.asker), INT64_MAX);
+    assert_int_equal(asker_tick(f.asker, 0), INT64_MAX);
     assert_int_equal(http_in_flight(f.http), ASKER_IN_FLIGHT_MAX);
+    close_fixture(&f);
+}
+
+/* Nobody is asked for news that could not be written. */
+static void asks_wait_for_writes(void **state)
+{
+    (void)state;
+    static const struct fake_answer hangs[] = {{.bytes = "HTTP/1.1 200", .then = FAKE_HOLD}};
+    static const struct {
+        size_t writes;
+        int in_flight; /* then */
+    } rows[] = {{100, 0},
+                {ASKER_IN_FLIGHT_MAX, 0},
+                {ASKER_IN_FLIGHT_MAX - 1, 1},
+                {5, ASKER_IN_FLIGHT_MAX - 5},
+                {ASKER_IN_FLIGHT_MAX, ASKER_IN_FLIGHT_MAX - 5},
+                {0, ASKER_IN_FLIGHT_MAX}};
+    struct fixture f;
+    open_fixture(&f, hangs, 1);
+    for (int i = 0; i < 100; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "ns/j-%d", i);
+        asker_follow(f.asker, key, &f.snapshot);
+    }
+    test_now_ms += EVERY;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        assert_int_equal(asker_tick(f.asker, rows[i].writes), INT64_MAX);
+        assert_int_equal(http_in_flight(f.http), rows[i].in_flight);
+    }
     close_fixture(&f);
 }
 
@@ -534,6 +563,7 @@ int main(void)
         cmocka_unit_test(a_job_that_goes_cancels_its_ask),
         cmocka_unit_test(a_job_that_goes_cancels_the_ask_for_details),
         cmocka_unit_test(asks_at_once_are_few),
+        cmocka_unit_test(asks_wait_for_writes),
         cmocka_unit_test(who_asks_never_has_no_asker),
         cmocka_unit_test(the_newest_numbers_count),
     };
