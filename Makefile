@@ -101,7 +101,7 @@ CUDA_HIDDEN := -fPIC -fvisibility=hidden
 CUDA_CFLAGS = $(filter-out $(CFLAGS_$(V)),$(CFLAGS)) $(CFLAGS_release) $(CUDA_HIDDEN) -isystem $(CUDA_HOME)/include
 NVCC_COMMON := -std=c++17 -O3 -Werror all-warnings -I. -MMD -MP
 NVCCFLAGS := $(NVCC_COMMON) -Xcompiler -Wall,-Wno-unknown-pragmas,$(subst $(space),$(comma),$(CUDA_HIDDEN)) \
-	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) $(if $(filter 90a,$(CUDA_ARCHS)),-DSHOAL_SM_90A)
 
 .PHONY: gpu
 ifeq ($(NVCC),)
@@ -146,7 +146,7 @@ $(foreach a,75 80 90a,$(eval $(call cubin,$(a))))
 EMULATION := $(BUILD)/emulation
 EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.c tests/emulation/*.cc))
 EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
-EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas $(EMULATION_FLAGS)
+EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas -Wno-psabi $(EMULATION_FLAGS)
 # tests/run.sh says how many lines of the kernels were executed; one host thread runs them, so their counters
 # need no atomics (which -pthread would choose)
 EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage -fprofile-update=single)
@@ -170,6 +170,7 @@ $(RACES)/%.cu.o: %.cu
 	@mkdir -p $(@D) && echo "CXX  $< (races)"
 	@$(CXX) $(EMULATION_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
 $(EMULATION)/tests/emulation/races.cc.o: CXXFLAGS += -O2 # called at each access
+$(patsubst %,$(EMULATION)/tests/emulation/async_%.cc.o,block products): CXXFLAGS += -O2 # what the tensor cores do
 .PHONY: races
 races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 

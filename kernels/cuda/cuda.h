@@ -7,7 +7,7 @@
  *  - kernels start through CUDA_LAUNCH, dynamic shared memory is CUDA_SHARED;
  *  - every thread of a block reaches the same __syncthreads(), all 32 of a warp the same shuffle
  *    (mask CUDA_WARP): no early return before them;
- *  - no inline assembly, no matrix-unit instruction outside kernels/cuda/matrix.h;
+ *  - no inline assembly, no matrix-unit instruction outside kernels/cuda/matrix.h and hopper.h;
  *  - sums are made in a fixed order: no
  * floating-point atomics. */
 #ifndef SHOAL_KERNELS_CUDA_CUDA_H

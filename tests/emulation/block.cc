@@ -1,5 +1,6 @@
 /* Blocks and their threads. A thread gets a fiber when it first runs and keeps it while it waits;
  * one that never waits leaves it to the next, so a kernel without barriers is a loop. */
+#include "tests/emulation/async_calls.h"
 #include "tests/emulation/races.h"
 
 #include <boost/context/detail/fcontext.hpp>
@@ -106,7 +107,7 @@ void fiber_leave(fiber *f)
 
 /* ---- a block ---- */
 
-enum class state { ready, waits_for_warp, waits_for_block, done };
+enum class state { ready, waits_for_warp, waits_for_block, waits_for_phase, done };
 
 struct thread {
     state now;
@@ -225,8 +226,13 @@ void tell_stuck()
 {
     int stuck = 0;
     for (int i = 0; i < block.threads; i++)
-        if (block.all[i].now == state::waits_for_warp ||
-            (block.all[i].now == state::waits_for_block && block.all[stuck].now == state::done))
+        if (block.all[i].now == state::waits_for_phase) {
+            site at = block.all[i].at;
+            fail("thread %d waits at %s:%d: %s", i, at.file, at.line, async_waits_for(i).c_str());
+            return;
+        } else if (block.all[i].now == state::waits_for_warp ||
+                   (block.all[i].now == state::waits_for_block &&
+                    block.all[stuck].now == state::done))
             stuck = i;
     const thread *t = &block.all[stuck];
     fail("thread %d waits at %s:%d for threads of its %s that never come (%d of %d have ended)",
@@ -264,7 +270,7 @@ void run_block(random_numbers *random)
             while (far && again && !block.failed)
                 again = run_warp(base, random);
         }
-        if (!moved)
+        if (!moved && !async_land(random))
             tell_stuck();
     }
 }
@@ -316,7 +322,10 @@ bool run_kernel(const launch &work)
         blockIdx = {b % gridDim.x, b / gridDim.x % gridDim.y, b / gridDim.x / gridDim.y};
         prepare_block(work);
         races_begin_block(b);
+        async_begin_block(block.shared, work.shared_bytes, (unsigned)block.threads);
         run_block(&random);
+        if (!block.failed)
+            async_end_block();
         b = (unsigned)(((uint64_t)b + step) % blocks);
     }
     if (block.failed)
@@ -349,6 +358,27 @@ void trap(site at)
     fail("thread %d stops at %s:%d", block.current, at.file, at.line);
     for (;;)
         wait(state::waits_for_block, at);
+}
+
+unsigned running_thread()
+{
+    return (unsigned)block.current;
+}
+
+void wait_for_phase(site at)
+{
+    wait(state::waits_for_phase, at);
+}
+
+void look_at_phases()
+{
+    release(0, block.threads, state::waits_for_phase);
+}
+
+void stop_thread(const char *why, site at)
+{
+    fail("thread %d at %s:%d: %s", block.current, at.file, at.line, why);
+    wait(state::waits_for_block, at);
 }
 
 int lane()
@@ -392,6 +422,7 @@ int block_barrier(int value, site at)
     if (++block.waiting == block.threads) {
         block.last_votes = block.votes;
         races_block_barrier();
+        async_block_barrier();
         block.waiting = block.votes = 0;
         release(0, block.threads, state::waits_for_block);
     } else {

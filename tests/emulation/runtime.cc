@@ -1,6 +1,7 @@
 /* Streams of the emulated runtime. They are queues; whoever waits for one drives: it draws which
  * queue goes on, until what it waits for is done. A host function runs on one thread of its own
  * while its stream stands still; nobody else holds up the queues. */
+#include "tests/emulation/async_calls.h"
 #include "tests/emulation/streams.h"
 
 #include <map>
@@ -368,7 +369,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
                                              enum cudaDriverEntryPointQueryResult *found)
 {
     *found = cudaDriverEntryPointSuccess;
-    *function = strcmp(symbol, "cuStreamWaitValue32") == 0 ? (void *)wait_for_word : nullptr;
+    *function = strcmp(symbol, "cuStreamWaitValue32") == 0      ? (void *)wait_for_word
+                : strcmp(symbol, "cuTensorMapEncodeTiled") == 0 ? (void *)encode_tensor_map
+                                                                : nullptr;
     return cudaSuccess;
 }
 

@@ -103,7 +103,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 
-/* Knows cuStreamWaitValue32 alone. */
+/* Knows cuStreamWaitValue32 and cuTensorMapEncodeTiled alone. */
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
                                              unsigned long long flags,
@@ -143,6 +143,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 #ifdef __cplusplus
 }
+#include "tests/emulation/include/hopper.h"
 #include "tests/emulation/include/kernel.h"
 #endif
 #endif
