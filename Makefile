@@ -176,7 +176,8 @@ races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 
 # And beside it the PTX that nvcc makes of the kernels with inline assembly (tests/ptx/compare.cc).
 PTX := build/ptx
-PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile)\.h"' kernels/cuda/*.cu)
+# (but those of sm_90a, which the interpreter does not know)
+PTX_SOURCES := $(filter-out %/attention_hopper.cu,$(shell grep -lE '"kernels/cuda/(matrix|attention_tile)\.h"' kernels/cuda/*.cu))
 PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
 PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx -arch=sm_80
 $(PTX)/%.ptx: kernels/cuda/%.cu

@@ -11,8 +11,10 @@ static const double noise_ratio = 0.95;
 
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err)
 {
-    static const char *const names[] = {
-        [ATTENTION_AUTO] = "auto", [ATTENTION_OURS] = "ours", [ATTENTION_CUDNN] = "cudnn"};
+    static const char *const names[] = {[ATTENTION_AUTO] = "auto",
+                                        [ATTENTION_OURS] = "ours",
+                                        [ATTENTION_CUDNN] = "cudnn",
+                                        [ATTENTION_HOPPER] = "hopper"};
     *ret_mode = ATTENTION_AUTO;
     if (!text || !*text)
         return 0;
@@ -21,14 +23,23 @@ int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct 
             *ret_mode = (enum attention_mode)i;
             return 0;
         }
-    return error_set(err, ERR_CONFIG, ENV_ATTENTION " is \"%s\": auto, ours or cudnn is meant",
-                     text);
+    return error_set(err, ERR_CONFIG,
+                     ENV_ATTENTION " is \"%s\": auto, ours, cudnn or hopper is meant", text);
 }
 
 static bool is_possible(enum dtype t, const struct attention_shape *z)
 {
     return t == DTYPE_BF16 && (z->hd == 64 || z->hd == 128) && !z->bias && z->dropout <= 0 &&
            !z->key_counts && (z->q_stride | z->k_stride | z->v_stride) % 8 == 0;
+}
+
+/* What tensor maps can say of q, k and v (tensor_map.h). */
+static bool is_possible_on_hopper(const struct attention_choice *choice,
+                                  enum attention_direction direction,
+                                  const struct attention_shape *z)
+{
+    return choice->compute_capability == 90 && direction == ATTENTION_FORWARD &&
+           z->q_stride % z->hd == 0 && z->k_stride % z->hd == 0 && z->v_stride % z->hd == 0;
 }
 
 static const struct attention_measured *next(const struct attention_measured *row, size_t bytes)
@@ -64,6 +75,8 @@ enum attention_doer attention_choose(const struct attention_choice *choice,
     bool is_known;
     if (choice->mode == ATTENTION_OURS || !is_possible(t, z))
         return ATTENTION_BY_US;
+    if (choice->mode == ATTENTION_HOPPER)
+        return is_possible_on_hopper(choice, direction, z) ? ATTENTION_BY_HOPPER : ATTENTION_BY_US;
     if (choice->mode == ATTENTION_CUDNN)
         return ATTENTION_CUDNN_ASKED;
     if (direction == ATTENTION_BACKWARD && z->nondeterministic)

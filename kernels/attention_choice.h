@@ -14,7 +14,10 @@
  *    A10G, and equal on an L40S (huggingface/transformers, issue 48163): ours do it.
  *  - backward with equal bits: that form of cuDNN's (cudnn_attention.h) keeps scores in memory;
  *    nobody has published its speed.
- *  - Below T = 1024 attention is a small part of a step; there are no figures. */
+ *  - Below T = 1024 attention is a small part of a step; there are no figures.
+ *
+ * Our forward for 9.0 (attention_hopper.cu) has run on no GPU either: it is asked for, never
+ * chosen. */
 #ifndef SHOAL_KERNELS_ATTENTION_CHOICE_H
 #define SHOAL_KERNELS_ATTENTION_CHOICE_H
 
@@ -25,9 +28,10 @@
 extern "C" {
 #endif
 
-enum attention_mode { ATTENTION_AUTO, ATTENTION_OURS, ATTENTION_CUDNN };
+enum attention_mode { ATTENTION_AUTO, ATTENTION_OURS, ATTENTION_CUDNN, ATTENTION_HOPPER };
 
-/* SHOAL_ATTENTION's value, "auto", "ours" or "cudnn"; NULL or empty: auto. Errors: ERR_CONFIG. */
+/* SHOAL_ATTENTION's value, "auto", "ours", "cudnn" or "hopper"; NULL or empty: auto. Errors:
+ * ERR_CONFIG. */
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err);
 
 /* The last one is in tables only: a backward whose shape may be nondeterministic. */
@@ -79,14 +83,21 @@ static inline struct attention_choice attention_choice_here(enum attention_mode 
 /* Who does a call, and why cuDNN. */
 enum attention_doer {
     ATTENTION_BY_US,
+    ATTENTION_BY_HOPPER,       /* ours for compute capability 9.0: asked by the environment */
     ATTENTION_CUDNN_ASKED,     /* by the environment */
     ATTENTION_CUDNN_MEASURED,  /* the table says that it is faster */
     ATTENTION_CUDNN_PUBLISHED, /* others say so */
 };
 
+static inline bool attention_is_cudnns(enum attention_doer doer)
+{
+    return doer != ATTENTION_BY_US && doer != ATTENTION_BY_HOPPER;
+}
+
 /* Never cuDNN for calls that it never gets: another dtype than bf16, a bias, dropout, padding,
- * heads that are neither 64 nor 128 wide, strides that are no multiples of 16 bytes. direction:
- * forward or backward. */
+ * heads that are neither 64 nor 128 wide, strides that are no multiples of 16 bytes. Nor ours for
+ * 9.0, which needs strides that are multiples of the width, and has no backward. direction: forward
+ * or backward. */
 enum attention_doer attention_choose(const struct attention_choice *choice,
                                      enum attention_direction direction, enum dtype t,
                                      const struct attention_shape *shape);

@@ -74,8 +74,9 @@ static int choose_attention(const struct agent_config *c, const struct model *mo
     if (l->V == 0 || l->distance_bias || strcmp(c->runtime.device, "cpu") == 0)
         return 0;
     enum dtype t = trainer_dtype(c);
-    a->cudnn_forward = attention_choose(&choice, ATTENTION_FORWARD, t, &shape) != ATTENTION_BY_US;
-    a->cudnn_backward = attention_choose(&choice, ATTENTION_BACKWARD, t, &shape) != ATTENTION_BY_US;
+    a->cudnn_forward = attention_is_cudnns(attention_choose(&choice, ATTENTION_FORWARD, t, &shape));
+    a->cudnn_backward =
+        attention_is_cudnns(attention_choose(&choice, ATTENTION_BACKWARD, t, &shape));
     return 0;
 }
 

@@ -29,6 +29,19 @@ static bool fits_matrix(const struct stream *s, enum dtype t, const struct atten
            aligned(a->dv, 0);
 }
 
+/* Whether the forward for compute capability 9.0 is asked for and can do it. */
+static bool is_for_hopper(struct stream *s, enum dtype t, const struct attention_args *a)
+{
+    const struct attention_choice *choice = cuda_attention_choice(s);
+    if (choice->mode != ATTENTION_HOPPER)
+        return false;
+    if (fits_matrix(s, t, a) &&
+        attention_choose(choice, ATTENTION_FORWARD, t, &a->shape) == ATTENTION_BY_HOPPER)
+        return true;
+    slow_path_not_hopper(t, &a->shape);
+    return false;
+}
+
 /* y: [heads, distances] = x: [distances, heads] times log2 e. */
 template <typename T>
 __global__ void attention_bias_rows(float *y, const T *x, int64_t distances, int64_t heads)
@@ -99,7 +112,9 @@ static void forward_ours(struct stream *s, enum dtype t, struct attention_args *
             return;
         transpose_bias(s, t, a, rows);
     }
-    if (fits_matrix(s, t, a)) {
+    if (is_for_hopper(s, t, a)) {
+        attention_hopper_forward(s, a);
+    } else if (fits_matrix(s, t, a)) {
         attention_matrix_forward(s, a);
     } else {
         slow_path_attention(t, shape);

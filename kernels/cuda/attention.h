@@ -55,6 +55,11 @@ void attention_matrix_forward(struct stream *s, const struct attention_args *a);
 void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a);
 void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a);
 
+/* The forward for compute capability 9.0 alone: as the one by matrix units, without bias, dropout
+ * and padding, strides a multiple of the width. The build must have it: its code is of sm_90a. */
+bool attention_hopper_is_built(void);
+void attention_hopper_forward(struct stream *s, const struct attention_args *a);
+
 /* Queries that share one sum of a diagonal, and keys of a step, in the kernel that makes dq. */
 enum {
     ATTENTION_GENERAL_QUERIES = 32,

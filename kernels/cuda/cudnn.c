@@ -51,6 +51,11 @@ void cudnn_close(struct cudnn *c)
     free(c);
 }
 
+const struct attention_choice *cuda_attention_choice(struct stream *s)
+{
+    return &cuda_cudnn(s)->choice;
+}
+
 static enum attention_direction direction_of(const struct attention_shape *z, bool backward)
 {
     return !backward             ? ATTENTION_FORWARD
@@ -163,7 +168,7 @@ static enum cudnn_result try_call(struct stream *s, bool backward, enum dtype t,
     const int capability = c->choice.compute_capability;
     enum attention_doer doer =
         attention_choose(&c->choice, backward ? ATTENTION_BACKWARD : ATTENTION_FORWARD, t, shape);
-    if (doer == ATTENTION_BY_US)
+    if (!attention_is_cudnns(doer))
         return CUDNN_LEFT;
     enum cudnn_result result = attend(s, backward, shape, pointers);
     if (result == CUDNN_QUEUED)

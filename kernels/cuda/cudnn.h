@@ -22,6 +22,9 @@ void cudnn_close(struct cudnn *cudnn); /* NULL-safe; what is queued is done */
 /* That of the stream's device (stream.c). */
 struct cudnn *cuda_cudnn(struct stream *s);
 
+/* By what it is chosen who does attention on the stream's device. */
+const struct attention_choice *cuda_attention_choice(struct stream *s);
+
 enum cudnn_result {
     CUDNN_LEFT,   /* nothing was queued */
     CUDNN_QUEUED, /* the op was */

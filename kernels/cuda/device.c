@@ -1,6 +1,7 @@
 /* A GPU as a device, and the backend's table, which is all that the shared object exports. */
 #include "base/contract.h"
 #include "base/mem.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/cupti.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/range.h"
@@ -182,6 +183,26 @@ static void cuda_device_close(struct device *device)
     free(d);
 }
 
+/* That what the environment asks for can be had here; what is new of it is told. */
+static int check_attention(const struct cuda_device *d, enum attention_mode mode, struct error *err)
+{
+    const int capability = d->base.compute_capability;
+    if (mode != ATTENTION_HOPPER)
+        return 0;
+    if (capability != 90)
+        return error_set(err, ERR_CONFIG,
+                         ENV_ATTENTION "=hopper is for compute capability 9.0: GPU %d has %d.%d. "
+                                       "auto, ours and cudnn are for all",
+                         d->index, capability / 10, capability % 10);
+    if (!attention_hopper_is_built())
+        return error_set(err, ERR_CONFIG,
+                         ENV_ATTENTION "=hopper: this build has no code of sm_90a: build it with "
+                                       "CUDA_ARCHS=90a, or leave " ENV_ATTENTION " unset");
+    log_warning("attention: " ENV_ATTENTION "=hopper: forward by wgmma and TMA, whose results and "
+                "speed have been measured on no GPU yet; backward by our other kernels");
+    return 0;
+}
+
 static int cuda_device_open(int index, int threads, struct device **ret_device, struct error *err)
 {
     (void)threads;
@@ -199,7 +220,8 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
     d->index = index;
     cudaDriverGetVersion(&d->base.cuda_version);
     if (attention_mode_read(getenv(ENV_ATTENTION), &attention, err) < 0 ||
-        read_attributes(d, err) < 0 || check_architecture(d, err) < 0 || start_clock(d, err) < 0 ||
+        read_attributes(d, err) < 0 || check_architecture(d, err) < 0 ||
+        check_attention(d, attention, err) < 0 || start_clock(d, err) < 0 ||
         open_fault(d, err) < 0 || blas_open(&d->blas, err) < 0) {
         cuda_device_close(&d->base);
         return -1;

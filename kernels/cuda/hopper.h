@@ -17,11 +17,24 @@
 
 #ifdef __cplusplus
 
-/* The statement, which needs sm_90a. */
+/* The statement, which needs sm_90a. Elsewhere it is read and not compiled. */
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define HOPPER_UNITS(...) __trap()
+#define HOPPER_UNITS(...)                                                                          \
+    do {                                                                                           \
+        if constexpr (false)                                                                       \
+            __VA_ARGS__;                                                                           \
+        __trap();                                                                                  \
+    } while (0)
 #else
 #define HOPPER_UNITS(...) __VA_ARGS__
+#endif
+
+/* A kernel's parameter whose address is taken: it stays where TMA finds it. clang 14, which only
+ * reads this, does not know the word. */
+#ifdef __clang__
+#define HOPPER_PARAMETER const
+#else
+#define HOPPER_PARAMETER const __grid_constant__
 #endif
 
 constexpr int HOPPER_COLUMNS = 64; /* of a tile */
@@ -128,7 +141,7 @@ __device__ inline void hopper_wait(uint64_t *barrier, int phase HOPPER_HERE_C)
 
 /* cp.async.bulk.tensor: brings the map's box from (column, head, row, sequence) on
  * to the tile `to`; rows that the tensor does not have become zeros. Its bytes count for the
- * barrier's current phase. One thread. The map is a parameter of the kernel (__grid_constant__). */
+ * barrier's current phase. One thread. The map is a HOPPER_PARAMETER. */
 __device__ inline void hopper_copy(bf16 *to, const struct tensor_map *map, int column, int head,
                                    int row, int sequence, uint64_t *barrier HOPPER_HERE_C)
 {

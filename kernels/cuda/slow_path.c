@@ -1,5 +1,6 @@
 #include "kernels/cuda/slow_path.h"
 
+#include "base/contract.h"
 #include "base/log.h"
 
 #include <stdatomic.h>
@@ -52,4 +53,14 @@ void slow_path_attention(enum dtype t, const struct attention_shape *shape)
         log_warning("attention: heads %lld wide%s have no kernel on matrix units: it is done in "
                     "fp32, several times slower than heads 64 or 128 wide",
                     (long long)shape->hd, is_wide ? ", whose rows are not aligned," : "");
+}
+
+void slow_path_not_hopper(enum dtype t, const struct attention_shape *shape)
+{
+    static atomic_bool told;
+    if (is_first(&told))
+        log_warning("attention: " ENV_ATTENTION "=hopper is for bf16, heads 64 or 128 wide, rows "
+                    "that are a multiple of that apart, no bias, dropout or padding: a forward in "
+                    "%s of heads %lld wide is done by our other kernels",
+                    dtype_name(t), (long long)shape->hd);
 }

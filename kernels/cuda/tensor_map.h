@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* The driver's CUtensorMap. */
+/* The driver's CUtensorMap, aligned as cuda.h of CUDA 13 has it. */
 struct tensor_map {
-    alignas(64) unsigned char opaque[128];
+    alignas(128) unsigned char opaque[128];
 };
 
 /* A map of x, [B, T, heads, hd] of bf16: token (b, t) begins at (b * T + t) * stride. A box is 64

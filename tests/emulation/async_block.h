@@ -13,9 +13,8 @@
  *    waited for.
  * And what hardware demands of alignments, descriptors, counts and phases is checked.
  *
- * Knows nothing of fibers, kernels and registers: the emulation (hopper_calls.cc) and the PTX
- * interpreter (tests/ptx/hopper.cc) call it. Addresses are those in the window of shared memory.
- * Whatever is wrong throws async_fault. */
+ * Knows nothing of fibers, kernels and registers: async_calls.cc calls it for them. Addresses are
+ * those in the window of shared memory. Whatever is wrong throws async_fault. */
 #ifndef SHOAL_TESTS_EMULATION_ASYNC_BLOCK_H
 #define SHOAL_TESTS_EMULATION_ASYNC_BLOCK_H
 

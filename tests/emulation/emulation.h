@@ -47,8 +47,8 @@ namespace emulation
  *                version, else it is 9.16
  *   damages      BYTES:AT:VALUE: in each copy of that many bytes, the number of 32 bits there
  *                becomes VALUE
- *   skip         file:line of a __syncthreads or __syncwarp that does nothing, or of an atomic that
- *                is seen as an ordinary access (races.h)
+ *   skip         file:line of a __syncthreads or __syncwarp, or of a call of kernels/cuda/hopper.h,
+ *                that does nothing, or of an atomic that is seen as an ordinary access (races.h)
  *   missing      libraries that are not there, as libcublasLt+libnvrtc ()
  *   cupti        none: there is no such library; denied: it may not be used; old driver: it does
  *                not start

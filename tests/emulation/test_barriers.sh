@@ -1,11 +1,11 @@
 #!/bin/bash
 # shellcheck disable=SC1091,SC2154 # tap.sh sets BUILD
-# Is each barrier of the kernels, and each wait of a stream, watched by a test? Leaves out one at a time and runs the tests
+# Is each barrier of the kernels, each call of hopper.h that orders, and each wait of a stream, watched by a test? Leaves out one at a time and runs the tests
 # that tests/emulation/barriers names for its file: one must fail. A wait's place is the line that asks for it, past the
 # functions that only pass it on. Of those that others make good for alone, all waits of the same two streams are left out.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
-barrier='__sync(threads|warp)[a-z_]*\(.*\);'
+barrier='__sync(threads|warp)[a-z_]*\(.*\);|hopper_(barriers_made|expect|arrive|wait|copy|fence|commit|wait_products<[0-9]+>)\(.*\);'
 waits='stream_wait|shard_order|shard_wait|order|order_copies'
 export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so" SHOAL_CUDA_LIBRARY_PATH="$BUILD/emulation"
 export CMOCKA_MESSAGE_OUTPUT=TAP

@@ -87,8 +87,7 @@ static __device__ uint64_t broken(uint64_t matrix, enum wrong wrong)
 }
 
 /* x = a b^T, and y += p b's first 64 rows: p is x, rounded. */
-static __global__ void kernel(held *x, held *y, const __grid_constant__ struct maps maps,
-                              enum wrong wrong)
+static __global__ void kernel(held *x, held *y, HOPPER_PARAMETER struct maps maps, enum wrong wrong)
 {
     CUDA_SHARED(unsigned char, shared);
     uint32_t over = hopper_address(shared) % HOPPER_TILE_ALIGN;

@@ -135,6 +135,49 @@ static void test_published(void **state)
     assert_false(attention_is_known(&at));
 }
 
+/* Ours for 9.0: only who asks gets it, and only for what it can do. */
+static void test_hopper(void **state)
+{
+    (void)state;
+    static const struct {
+        struct attention_shape shape;
+        bool is_possible;
+    } rows[] = {{{PACKED(2, 8192, 4, 2, 64), .causal = true}, true},
+                {PLAIN(100, 128), true},
+                {PLAIN(8192, 96), false},
+                {{PACKED(2, 8192, 4, 2, 64), .dropout = 0.1f}, false},
+                {{PACKED(2, 8192, 4, 2, 64), .bias = &some_bias}, false},
+                {{PACKED(2, 8192, 4, 2, 64), .key_counts = &some_counts}, false},
+                {{.B = 1,
+                  .T_q = 64,
+                  .T_k = 64,
+                  .heads = 1,
+                  .kv_heads = 1,
+                  .hd = 64,
+                  .q_stride = 72,
+                  .k_stride = 64,
+                  .v_stride = 64},
+                 false}};
+    const struct attention_choice hopper = choice(ATTENTION_HOPPER, 90);
+    const struct attention_choice older = choice(ATTENTION_HOPPER, 80);
+    const struct attention_choice newer = choice(ATTENTION_HOPPER, 100);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const struct attention_shape *shape = &rows[i].shape;
+        assert_int_equal(attention_choose(&hopper, ATTENTION_FORWARD, DTYPE_BF16, shape),
+                         rows[i].is_possible ? ATTENTION_BY_HOPPER : ATTENTION_BY_US);
+        assert_false(tries_cudnn(&hopper, ATTENTION_FORWARD, DTYPE_F32, shape));
+        assert_false(tries_cudnn(&hopper, ATTENTION_BACKWARD, DTYPE_BF16, shape));
+        assert_false(tries_cudnn(&older, ATTENTION_FORWARD, DTYPE_BF16, shape));
+        assert_false(tries_cudnn(&newer, ATTENTION_FORWARD, DTYPE_BF16, shape));
+        for (int mode = ATTENTION_AUTO; mode <= ATTENTION_CUDNN; mode++) {
+            const struct attention_choice here = attention_choice_here(mode, 90);
+            assert_int_not_equal(attention_choose(&here, ATTENTION_FORWARD, DTYPE_BF16, shape),
+                                 ATTENTION_BY_HOPPER);
+        }
+    }
+    assert_false(attention_is_cudnns(ATTENTION_BY_HOPPER));
+}
+
 /* The table of this build: one row a kind and length, all of them times. */
 static void test_table(void **state)
 {
@@ -169,7 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice),    cmocka_unit_test(test_tables),
         cmocka_unit_test(test_table),     cmocka_unit_test(test_never),
-        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_hopper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,10 @@ static void test_mode(void **state)
     assert_int_equal(mode, ATTENTION_OURS);
     assert_ok(attention_mode_read("cudnn", &mode, &err), &err);
     assert_int_equal(mode, ATTENTION_CUDNN);
+    assert_ok(attention_mode_read("hopper", &mode, &err), &err);
+    assert_int_equal(mode, ATTENTION_HOPPER);
     assert_fails(attention_mode_read("fast", &mode, &err), &err, ERR_CONFIG,
-                 "SHOAL_ATTENTION is \"fast\": auto, ours or cudnn is meant");
+                 "SHOAL_ATTENTION is \"fast\": auto, ours, cudnn or hopper is meant");
 }
 
 static const struct {
