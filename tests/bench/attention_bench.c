@@ -1,16 +1,19 @@
 /* Attention by our kernels and by cuDNN's, side by side, as rows of kernels/attention_table.c.
  * `make bench-gpu` shows them, `make attention-table` puts them there.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]      DEVICE none: what is predicted, alone
- * Each number is the best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr
- * says so, and what stands there is no row of the table: it ends with "cuDNN: none". With
- * PREDICT_FOR (predicted.h) a row has what is predicted for both, too. The last line is
- * "attention: complete". */
+ * With SHOAL_ATTENTION=hopper our forward for compute capability 9.0 takes cuDNN's place, in rows
+ * of another form, which also say how far the two outputs are apart. Each number is the best of
+ * several rounds, of bf16. Where cuDNN cannot do it, a line on stderr says so, and what stands
+ * there is no row of the table: it ends with "cuDNN: none". With PREDICT_FOR (predicted.h) a row
+ * has what is predicted for both, too. The last line is "attention: complete". */
 #include "base/contract.h"
 #include "base/mem.h"
 #include "tests/bench/timing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct row {
     int64_t B, T, heads, kv_heads, hd;
@@ -33,10 +36,9 @@ static const struct row {
     {16, 512, 16, 16, 128, false},
     {4, 2048, 16, 16, 128, false},
 };
-enum { OURS, CUDNN };
-static const char *const modes[] = {[OURS] = "ours", [CUDNN] = "cudnn"};
+enum { OURS, CUDNN, HOPPER = CUDNN, MODES };
 static const char *const directions[] = {"FORWARD", "BACKWARD", "BACKWARD_NONDETERMINISTIC"};
-enum { MODES = array_length(modes), DIRECTIONS = array_length(directions) };
+enum { DIRECTIONS = array_length(directions) };
 
 struct bench {
     struct timing timing;
@@ -44,6 +46,7 @@ struct bench {
     struct attention_shape shape;
     bf16 *qkv, *y, *dqkv; /* q, k and v: columns */
     float *lse;
+    bf16 *host_y; /* what the forward for 9.0 is compared by; NULL: cuDNN is measured */
 };
 
 static void forward(void *ctx)
@@ -88,6 +91,23 @@ static double time_of(struct bench *b, void (*run)(void *ctx))
     return b->is_cudnn && device_library_attentions(device) == before ? 0 : ms;
 }
 
+static void measure_backward(struct bench *b, double ret_ms[DIRECTIONS])
+{
+    ret_ms[1] = time_of(b, backward);
+    b->shape.nondeterministic = true;
+    ret_ms[2] = time_of(b, backward);
+}
+
+static void keep_output(struct bench *b, int64_t count)
+{
+    struct error err;
+    stream_copy(b->timing.s, b->host_y, b->y, (size_t)count * sizeof *b->host_y);
+    if (stream_sync(b->timing.s, &err) < 0) {
+        fprintf(stderr, "attention_bench: %s\n", err.msg);
+        exit(1);
+    }
+}
+
 /* Milliseconds by direction; nothing without a device. */
 static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECTIONS])
 {
@@ -100,9 +120,10 @@ static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECT
     b->y = timing_random(&b->timing, tokens * row->heads * row->hd);
     b->lse = timing_room(&b->timing, (size_t)(tokens * row->heads) * sizeof *b->lse);
     ret_ms[0] = time_of(b, forward);
-    ret_ms[1] = time_of(b, backward);
-    b->shape.nondeterministic = true;
-    ret_ms[2] = time_of(b, backward);
+    if (b->host_y)
+        keep_output(b, tokens * row->heads * row->hd);
+    else
+        measure_backward(b, ret_ms);
     void *all[] = {b->qkv, b->dqkv, b->y, b->lse};
     for (size_t i = 0; i < array_length(all); i++)
         device_free(b->timing.device, all[i]);
@@ -159,6 +180,28 @@ static void print_row(const struct timing *t, int direction, const struct row *r
     printf(" */\n");
 }
 
+static double largest_difference(const bf16 *x, const bf16 *y, int64_t count)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double apart = fabs((double)bf16_to_float(x[i]) - (double)bf16_to_float(y[i]));
+        if (isnan(apart))
+            return apart;
+        largest = fmax(largest, apart);
+    }
+    return largest;
+}
+
+static void print_hopper_row(const struct row *row, const double ms[MODES], double apart)
+{
+    printf(
+        "    FORWARD, %lld, %s, %lld, %lld x %lld/%lld heads: ours %.4f ms, %.0f TFLOP/s; hopper "
+        "%.4f ms, %.0f TFLOP/s: %.2f x, apart by %.5f\n",
+        (long long)row->hd, row->causal ? "CAUSAL" : "FULL", (long long)row->T, (long long)row->B,
+        (long long)row->heads, (long long)row->kv_heads, ms[OURS], tflops(row, 0, ms[OURS]),
+        ms[HOPPER], tflops(row, 0, ms[HOPPER]), ms[OURS] / ms[HOPPER], apart);
+}
+
 /* A row with BENCH_TINY. */
 static struct row tiny(const struct row *row)
 {
@@ -166,23 +209,48 @@ static struct row tiny(const struct row *row)
                         1, row->hd,      row->causal};
 }
 
+static void compare_with_cudnn(struct bench benches[MODES], const struct row *row)
+{
+    double ms[MODES][DIRECTIONS] = {{0}};
+    for (int mode = 0; mode < MODES; mode++)
+        measure(&benches[mode], row, ms[mode]);
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        print_row(&benches[0].timing, direction, row,
+                  (const double[]){ms[OURS][direction], ms[CUDNN][direction]});
+}
+
+static void compare_with_hopper(struct bench benches[MODES], const struct row *row)
+{
+    double ms[MODES][DIRECTIONS] = {{0}};
+    const int64_t count = row->B * row->T * row->heads * row->hd;
+    for (int mode = 0; mode < MODES; mode++) {
+        benches[mode].host_y = xcalloc((size_t)count, sizeof *benches[mode].host_y);
+        measure(&benches[mode], row, ms[mode]);
+    }
+    print_hopper_row(row, (const double[]){ms[OURS][0], ms[HOPPER][0]},
+                     largest_difference(benches[OURS].host_y, benches[HOPPER].host_y, count));
+    for (int mode = 0; mode < MODES; mode++)
+        free(benches[mode].host_y);
+}
+
 int main(int argc, char **argv)
 {
     struct bench benches[MODES] = {0}; /* a device each: it reads the variable when it is opened */
+    const char *asked = getenv(ENV_ATTENTION);
+    const bool is_hopper = asked && strcmp(asked, "hopper") == 0;
+    const char *const modes[] = {"ours", is_hopper ? "hopper" : "cudnn"};
     for (int mode = 0; mode < MODES; mode++) {
         setenv(ENV_ATTENTION, modes[mode], 1);
-        benches[mode].is_cudnn = mode == CUDNN;
+        benches[mode].is_cudnn = mode == CUDNN && !is_hopper;
         timing_open_or_predict(&benches[mode].timing, "attention_bench", argc, argv);
     }
-    printf("attention, bf16: hd, mask, T, and ms of ours and of cuDNN's\n");
+    if (is_hopper && !timing_measures(&benches[HOPPER].timing))
+        return 0; /* nothing is predicted of it */
+    printf("attention, bf16: hd, mask, T, and ms of ours and of %s\n",
+           is_hopper ? "the forward for compute capability 9.0" : "cuDNN's");
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct row row = timing_is_tiny() ? tiny(&rows[i]) : rows[i];
-        double ms[MODES][DIRECTIONS] = {{0}};
-        for (int mode = 0; mode < MODES; mode++)
-            measure(&benches[mode], &row, ms[mode]);
-        for (int direction = 0; direction < DIRECTIONS; direction++)
-            print_row(&benches[0].timing, direction, &row,
-                      (const double[]){ms[OURS][direction], ms[CUDNN][direction]});
+        (is_hopper ? compare_with_hopper : compare_with_cudnn)(benches, &row);
         fflush(stdout); /* what ends the program later does not take it along */
     }
     for (int mode = 0; mode < MODES; mode++)

@@ -14,9 +14,9 @@ OUT=$work/dry tests/gpu/first.sh --dry_run >"$list" 2>&1 || echo "first.sh left 
 named() { sed -nE 's/^## ([^ ]+): .*/\1/p' "$1" | paste -sd ' '; } # LOG: its stages
 stages_of() { [ "$(named "$1")" = "$2" ] || { named "$1"; return 1; }; }
 check "the stages, in the order in which they settle questions" stages_of "$list" \
-    "attention head step variants check sanitizer gpt2 t5 1.5b torch"
+    "attention head step variants hopper check sanitizer gpt2 t5 1.5b torch"
 seconds() { sed -nE 's/^## .*, at most ([0-9]+) s$/\1/p' "$list"; }
-fits() { seconds | awk '{ all += $1; if ($1 > 540) bad = 1 } END { print NR, all; exit !(NR == 10 && all <= 1800) || bad }'; }
+fits() { seconds | awk '{ all += $1; if ($1 > 540) bad = 1 } END { print NR, all; exit !(NR == 11 && all <= 1800) || bad }'; }
 check "each fits a call of 9 minutes, and all of them 30" fits
 lists() { grep -qF -e "$2" <(grep -F -e "$1" "$list"); }
 check "attention is measured" lists "timeout" "attention_bench cuda"
@@ -34,11 +34,12 @@ for row in logits cross_entropy "gradient of the input" "gradient of the weights
     check "... at the stride of training it takes less by the model: $row" less "$(predicted_ms "$row" 1024 50304)" "$(predicted_ms "$row" 1024 50257)"
 done
 check "... and in longer chunks" less "$(predicted_ms "all, of 1024 rows" 4096 50304)" "$(predicted_ms "all, of 1024 rows" 1024 50304)"
-for model in llama llama-ours llama-cudnn llama-cudnn-fast llama-graphs llama-checkpointing llama-selective gpt2 t5 t5-64 llama-1.5b; do
+for model in llama llama-ours llama-cudnn llama-cudnn-fast llama-hopper llama-graphs llama-checkpointing llama-selective gpt2 t5 t5-64 llama-1.5b; do
     check "what is predicted stands beside the step: $model" grep -E "^predicted for $model on h100: [1-9][0-9]* tokens/s\$" "$list"
 done
 check "the first step is traced" lists "--preset llama3.2-1b" "--profiler.enable true"
 check "a variant asks for cuDNN's attention" grep -E '^SHOAL_ATTENTION=cudnn timeout [0-9]+ .*/shoal-agent' "$list"
+check "the forward for 9.0 is tested, measured, and takes a step" [ "$(grep -cE 'test_attention_hopper$|^SHOAL_ATTENTION=hopper timeout [0-9]+ .*/(attention_bench cuda|shoal-agent .*)$' "$list")" = 3 ]
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
@@ -112,6 +113,15 @@ check "a stage that may not fit in the call is left" fails 0 'left for the next 
     first FIRST_UNTIL_S=200 STAGES="attention variants gpt2"
 check "without PyTorch its stage says so" first PYTHON=false STAGES=torch
 check "... in the table" contains "$table" "cannot import a PyTorch that sees the GPU: skipped"
+program tests/kernels/test_attention_hopper 'echo "not ok 1 - rows"; exit 1'
+check "the forward for 9.0 is not measured where its tests fail" fails 1 "first-gpu: failed: hopper" first STAGES=hopper
+check "... which the table says" contains "$table" "**its results are wrong**"
+check "... with the test's own words" contains "$table" "not ok 1 - rows"
+cp "$fakes/bin/nvidia-smi" "$work/nvidia-smi"
+program bin/nvidia-smi 'echo "NVIDIA A100-SXM4-80GB"'
+check "on another GPU that stage is skipped" first OUT="$work/a100" STAGES=hopper
+check "... and says so" contains "$work/a100/TABLE.md" "not a GPU of compute capability 9.0: skipped"
+cp "$work/nvidia-smi" "$fakes/bin/nvidia-smi"
 program tests/gpu/gpu 'exit 77'
 check "without a GPU nothing is measured, which is no failure" fails 0 "first-gpu: skipped, nothing was measured" first
 program tests/gpu/gpu 'exit 1'
@@ -133,6 +143,10 @@ exec '$BUILD/shoal-agent' \"\$@\""
 table=$work/emulated/TABLE.md
 check "benches, a step and its trace on an emulated GPU" first OUT="$work/emulated" BENCH_TINY=1 STAGES="attention head step" \
     SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
+check "the forward for 9.0 there: tests, bench, a step" first OUT="$work/emulated" BENCH_TINY=1 STAGES=hopper \
+    SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
+check "... 14 rows beside ours, whose outputs are near" [ "$(grep -cE '^    FORWARD, .* heads: ours [0-9.]+ ms, .*; hopper [0-9.]+ ms, .*, apart by 0\.0[0-9]+$' "$table")" = 14 ]
+check "... and its step" grep -E '^\| llama-hopper \| [1-9][0-9]* \|' "$table"
 check "... attention, rows that the table of the choice takes" [ "$(grep -cE '^    \{90, ATTENTION_(FORWARD|BACKWARD|BACKWARD_NONDETERMINISTIC), ' "$table")" = 42 ]
 check "... to the end" contains "$table" "attention: complete"
 check "... heads at the stride of training" contains "$table" "V 97 at a stride of 128"

@@ -19,6 +19,7 @@ all_stages='
  50 head       products of the head, by rows of a chunk and stride of the logits
  80 step       Llama-3.2-1B at 8192 tokens, with a trace of its kernels
 260 variants   the same with our attention, cuDNN'"'"'s, CUDA graphs, checkpointing
+120 hopper     our forward for compute capability 9.0: its tests, then its speed, then a step
 290 check      the tests on this GPU, as make check-gpu
 220 sanitizer  tests of the kernels under compute-sanitizer
  60 gpt2       GPT-2 124M, 16 x 1024 tokens
@@ -144,6 +145,29 @@ stage_variants() {
     llama llama-graphs --cuda_graphs
     llama llama-checkpointing --activation_checkpointing full
     llama llama-selective --activation_checkpointing selective
+}
+# What no GPU has run: the bench and the step only where its results are right.
+stage_hopper() {
+    case $device in
+    *H100* | *H200*) ;; # GH200, too
+    *)
+        [ "$dry" ] || {
+            say "not a GPU of compute capability 9.0: skipped"
+            return
+        }
+        ;;
+    esac
+    run hopper-test.log 30 env SHOAL_TEST_DEVICE=cuda "$build/tests/kernels/test_attention_hopper" || {
+        stage_failed=1
+        say "**its results are wrong**"
+        say_log hopper-test.log
+        return
+    }
+    SHOAL_ATTENTION=hopper run hopper.log 40 "$build/tests/bench/attention_bench" cuda || stage_failed=1
+    say_log hopper.log
+    make_ids
+    rows_begin
+    SHOAL_ATTENTION=hopper llama llama-hopper
 }
 check() { # PART: of tests/gpu/check.sh
     local left=$((until_s - SECONDS - 15))
