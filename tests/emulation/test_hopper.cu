@@ -3,6 +3,7 @@
 #include "kernels/cuda/hopper.h"
 #include "kernels/cuda/matrix.h"
 #include "kernels/cuda/numbers.h"
+#include "tests/emulation/async_block.h"
 #include "tests/emulation/kernel_test.h"
 
 enum { ROWS = HOPPER_ROWS, DEPTH = 64, KEYS = 128, THREADS = HOPPER_GROUP };
@@ -14,23 +15,31 @@ enum wrong {
     BARRIER_OF_NONE,
     BARRIER_TWICE,
     BARRIER_OF_OTHERS,
+    BARRIER_OF_NOBODY,
+    BARRIER_NOT_FENCED,
     ARRIVES_TWICE,
     EXPECTS_LESS,
     EXPECTS_MORE,
+    EXPECTS_MILLIONS,
     OTHER_PHASE,
+    NOT_ALL_WAIT,
     TILE_AT_64,
-    TILE_AT_512,
     TILE_OVER_BARRIER,
     TILE_TWICE,
     TILE_OUTSIDE,
     NO_MAP,
+    MAP_AT_32,
+    COPY_OVER_READ,
+    COPY_AT_THE_END,
     OTHER_SWIZZLE,
     BASE_OFFSET,
+    BEGINS_AT_512,
     UNUSED_BITS,
     WITHIN_A_ROW,
     BEHIND_THE_TILE,
     LESS_WARPS,
     OTHER_PRODUCTS,
+    NOT_FENCED,
     SUMS_READ,
     SUMS_WRITTEN,
     FACTOR_WRITTEN,
@@ -59,19 +68,22 @@ static __device__ void bring(room &r, const struct maps &maps, enum wrong wrong)
     hopper_barrier_init(barrier, wrong == BARRIER_OF_NONE ? 0 : 1);
     if (wrong == BARRIER_TWICE)
         hopper_barrier_init(barrier, 1);
-    hopper_barriers_made();
-    hopper_expect(&r.full, wrong == EXPECTS_LESS   ? bytes - 128
-                           : wrong == EXPECTS_MORE ? bytes + 128
-                                                   : bytes);
+    if (wrong != BARRIER_NOT_FENCED)
+        hopper_barriers_made();
+    hopper_expect(&r.full, wrong == EXPECTS_LESS       ? bytes - 128
+                           : wrong == EXPECTS_MORE     ? bytes + 128
+                           : wrong == EXPECTS_MILLIONS ? 1 << 20
+                                                       : bytes);
     if (wrong == ARRIVES_TWICE)
         hopper_arrive(&r.full);
-    hopper_copy(r.a, wrong == NO_MAP ? (const struct tensor_map *)r.b : &maps.a, 0, 0, 0, 0,
-                &r.full);
+    if (wrong == BARRIER_OF_NOBODY)
+        hopper_arrive(&r.more[0]);
+    uintptr_t map = (uintptr_t)&maps.a + (wrong == NO_MAP ? 64 : wrong == MAP_AT_32 ? 32 : 0);
+    hopper_copy(r.a, (const struct tensor_map *)map, 0, 0, 0, 0, &r.full);
     bf16 *b = wrong == TILE_AT_64          ? r.b + 32
               : wrong == TILE_OVER_BARRIER ? r.b + KEYS * DEPTH / 2
               : wrong == TILE_TWICE        ? r.a
               : wrong == TILE_OUTSIDE      ? r.b + 2 * KEYS * DEPTH
-              : wrong == TILE_AT_512       ? r.a + 256
                                            : r.b;
     hopper_copy(b, &maps.b, 0, 0, 0, 0, &r.full);
 }
@@ -80,6 +92,7 @@ static __device__ uint64_t broken(uint64_t matrix, enum wrong wrong)
 {
     return wrong == OTHER_SWIZZLE     ? matrix ^ 3ull << 62
            : wrong == BASE_OFFSET     ? matrix | 1ull << 49
+           : wrong == BEGINS_AT_512   ? hopper_matrix_on(matrix, 512)
            : wrong == UNUSED_BITS     ? matrix | 1ull << 46
            : wrong == WITHIN_A_ROW    ? hopper_matrix_on(matrix, 16)
            : wrong == BEHIND_THE_TILE ? hopper_matrix_on(matrix, KEYS * DEPTH * 2)
@@ -97,13 +110,17 @@ static __global__ void kernel(held *x, held *y, HOPPER_PARAMETER struct maps map
     uint32_t p[DEPTH / HOPPER_DEPTH][4];
     if (thread == 0)
         bring(r, maps, wrong);
-    if (wrong != BARRIER_OF_OTHERS)
+    if (wrong == BARRIER_OF_OTHERS)
+        __syncwarp();
+    else
         __syncthreads();
-    hopper_wait(&r.full, wrong == OTHER_PHASE);
-    hopper_fence();
+    if (wrong == COPY_AT_THE_END || (wrong == BARRIER_OF_OTHERS && thread >= 32))
+        return;
+    if (wrong != NOT_ALL_WAIT || thread != 5)
+        hopper_wait(&r.full, wrong == OTHER_PHASE);
+    if (wrong != NOT_FENCED)
+        hopper_fence();
     uint64_t a = hopper_matrix(r.a, 0), b = broken(hopper_matrix(r.b, 0), wrong);
-    if (wrong == TILE_AT_512)
-        b = hopper_matrix(r.a + 256, 0);
     for (int k = 0; k < DEPTH / HOPPER_DEPTH; k++) {
         int on = wrong == OTHER_PRODUCTS && thread >= 64 ? 0 : 32 * k;
         hopper_multiply<KEYS>(scores, hopper_matrix_on(a, on), hopper_matrix_on(b, on), k > 0);
@@ -113,6 +130,8 @@ static __global__ void kernel(held *x, held *y, HOPPER_PARAMETER struct maps map
                                     *(uint32_t(*)[4])(void *)p, b);
     if (wrong != NOT_COMMITTED)
         hopper_commit();
+    if (wrong == COPY_OVER_READ && thread == 0)
+        hopper_copy(r.a, &maps.a, 0, 0, 0, 0, &r.full);
     if (wrong == SUMS_WRITTEN)
         scores[1][1] = 0;
     if (wrong == SUMS_READ)
@@ -228,24 +247,32 @@ static const struct {
     {BARRIER_AT_4, "no multiple of 8"},
     {BARRIER_OF_NONE, "a barrier for 0 arrivals"},
     {BARRIER_TWICE, "is made twice"},
-    {BARRIER_OF_OTHERS, "barrier"}, /* it is not there yet, or no barrier of the block since */
+    {BARRIER_OF_OTHERS, "with no barrier of the block since"},
+    {BARRIER_OF_NOBODY, "there is no barrier at"},
+    {BARRIER_NOT_FENCED, "no fence since it was made"},
     {ARRIVES_TWICE, "more than 1 arrive"},
     {EXPECTS_LESS, "bytes more than the barrier"},
     {EXPECTS_MORE, "0 of 1 arrivals and 128 bytes are missing"},
+    {EXPECTS_MILLIONS, "more bytes are expected than a barrier counts"},
     {OTHER_PHASE, "a copy to there is under way"},
+    {NOT_ALL_WAIT, "thread 5 has not waited for the copy to there"},
     {TILE_AT_64, "which is no multiple of 128"},
-    {TILE_AT_512, "another is under way"},
     {TILE_OVER_BARRIER, "where a barrier is"},
     {TILE_TWICE, "another is under way"},
     {TILE_OUTSIDE, "is not in the block's shared memory"},
     {NO_MAP, "no tensor map"},
+    {MAP_AT_32, "a tensor map that is no multiple of 64"},
+    {COPY_OVER_READ, "which a product under way reads"},
+    {COPY_AT_THE_END, "the block ends while a copy is under way"},
     {OTHER_SWIZZLE, "another swizzle than that of 128 bytes"},
     {BASE_OFFSET, "does not begin at a multiple of 1024"},
+    {BEGINS_AT_512, "does not begin at a multiple of 1024"},
     {UNUSED_BITS, "bits that are to be 0 are not"},
     {WITHIN_A_ROW, "it begins within a row at 16"},
     {BEHIND_THE_TILE, "no copy has brought anything to there"},
     {LESS_WARPS, "a product by less than four warps"},
     {OTHER_PRODUCTS, "warps of a group ask for other products"},
+    {NOT_FENCED, "a product without a fence since the last wait"},
     {SUMS_WRITTEN, "sums of a product under way were written"},
     {FACTOR_WRITTEN, "a factor of a product under way was written"},
     {SUMS_OF_TWO_SIZES, "sums under way are taken for others"},
@@ -264,6 +291,55 @@ static void test_misuse(void **)
         cudaGetLastError();
         close_world(&w);
         cudaDeviceReset();
+    }
+}
+
+/* A copy over what a product of another warp has read: that it is done must have been handed on. Of
+ * fibers another order would be told first. */
+static void test_order_of_copies(void **)
+{
+    enum {
+        AT = 1024,
+        BYTES = ROWS * DEPTH * (int)sizeof(bf16),
+        FULL = AT + BYTES,
+        FREE = FULL + 8
+    };
+    const int place[4] = {0, 0, 0, 0};
+    alignas(128) static unsigned char shared[BYTES + 16];
+    static const unsigned char x[BYTES] = {};
+    alignas(64) const emulation::map_fields map = {
+        emulation::MAP_MAGIC, x, {DEPTH, 1, ROWS, 1}, {128, 128, BYTES}, {DEPTH, 1, ROWS, 1}};
+    emulation::async_product product = {true, {}, 0, 0, true, DEPTH, false};
+    product.b = AT / 16 | 1024ull / 16 << 32 | 1ull << 62;
+    for (bool is_told : {false, true}) {
+        emulation::async_block block(shared, sizeof shared, AT, THREADS);
+        block.init(0, FULL, 1);
+        block.init(0, FREE, 1);
+        block.made(0);
+        block.block_barrier();
+        block.arrive(0, FULL, BYTES);
+        block.copy(0, AT, &map, place, FULL);
+        block.land(0);
+        for (unsigned thread = 0; thread < THREADS; thread++)
+            assert_true(block.is_over(thread, FULL, 0));
+        block.fence(1);
+        block.multiply(1, product, 1, std::vector<float>(16 * DEPTH));
+        block.commit(1);
+        assert_int_equal(block.wait(1, 0).size(), 1);
+        if (is_told) {
+            block.arrive(32, FREE, 0);
+            assert_true(block.is_over(0, FREE, 0));
+        }
+        std::string text;
+        try {
+            block.copy(0, AT, &map, place, FULL);
+        } catch (const emulation::async_fault &fault) {
+            text = fault.what();
+        }
+        assert_int_equal(text.find("nothing says that warp 1's product there is done") ==
+                             std::string::npos,
+                         is_told);
+        assert_int_equal(text.empty(), is_told);
     }
 }
 
@@ -299,9 +375,8 @@ int main(void)
 {
     cudaSetDevice(0);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_early_reads),
-        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_products), cmocka_unit_test(test_early_reads),
+        cmocka_unit_test(test_maps),     cmocka_unit_test(test_order_of_copies),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
