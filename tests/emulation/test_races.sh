@@ -43,7 +43,7 @@ if [[ $BUILD != */debug ]] || ! make --no-print-directory --silent V=debug races
 fi
 if [ $# -eq 0 ]; then
     # (not of attention_hopper.cu: a minute and a half, for rows of its own in shared memory)
-    for test in $(sed -n 's,^kernels/[^ ]* ,,p' "$list" | tr ' ' '\n' | grep '^kernels/' | grep -vx kernels/test_attention_hopper | sort -u) $more; do
+    for test in $(sed -n 's,^kernels/[^ ]* ,,p' "$list" | tr ' ' '\n' | grep '^kernels/' | grep -v '^kernels/test_attention_hopper' | sort -u) $more; do
         check "no race in $test" run seed=1 "$test"
     done
 fi
