@@ -252,6 +252,30 @@ static void show_health(void *ctx, const struct rank_health_view *view)
                                                   .last_hang = view->last_hang});
 }
 
+_Static_assert((int)PAGE_NOTE_BYTES <= (int)RANK_NOTE_BYTES, "a note of the page fits");
+
+static void keep_page(void *ctx, const char *note)
+{
+    const struct inheritance *inheritance = ctx;
+    rank_note_write(inheritance->note, RANK_NOTE_PAGE, note);
+}
+
+/* note: what it refers to; the caller's. */
+static struct page_keeper page_keeper_of(struct inheritance *inheritance, struct str *note)
+{
+    str_init(note, PAGE_NOTE_BYTES);
+    rank_note_read(inheritance->note, RANK_NOTE_PAGE, note);
+    return (struct page_keeper){str_text(note), keep_page, inheritance};
+}
+
+static struct trainjob_status_setting trainjob_setting(void)
+{
+    return (struct trainjob_status_setting){.url = getenv("KUBEFLOW_TRAINER_SERVER_URL"),
+                                            .ca_file = getenv("KUBEFLOW_TRAINER_SERVER_CA_CERT"),
+                                            .token_file = getenv("KUBEFLOW_TRAINER_SERVER_TOKEN"),
+                                            .interval_ms = TRAINJOB_STATUS_INTERVAL_MS};
+}
+
 int rank_run(const struct config *config, const struct topology *t, int64_t start_us,
              struct error *err)
 {
@@ -276,6 +300,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
     if (result == 0) {
         const struct job_name job =
             job_name_of(getenv(ENV_JOB), t->job_id, getenv("POD_NAMESPACE"));
+        auto_str struct str page = {.text = NULL};
         const struct report_setting setting = {
             .config = config,
             .rank = t->rank,
@@ -289,11 +314,9 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .pod_namespace = job.namespace_,
             .pod = pod_name(),
             .progress_socket = t->rank == 0 ? getenv(ENV_PROGRESS_SOCKET) : NULL,
-            .trainjob = {.url = getenv("KUBEFLOW_TRAINER_SERVER_URL"),
-                         .ca_file = getenv("KUBEFLOW_TRAINER_SERVER_CA_CERT"),
-                         .token_file = getenv("KUBEFLOW_TRAINER_SERVER_TOKEN"),
-                         .interval_ms = TRAINJOB_STATUS_INTERVAL_MS},
+            .trainjob = trainjob_setting(),
             .termination_log = getenv("KUBERNETES_SERVICE_HOST") ? TERMINATION_LOG_PATH : NULL,
+            .page = page_keeper_of(&inheritance, &page),
             .start_us = start_us,
             .meeting_us = meeting_us,
             .wall_us = wall_us,

@@ -187,6 +187,8 @@
 #define TIME_NAME_EVALUATION     "evaluation"
 #define TIME_NAME_SAVE           "checkpointSave"
 #define TIME_NAME_OTHER          "other"
+/* The kind between two: from the last that one told to the start of the next. */
+#define TIME_NAME_RECOVERY "recovery"
 /* What only who looks at the run wants to know: rank 0 answers GET at this path of the same port
  * with an object of at most so many bytes. docs/page.md says what its members have. */
 #define TRAINING_DETAIL_PATH         "/progress/detail"

@@ -15,6 +15,7 @@ enum rank_note {
     /* Of one that the launcher has ended, as all of its pod were stopped (stopped_note.h). Emptied
      * when it is told (stopped_hang.h). */
     RANK_NOTE_STOPPED,
+    RANK_NOTE_PAGE, /* what the time went to so far (page_past.h), each second */
 };
 
 /* How a text of RANK_NOTE_STEP is told: how often the run has ended there, the text. */

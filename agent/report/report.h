@@ -23,6 +23,7 @@ struct report_setting {
     const char *progress_socket;             /* where progress goes; NULL: nowhere */
     struct trainjob_status_setting trainjob; /* where a TrainJob's progress goes */
     const char *termination_log;             /* termination_log.h; NULL: there is none */
+    struct page_keeper page;                 /* page_past.h */
     int64_t start_us;                        /* when the process started, by steady_us */
     int64_t meeting_us;                      /* when it was about to meet the others, likewise */
     int64_t (*wall_us)(void);                /* since 1970 */

@@ -130,6 +130,7 @@ void report_telemetry_setting(const struct report_setting *s, const struct train
                             strcmp(f->device, "cuda") == 0,
         .trainjob = s->trainjob,
         .termination_log = s->termination_log,
+        .page = s->page,
         .healthy_within_s = c->runtime.timeout_s,
         .wall_us = s->wall_us,
         .steady_us = s->steady_us,

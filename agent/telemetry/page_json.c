@@ -12,49 +12,13 @@
 #include "base/mem.h"
 #include "base/page.h"
 
-enum { TRAINING_TEXT_BYTES = 64 * 1024 };
+enum {
+    TRAINING_TEXT_BYTES = 64 * 1024,
+    SECONDS_DIGITS = 15, /* to the millisecond: what is rounded is lost from the sum */
+};
 
 /* Of a run in no namespace: the page asks for jobs by both. */
 #define NO_NAMESPACE "local"
-
-static const char *kind_name(int kind)
-{
-    return time_kind_name((enum time_kind)kind);
-}
-
-/* As a process goes through them. */
-static const struct timeline_kinds kinds = {
-    .count = TIME_KINDS,
-    .order =
-        (const int[TIME_KINDS]){TIME_INITIALIZATION, TIME_PEER_WAIT, TIME_RESTORE, TIME_LOST_WORK,
-                                TIME_DATA, TIME_STEP, TIME_EVALUATION, TIME_SAVE, TIME_OTHER},
-    .name = kind_name,
-};
-
-void page_past_free(struct page_past *past)
-{
-    series_free(&past->series);
-    timeline_free(&past->timeline);
-}
-
-void page_past_step(struct page_past *past, const struct run_state *s)
-{
-    double rate = s->facts.predicts_tokens ? s->tokens_per_s : s->samples_per_s;
-    const struct series_point sample = {.time_s = (uint32_t)(s->progress_wall_us / 1000000),
-                                        .step = s->last.step,
-                                        .loss = (float)s->last.loss,
-                                        .rate = rate > 0 ? (float)rate : NAN,
-                                        .world_size = s->facts.world_size};
-    series_add(&past->series, &sample);
-}
-
-void page_past_look(struct page_past *past, const struct time_account *account)
-{
-    int64_t ms[TIME_KINDS];
-    for (int kind = 0; kind < TIME_KINDS; kind++)
-        ms[kind] = account->us[kind] / 1000;
-    timeline_told(&past->timeline, &kinds, ms);
-}
 
 static const char *namespace_of(const struct page_view *v)
 {
@@ -76,24 +40,38 @@ static struct json *time_of(int64_t wall_us)
     return json_new_text(text);
 }
 
-static double goodput_of(const struct time_account *account)
+static double goodput_of(const int64_t *ms)
 {
-    double step_s = time_account_s(account, TIME_STEP), all_s = 0;
-    for (int k = 0; k < TIME_KINDS; k++)
-        all_s += time_account_s(account, (enum time_kind)k);
-    return all_s > 0 ? step_s / all_s : (double)NAN;
+    int64_t all_ms = 0;
+    for (int kind = 0; kind < PAGE_TIME_KINDS; kind++)
+        all_ms += ms[kind];
+    return all_ms > 0 ? (double)ms[TIME_STEP] / (double)all_ms : (double)NAN;
 }
 
-/* What the operator puts into status.training, in the same words. */
-static struct json *training_of(const struct run_state *s)
+static struct json *seconds_of(const int64_t *ms)
+{
+    struct json *seconds = json_new_object();
+    for (int kind = 0; kind < PAGE_TIME_KINDS; kind++)
+        if (ms[kind] > 0)
+            json_set(seconds, page_time_kinds.name(kind),
+                     json_new_real((double)ms[kind] / 1000, SECONDS_DIGITS));
+    return seconds;
+}
+
+/* What the operator puts into status.training, in the same words. There, too, the time is that of
+ * all processes. */
+static struct json *training_of(const struct page_view *v)
 {
     auto_str struct str text;
     str_init(&text, TRAINING_TEXT_BYTES);
-    status_json_training(s, &text);
+    status_json_training(v->state, &text);
     struct json *training = json_parse_text(str_text(&text), JSON_STRICT, NULL);
-    double goodput = s->account ? goodput_of(s->account) : (double)NAN;
-    if (training && isfinite(goodput))
-        json_set(training, TRAINING_GOODPUT, json_new_real(goodput, 4));
+    const int64_t *ms = page_past_ms(v->past);
+    double goodput = goodput_of(ms);
+    if (!training || !v->state->account || !isfinite(goodput))
+        return training;
+    json_set(training, TRAINING_SECONDS, seconds_of(ms));
+    json_set(training, TRAINING_GOODPUT, json_new_real(goodput, 4));
     return training;
 }
 
@@ -110,13 +88,13 @@ static struct json *row_of(const struct page_view *v)
 {
     const struct run_state *s = v->state;
     bool on_gpu = strcmp(s->facts.device, "cpu") != 0;
-    return json_object_of("namespace", json_new_text(namespace_of(v)), "name",
-                          json_new_text(name_of(v)), "creationTimestamp", time_of(s->start_wall_us),
-                          "startTime", time_of(s->start_wall_us), "state", json_new_text("Running"),
-                          "waiting", waiting_of(v), "gpus",
-                          json_new_integer(on_gpu ? s->facts.world_size : 0), "restarts",
-                          json_new_integer(s->facts.restarts), "training", training_of(s), "losses",
-                          series_losses(&v->past->series, PAGE_LOSSES_MAX), NULL);
+    return json_object_of(
+        "namespace", json_new_text(namespace_of(v)), "name", json_new_text(name_of(v)),
+        "creationTimestamp", time_of(v->past->begin_ms * 1000), "startTime",
+        time_of(v->past->begin_ms * 1000), "state", json_new_text("Running"), "waiting",
+        waiting_of(v), "gpus", json_new_integer(on_gpu ? s->facts.world_size : 0), "restarts",
+        json_new_integer(s->facts.restarts), "training", training_of(v), "losses",
+        series_losses(&v->past->series, PAGE_LOSSES_MAX), NULL);
 }
 
 static struct json *phases_of(const struct run_state *s)
@@ -173,7 +151,8 @@ static struct json *job_of(const struct page_view *v)
     json_set(job, "series",
              series_json(&v->past->series, s->facts.predicts_tokens ? TRAINING_TOKENS_PER_S
                                                                     : TRAINING_SAMPLES_PER_S));
-    json_set(job, "timeline", timeline_json(&v->past->timeline, &kinds, s->process_wall_us / 1000));
+    json_set(job, "timeline",
+             timeline_json(&v->past->timeline, &page_time_kinds, v->past->begin_ms));
     set_detail(job, v);
     return job;
 }

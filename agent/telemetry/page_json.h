@@ -5,21 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/telemetry/page_past.h"
 #include "agent/telemetry/run_state.h"
-#include "base/series.h"
 #include "base/str.h"
-#include "base/timeline.h"
-
-/* How a run went so far. All zero: it has just begun. */
-struct page_past {
-    struct series series;
-    struct timeline timeline;
-};
-void page_past_free(struct page_past *past);
-/* Takes the step that has just ended. */
-void page_past_step(struct page_past *past, const struct run_state *state);
-/* Takes what its time went to since the last look. */
-void page_past_look(struct page_past *past, const struct time_account *account);
 
 struct page_view {
     const struct run_state *state;

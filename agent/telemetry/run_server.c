@@ -38,6 +38,7 @@ struct run_server {
     struct run_state shown;
     struct time_account account;
     struct page_past past;
+    struct page_keeper keeper; /* of the past; its note is not kept */
     int64_t version, pushed_us;
     int64_t told_ms; /* when a message was pushed last, by the clock of waits */
     int64_t sign_of_life_ms;
@@ -150,6 +151,17 @@ static bool answer_detail(void *context, const char *path, struct str *body)
     return true;
 }
 
+/* For the page, and for the process that may be started in this one's place. With the lock. */
+static void look_back(struct run_server *s, const struct time_account *account)
+{
+    auto_str struct str note;
+    str_init(&note, PAGE_NOTE_BYTES - 1);
+    page_past_look(&s->past, account);
+    page_past_note(&s->past, &note);
+    if (s->keeper.keep)
+        s->keeper.keep(s->keeper.context, str_text(&note));
+}
+
 /* Tells those who look what the page shows now, once a second at most. */
 static void push_page(struct run_server *s)
 {
@@ -163,7 +175,7 @@ static void push_page(struct run_server *s)
         s->pushed_us = now_us;
         s->told_ms = clock_monotonic_ms();
         if (s->shown.account)
-            page_past_look(&s->past, s->shown.account);
+            look_back(s, s->shown.account);
         struct page_view view = view_of(s);
         page_json_message(&view, &message);
     }
@@ -245,6 +257,14 @@ void run_server_publish(struct run_server *s, const struct run_state *state)
     publish(s, "/healthz", "text/plain");
 }
 
+void run_server_failed(struct run_server *s, const struct run_state *state)
+{
+    pthread_mutex_lock(&s->lock);
+    if (state->account)
+        look_back(s, state->account);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void close_all(struct run_server *s)
 {
     httpd_close(s->httpd);
@@ -283,6 +303,9 @@ int run_server_open(struct run_server **ret_server, const struct run_server_sett
     str_init(&s->progress, PAGE_MAX_BYTES);
     str_init(&s->last_hang, TRAINING_MAX_BYTES);
     s->hung_rank = s->hung_node = -1;
+    s->keeper = setting->keeper;
+    page_past_begin(&s->past, s->keeper.note ? s->keeper.note : "", state->process_wall_us / 1000);
+    s->keeper.note = NULL;
     httpd_local_names_only(httpd);
     httpd_stream(httpd, STEPS_PATH);
     httpd_stream(httpd, PAGE_LIVE_PATH);

@@ -6,6 +6,7 @@
 #define SHOAL_AGENT_TELEMETRY_RUN_SERVER_H
 
 #include "agent/telemetry/fields.h"
+#include "agent/telemetry/page_past.h"
 #include "base/error.h"
 
 #include <stddef.h>
@@ -19,6 +20,7 @@ struct run_server_setting {
     double healthy_within_s;    /* /healthz answers 503 when nothing was published for so long */
     int sign_of_life_ms;        /* who looks at the live page hears something at least so often */
     int64_t (*steady_us)(void); /* monotonic */
+    struct page_keeper keeper;
 };
 
 /* Listens and publishes the state. */
@@ -29,6 +31,8 @@ int run_server_port(const struct run_server *server);
 
 /* Renews the pages. */
 void run_server_publish(struct run_server *server, const struct run_state *state);
+/* The run ends by a failure: tells whoever keeps the page's time where it went until now. */
+void run_server_failed(struct run_server *server, const struct run_state *state);
 /* What /metrics has behind the run's own, from now on: of each part what came last. Copies; from
  * any thread. */
 enum run_server_part { RUN_SERVER_GPUS, RUN_SERVER_HEALTH, RUN_SERVER_PARTS };

@@ -76,7 +76,8 @@ static int open_server_at(struct telemetry *t, int port, struct error *err)
                                                .port = port,
                                                .healthy_within_s = t->setting.healthy_within_s,
                                                .sign_of_life_ms = PAGE_SIGN_OF_LIFE_MS,
-                                               .steady_us = t->setting.steady_us};
+                                               .steady_us = t->setting.steady_us,
+                                               .keeper = t->setting.page};
     return run_server_open(&t->server, &setting, &t->state, err);
 }
 
@@ -261,6 +262,8 @@ void telemetry_failed(struct telemetry *t, int exit_code, const char *why)
 {
     t->exit_code = exit_code;
     log_numbers(t, why);
+    if (t->server)
+        run_server_failed(t->server, &t->state);
 }
 
 void telemetry_close(struct telemetry *t)

@@ -9,6 +9,7 @@
 #include "agent/telemetry/gpu_hardware.h"
 #include "agent/telemetry/gpu_metrics.h"
 #include "agent/telemetry/log_lines.h"
+#include "agent/telemetry/page_past.h"
 #include "agent/telemetry/run_numbers.h"
 #include "agent/telemetry/run_state.h"
 #include "agent/telemetry/trainjob_status.h"
@@ -42,6 +43,7 @@ struct telemetry_setting {
     /* Who else is told what is written there, as often; NULL: nobody. Rank 0's, too. */
     void (*tell)(void *context, const char *numbers);
     void *tell_context;
+    struct page_keeper page;  /* of what the live page shows of the time; its note is not kept */
     double healthy_within_s;  /* /healthz fails when nothing ended for so long: more than the first
                                  step, an evaluation or a save may take */
     int64_t (*wall_us)(void); /* since 1970 */

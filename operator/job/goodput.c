@@ -1,5 +1,7 @@
 #include "operator/job/goodput.h"
 
+#include "base/contract.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ const char *goodput_kind_name(int kind)
     case GOODPUT_CONTAINER_START:
         return "containerStart";
     case GOODPUT_RECOVERY:
-        return "recovery";
+        return TIME_NAME_RECOVERY;
     case GOODPUT_SUSPENDED:
         return "suspended";
     case GOODPUT_UNTOLD:

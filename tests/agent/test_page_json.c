@@ -21,11 +21,12 @@ struct fixture {
     struct page_view view;
 };
 
-static void open_fixture(struct fixture *f, int steps)
+static void open_fixture_after(struct fixture *f, const char *note, int steps)
 {
     const struct run_facts facts = run_fixture_facts();
     *f = (struct fixture){.account = time_account_open(0)};
     run_state_init(&f->state, &facts, 1767225600 * INT64_C(1000000));
+    page_past_begin(&f->past, note, f->state.start_wall_us / 1000);
     time_account_add(&f->account, TIME_INITIALIZATION, 1000000);
     for (int i = 1; i <= steps; i++) {
         struct run_numbers numbers = run_fixture_numbers(i);
@@ -38,6 +39,11 @@ static void open_fixture(struct fixture *f, int steps)
     page_past_look(&f->past, &f->account);
     f->view = (struct page_view){
         .state = &f->state, .past = &f->past, .ranks = "", .hung_rank = -1, .version = 7};
+}
+
+static void open_fixture(struct fixture *f, int steps)
+{
+    open_fixture_after(f, "", steps);
 }
 
 /* The answer at the path, or the message if it is NULL; NULL: none. */
@@ -159,6 +165,40 @@ static void of_many_ranks_those_that_matter_are_told(void **state)
     }
 }
 
+/* The first began 100 s before, and had told of 90 s of them. */
+static void a_rank_that_starts_again_shows_the_whole_job(void **state)
+{
+    (void)state;
+    struct fixture f;
+    auto_str struct str note;
+    str_init(&note, PAGE_NOTE_BYTES);
+    struct page_past first = {.begin_ms = 0};
+    struct time_account account = time_account_open(0);
+    time_account_add(&account, TIME_INITIALIZATION, 10000000);
+    time_account_add(&account, TIME_STEP, 90000000);
+    page_past_begin(&first, "", (INT64_C(1767225600) - 100) * 1000);
+    page_past_look(&first, &account);
+    page_past_note(&first, &note);
+    page_past_free(&first);
+    open_fixture_after(&f, str_text(&note), 3);
+    struct json *job = told(&f, JOB_PATH);
+    assert_string_equal(text_at(job, "creationTimestamp"), "2025-12-31T23:58:20Z");
+    assert_string_equal(text_at(job, "startTime"), "2025-12-31T23:58:20Z");
+    const struct json *training = json_get(job, "training");
+    auto_free char *seconds = json_print(json_get(training, "seconds"), JSON_COMPACT),
+                   *timeline = json_print(json_get(job, "timeline"), JSON_COMPACT);
+    assert_string_equal(seconds, "{\"initialization\":11.0,\"step\":83.0,\"recovery\":10.0}");
+    assert_float_equal(json_as_number(json_get(training, "goodput")), 0.7981, 1e-9); /* 83 / 104 */
+    assert_string_equal(timeline,
+                        "[{\"kind\":\"initialization\",\"from\":1767225500,\"to\":1767225510},"
+                        "{\"kind\":\"step\",\"from\":1767225510,\"to\":1767225590},"
+                        "{\"kind\":\"recovery\",\"from\":1767225590,\"to\":1767225600},"
+                        "{\"kind\":\"initialization\",\"from\":1767225600,\"to\":1767225601},"
+                        "{\"kind\":\"step\",\"from\":1767225601,\"to\":1767225604}]");
+    json_free(job);
+    page_past_free(&f.past);
+}
+
 static void before_the_first_step_little_is_known(void **state)
 {
     (void)state;
@@ -198,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_list_has_the_run),
         cmocka_unit_test(a_job_has_more),
         cmocka_unit_test(of_many_ranks_those_that_matter_are_told),
+        cmocka_unit_test(a_rank_that_starts_again_shows_the_whole_job),
         cmocka_unit_test(before_the_first_step_little_is_known),
         cmocka_unit_test(who_hangs_stands_in_the_way),
     };

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -90,6 +91,50 @@ static void a_page_of_another_name_cannot_read_the_run(void **state)
         assert_string_equal(answer, "HTTP/1.1 403 ");
     }
     telemetry_close(t);
+}
+
+static char kept[PAGE_NOTE_BYTES];
+
+static void keep(void *context, const char *note)
+{
+    (void)context;
+    snprintf(kept, sizeof kept, "%s", note);
+}
+
+/* A process, and the one that is started in its place. */
+static void a_page_goes_on_with_the_time_of_the_process_before(void **state)
+{
+    (void)state;
+    struct telemetry_setting setting = telemetry_fixture_setting(stdout);
+    struct time_account account = time_account_open(RUN_FIXTURE_WALL_US + telemetry_fixture_us);
+    setting.http_port = free_port();
+    setting.lines.style = STYLE_NONE;
+    setting.account = &account;
+    setting.page.keep = keep;
+    struct telemetry *t = telemetry_fixture_open(&setting);
+    time_account_add(&account, TIME_STEP, RUN_FIXTURE_WALL_US + telemetry_fixture_us);
+    telemetry_fixture_run(t, 1, 3);
+    auto_free char *first = served_get(setting.http_port, "/api/v1/jobs/local/llama");
+    time_account_add(&account, TIME_LOST_WORK, RUN_FIXTURE_WALL_US + telemetry_fixture_us);
+    telemetry_failed(t, 138, "a peer was lost");
+    telemetry_close(t);
+    setting.page.note = kept;
+    account = time_account_open(RUN_FIXTURE_WALL_US + telemetry_fixture_us);
+    t = telemetry_fixture_open(&setting);
+    auto_free char *second = served_get(setting.http_port, "/api/v1/jobs/local/llama"),
+                   *progress = served_get(setting.http_port, "/progress");
+    telemetry_close(t);
+    struct json *before = json_parse_text(first, JSON_STRICT, NULL),
+                *after = json_parse_text(second, JSON_STRICT, NULL);
+    const char *since = json_as_text(json_get(after, "creationTimestamp"));
+    assert_string_equal(since, json_as_text(json_get(before, "creationTimestamp")));
+    const struct json *seconds = json_get(json_get(after, "training"), "seconds");
+    assert_true(json_as_number(json_get(seconds, "step")) > 0);
+    assert_true(json_as_number(json_get(seconds, "lostWork")) > 0);
+    assert_true(json_as_number(json_get(seconds, "recovery")) > 0);
+    assert_null(strstr(progress, "recovery")); /* that is the operator's, of what processes tell */
+    json_free(before);
+    json_free(after);
 }
 
 static void a_second_run_on_a_node_is_not_stopped(void **state)
@@ -187,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_run_is_served),
         cmocka_unit_test(a_page_of_another_name_cannot_read_the_run),
+        cmocka_unit_test(a_page_goes_on_with_the_time_of_the_process_before),
         cmocka_unit_test(a_second_run_on_a_node_is_not_stopped),
         cmocka_unit_test(a_run_that_stands_still_is_not_healthy),
         cmocka_unit_test(steps_are_streamed),

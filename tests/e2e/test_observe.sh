@@ -13,7 +13,7 @@ get() { curl -sf --max-time 10 "$at$1"; }
 
 # ---- while it runs ----
 shoal-agent "${network[@]}" --train_size=4096 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" \
-    --dir="$work/ckpt" --save_steps=4 >"$work/long.log" 2>&1 &
+    --dir="$work/ckpt" --save_steps=4 --max_restarts=1 >"$work/long.log" 2>&1 &
 long=$!
 has_stepped() { get /status | grep -q '"last_step":{"step":[1-9]'; }
 check "the status tells of steps" wait_for 120 has_stepped
@@ -43,6 +43,19 @@ listens() {
     contains "$work/frames" "101 Switching Protocols" && contains "$work/frames" '{"step":'
 }
 check "steps are streamed over a WebSocket" listens
+# The launcher starts both ranks again: what the page tells of the job's time goes on, with what that took.
+page() { get "/api/v1/jobs${2-}" >"$work/page" && jq -re --arg began "${began-}" "$1" "$work/page"; } # FILTER [JOB]
+began=$(page '.jobs[0].creationTimestamp')
+went=$(page '.jobs[0].training.seconds.step')
+name=$(page '.jobs[0] | "/\(.namespace | @uri)/\(.name | @uri)"')
+check "a rank is killed" kill -KILL "$(pgrep -n -P "$long")"
+recovered() { page '.jobs[0].training.seconds.recovery' && has_stepped; }
+check "... the ranks start again in place" wait_for 120 recovered
+check "... the page has the job's beginning" test "$(page '.jobs[0].creationTimestamp')" = "$began"
+check "... and the steps of before" page ".jobs[0].training.seconds.step >= $went"
+# shellcheck disable=SC2016 # jq's
+check "... and what went by in order" page '(.timeline[0].from == ($began | fromdate)) and ([.timeline[].kind] |
+    index("recovery") as $at | index("step") < $at and $at + 1 < length)' "$name"
 kill -TERM "$long"
 wait "$long"
 check "a signal ends it as ever" test "$?" = 143
