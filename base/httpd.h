@@ -72,9 +72,9 @@ void httpd_answer_below(struct httpd *httpd, const char *path, const char *type,
 void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
 
 /* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols). Of web pages
- * (header Origin) it takes only those that this server's own name and port served. Each listener is
- * sent the last message that was pushed there, if there is one, and all that come after it. What it
- * says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
+ * (header Origin) it takes only those that this server's own name and port served, by http. Each
+ * listener is sent the last message that was pushed there, if there is one, and all that come after
+ * it. What it says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
 void httpd_stream(struct httpd *httpd, const char *path);
 
 /* Sends a message, UTF-8 text, to all who listen at `path`. Copies, never waits: a listener who is

@@ -40,8 +40,9 @@ bool httpd_names_local(const char *host)
 
 bool httpd_names_same(const char *origin, const char *host)
 {
-    const char *scheme_end = strstr(origin, "://");
-    return scheme_end && strcasecmp(scheme_end + strlen("://"), host) == 0;
+    static const char scheme[] = "http://";
+    size_t length = sizeof scheme - 1;
+    return strncasecmp(origin, scheme, length) == 0 && strcasecmp(origin + length, host) == 0;
 }
 
 /* ---- of a connection ---- */

@@ -18,6 +18,8 @@ bool httpd_names_origin_is_own(struct lws *wsi);        /* or no web page asks *
  * that its owner may let point to this machine. */
 bool httpd_names_local(const char *host);
 
-/* Whether the page of Origin ("http://10.0.0.7:9401") came from the very server that Host names. */
+/* Whether the page of Origin ("http://10.0.0.7:9401") came from the very server that Host names: by
+ * scheme, name and port (RFC 6454, 5). We speak no TLS, so a page of https is another's. Who puts a
+ * proxy with TLS in front checks Origin there, and takes it away. */
 bool httpd_names_same(const char *origin, const char *host);
 #endif

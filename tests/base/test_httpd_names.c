@@ -45,7 +45,7 @@ static void addresses_and_localhost_are_local(void **state)
     assert_false(httpd_names_local(many));
 }
 
-static void an_origin_is_the_same_by_all_of_its_authority(void **state)
+static void an_origin_is_the_same_by_scheme_and_all_of_its_authority(void **state)
 {
     (void)state;
     static const struct {
@@ -54,7 +54,13 @@ static void an_origin_is_the_same_by_all_of_its_authority(void **state)
     } rows[] = {
         {"http://localhost:9401", "localhost:9401", true},
         {"HTTP://LOCALHOST:9401", "localhost:9401", true},
-        {"https://runs.example.com", "runs.example.com", true},
+        {"http://runs.example.com", "runs.example.com", true},
+        {"https://runs.example.com", "runs.example.com", false}, /* we speak no TLS */
+        {"https://127.0.0.1:9401", "127.0.0.1:9401", false},
+        {"xhttp://localhost:9401", "localhost:9401", false},
+        {"ws://localhost:9401", "localhost:9401", false},
+        {"://localhost:9401", "localhost:9401", false},
+        {"http:/localhost:9401", "localhost:9401", false},
         {"http://[::1]:9401", "[::1]:9401", true},
         {"http://localhost:3000", "localhost:9401", false},
         {"http://evil.example", "localhost:9401", false},
@@ -73,7 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_and_localhost_are_local),
-        cmocka_unit_test(an_origin_is_the_same_by_all_of_its_authority),
+        cmocka_unit_test(an_origin_is_the_same_by_scheme_and_all_of_its_authority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,7 @@ static void only_own_pages_and_programs_may_listen(void **state)
         {LISTEN("[::1]:9401") "Origin: http://[::1]:9401\r\n\r\n", "HTTP/1.1 101 "},
         {LISTEN("localhost:9401") "Origin: http://evil.example\r\n\r\n", "HTTP/1.0 403 "},
         {LISTEN("localhost:9401") "Origin: http://localhost:3000\r\n\r\n", "HTTP/1.0 403 "},
+        {LISTEN("localhost:9401") "Origin: https://localhost:9401\r\n\r\n", "HTTP/1.0 403 "},
         {LISTEN("localhost:9401") "Origin: null\r\n\r\n", "HTTP/1.0 403 "},
         {LISTEN("localhost") "Origin: http://localhost\r\nOrigin: http://evil.example\r\n\r\n",
          "HTTP/1.0 403 "},
