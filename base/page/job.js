@@ -1,5 +1,5 @@
 // One job: how it goes, what its time went to, its pods and what was said of it.
-import {bytes, clock, duration, element, escaped, goodputOf, isNumber, kinds, leftOf, loss, percent, renew, seconds, secondsOf, short, stepsOf} from './text.js';
+import {bytes, clock, duration, element, escaped, goodputOf, isNumber, kinds, leadsUp, leftOf, loss, percent, renew, seconds, secondsOf, short, stepsOf} from './text.js';
 import {drawCharts, lineChart, timelineBar} from './chart.js';
 import {progressOf} from './table.js';
 
@@ -179,7 +179,7 @@ export class JobView {
         const number = ++this.asks;
         let job;
         try {
-            job = await this.get(`api/v1/jobs/${escaped(this.key)}`);
+            job = leadsUp(this.key) ? null : await this.get(`api/v1/jobs/${escaped(this.key)}`);
         } catch (error) {
             return; // the list says that there is no connection
         }

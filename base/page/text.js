@@ -58,6 +58,9 @@ function renewChildren(node, wanted) {
 // A job's key, "namespace/name", in an address: an agent's job has any name that --rdzv_id gives it.
 export const escaped = key => key.split('/').map(encodeURIComponent).join('/');
 
+// Whether a step of a key is '.' or '..', which lead up in an address; escaping leaves them as they are. No job is asked for so.
+export const leadsUp = key => key.split('/').some(step => step === '.' || step === '..');
+
 export const isNumber = value => typeof value === 'number' && Number.isFinite(value);
 
 // 1234567 -> "1.23M"

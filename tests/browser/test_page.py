@@ -159,6 +159,18 @@ def no_such_job(scene):
     scene.says("There is no such job.")
 
 
+@row("an address that leads up names no job, and nothing is asked for it")
+def leads_up(scene):
+    for key in ("..%2F..%2Fx/y", "../../x", "default/..", "./..", "default/../../../x", "%2E%2E/x"):
+        scene.browser.open("about:blank")
+        scene.browser.open(f"{scene.operator.url}#/{key}")
+        scene.says("There is no such job.")
+        scene.connection("Live")
+    paths = {url.partition("#")[0].partition("://")[2].partition("/")[2] for url in scene.browser.asked()}
+    stray = [path for path in paths if not re.fullmatch(r"|live|page/[a-z]+\.[a-z]+|api/v1/jobs(/[^/]+/[^/]+)?", path)]
+    expect(not stray, stray)
+
+
 # ---- by keyboard and screen reader
 
 @row("Tab reaches each job, and Enter opens it")
