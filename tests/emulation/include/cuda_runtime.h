@@ -143,7 +143,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 #ifdef __cplusplus
 }
-#include "tests/emulation/include/hopper.h"
 #include "tests/emulation/include/kernel.h"
 #endif
 #endif

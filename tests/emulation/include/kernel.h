@@ -378,5 +378,6 @@ template <typename T> T __ldg(const T *p)
     return *p;
 }
 
+#include "tests/emulation/include/hopper.h" /* the last: it needs what is above */
 #endif
 #endif
