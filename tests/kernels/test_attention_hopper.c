@@ -95,6 +95,13 @@ static void test_rows(void **state)
     }
 }
 
+/* The rows are any attention's. */
+static void test_rows_on_cpu(void **state)
+{
+    for (size_t i = 0; i < array_length(rows); i++)
+        check_attention(*state, &rows[i]);
+}
+
 /* What it cannot do the others do, which is told once: bias, dropout, padding, other places. */
 static void test_others(void **state)
 {
@@ -137,5 +144,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
         cmocka_unit_test(test_other_gpus),
     };
+    const struct CMUnitTest on_cpu[] = {
+        cmocka_unit_test_setup_teardown(test_rows_on_cpu, world_setup, world_teardown),
+    };
+    if (strcmp(support_device(), "cpu") == 0)
+        return cmocka_run_group_tests(on_cpu, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,14 @@ static void test_untuned(void **state)
     assert_int_equal(tuning_of(world).products, 0);
 }
 
+/* The CPU has one algorithm for each product. */
+static void test_nothing_to_choose(void **state)
+{
+    struct world *world = *state;
+    device_tune_products(world->device);
+    test_untuned(state);
+}
+
 /* The fastest one is taken, once per shape. */
 static void test_timed_once(void **state)
 {
@@ -189,8 +197,9 @@ int main(void)
         ON_A_WORLD(test_the_twin_is_taken),
         ON_A_WORLD(test_in_graphs),
     };
-    if (strcmp(support_device(), "cpu") == 0) /* it has no choice of algorithms */
-        return 0;
+    const struct CMUnitTest on_cpu[] = {ON_A_WORLD(test_nothing_to_choose)};
+    if (strcmp(support_device(), "cpu") == 0)
+        return cmocka_run_group_tests(on_cpu, NULL, NULL);
     /* what events tell is what the products cost */
     auto_free char *settings = NULL;
     const char *given = getenv("SHOAL_EMULATION");
