@@ -369,7 +369,7 @@ check: deps cluster-deps lint
 	@for v in $(CHECK_VARIANTS); do $(MAKE) --no-print-directory -j$$(nproc) V=$$v tests || exit; done
 	@$(MAKE) --no-print-directory -j$$(nproc) V=release all
 	@programs=$$(tests/cluster/build.sh $(if $(filter 0,$(shell id -u)),node,control-plane)) && \
-		promtool=$$(tests/promtool.sh) && PATH="$$PATH:$$programs:$$promtool" tests/run.sh "$(T)" $(CHECK_VARIANTS) # kubectl, where there is none
+		promtool=$$(tests/promtool.sh) && PATH="$$promtool:$$PATH:$$programs" tests/run.sh "$(T)" $(CHECK_VARIANTS) # kubectl, where there is none
 
 #> make tests/ROOM/test_X   build and run one test, e.g. tests/kernels/test_linear (V=asan or tsan; ...@cuda: on the emulated GPU)
 
@@ -387,7 +387,7 @@ check-newer: deps cluster-deps
 .PHONY: dashboards-table
 dashboards-table: deps cluster-deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=debug CUDA_ARCHS=90a programs emulation build/debug/fakes/libnvidia-ml.so.1
-	@PATH="$$PATH:$$(tests/cluster/build.sh control-plane):$$(tests/promtool.sh)" TABLE=docs/dashboards.md tests/e2e/test_dashboards.sh
+	@programs=$$(tests/cluster/build.sh control-plane) && promtool=$$(tests/promtool.sh) && PATH="$$promtool:$$PATH:$$programs" TABLE=docs/dashboards.md tests/e2e/test_dashboards.sh
 
 #> make fuzz T=NAME    look for inputs that break tests/fuzz/fuzz_NAME.c until one is found or Ctrl-C (needs clang)
 fuzz: deps

@@ -1,23 +1,47 @@
 #!/bin/bash
 # Prints the folder that has promtool, which reads the metrics pages as Prometheus does, and prometheus itself: from PATH,
-# else from the cache, else taken out of Debian's package prometheus into the cache. The package itself is not installed: it
+# else from the cache, else taken out of Debian 13's packages into the cache. Nothing is installed: the package prometheus
 # would start a server. What happens is said on stderr.
+#
+# They must know kubernetes_sd_configs, as deploy/monitoring/prometheus.yaml has them. Debian 12's are built without; those of
+# Debian 13 are built with it, and run here, too (libc6 of 2.34 and newer).
 set -euo pipefail
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/shoal/prometheus
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/shoal/prometheus-13
 
-if found=$(command -v promtool) && [ -x "${found%/*}/prometheus" ]; then
+knows_pods() { # FOLDER: it has both, and they find pods by asking an API server
+    [ -x "$1/promtool" ] && [ -x "$1/prometheus" ] &&
+        "$1/promtool" check config /dev/stdin <<<'scrape_configs: [{job_name: pods, kubernetes_sd_configs: [{role: pod}]}]' >/dev/null 2>&1
+}
+
+apt() { # TOOL ARG...: with lists of its own, and as if no package were installed
+    local tool=$1
+    shift
+    "$tool" -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists" \
+        -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User= -qq "$@" >&2
+}
+
+if found=$(command -v promtool) && knows_pods "${found%/*}"; then
     dirname "$found"
     exit 0
 fi
-if [ ! -x "$cache/usr/bin/promtool" ] || [ ! -x "$cache/usr/bin/prometheus" ]; then
-    echo "promtool.sh: taking promtool and prometheus out of Debian's package prometheus" >&2
-    mkdir -p "$cache"
-    work=$(mktemp -d "$cache/get.XXXXXX")
+if ! knows_pods "$cache"; then
+    echo "promtool.sh: taking promtool and prometheus out of Debian 13's packages" >&2
+    mkdir -p "${cache%/*}"
+    work=$(mktemp -d "$cache.XXXXXX")
     trap 'rm -rf "$work"' EXIT
-    chmod 755 "$work"
-    (cd "$work" && apt-get -o APT::Sandbox::User="$(id -un)" download -qq prometheus >&2 && dpkg-deb -x prometheus_*.deb files)
-    mkdir -p "$cache/usr/bin"
-    mv "$work/files/usr/bin/promtool" "$work/files/usr/bin/prometheus" "$cache/usr/bin/"
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/files"
+    : >"$work/status"
+    echo "deb [signed-by=$keyring] $mirror trixie main" >"$work/sources.list"
+    cd "$work"
+    apt apt-get update
+    apt apt-get download promtool prometheus
+    for package in *.deb; do
+        dpkg-deb -x "$package" files
+    done
+    mkdir -p "$cache"
+    mv files/usr/bin/promtool files/usr/bin/prometheus "$cache/"
 fi
-echo "$cache/usr/bin"
+echo "$cache"

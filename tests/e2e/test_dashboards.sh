@@ -79,24 +79,35 @@ node_is_left() { # its pod is made again, and stays without an address
 }
 check "a job leaves a node" node_is_left
 
-# ---- Prometheus. Debian's cannot ask an API server: the test tells it of the pods what kubernetes_sd would
-targets() { # of role pod: a target for each port of a container, with the labels that prometheus.yaml goes by
-    api GET /api/v1/pods | jq '[.items[] | select(.status.podIP) | . as $pod | .spec.containers[] | .ports[]? | {
-        targets: ["\($pod.status.podIP):\(.containerPort)"],
-        labels: ({__meta_kubernetes_namespace: $pod.metadata.namespace, __meta_kubernetes_pod_name: $pod.metadata.name,
-            __meta_kubernetes_pod_ip: $pod.status.podIP, __meta_kubernetes_pod_phase: $pod.status.phase,
-            __meta_kubernetes_pod_container_port_name: .name} + ($pod.metadata.labels
-            | with_entries(.key |= "__meta_kubernetes_pod_label_" + gsub("[^a-zA-Z0-9_]"; "_"))))}]' >"$work/pods.json" &&
-        jq '[.[] | select(.labels.__meta_kubernetes_namespace == "shoal-system")]' "$work/pods.json" >"$work/pods-shoal-system.json"
+# ---- pods that are not asked, and one at an IPv6 address, which is
+pod_like() { # NAME PHASE ADDRESS [FILTER]: in namespace others, as mnist's; FILTER changes it
+    kubectl get pod mnist-master-0 -o json | jq '{apiVersion, kind, spec, metadata: {name: "'"$1"'", namespace: "others", labels: .metadata.labels}}
+            | del(.spec.nodeName, .spec.serviceAccountName, .spec.serviceAccount, .spec.volumes, .spec.containers[].volumeMounts,
+                .spec.initContainers) | '"${4:-.}" |
+        kubectl create -f - && wait_for 60 api PATCH "/api/v1/namespaces/others/pods/$1/status" \
+        '{"status": {"phase": "'"$2"'", "podIP": "'"$3"'", "podIPs": [{"ip": "'"$3"'"}]}}'
 }
-check "the API server tells of the pods" targets
+others() {
+    kubectl create namespace others && wait_for 60 kubectl get serviceaccount default --namespace others &&
+        pod_like six Running fd00::6 && pod_like ended Succeeded "$network.10" && pod_like pending Pending "$network.11" &&
+        pod_like foreign Running "$network.12" 'del(.metadata.labels["training.kubeflow.org/operator-name"])' &&
+        pod_like portless Running "$network.13" '.spec.containers[].ports = [{containerPort: 80}]'
+}
+check "there are pods that are no agents" others
+
+# ---- Prometheus, which finds the pods by asking the API server, with no more rights than docs/monitoring.md names. The jobs are as
+# written but for a shorter interval, and for where the API server is, as it does not run in a pod.
+may_read_pods() {
+    kubectl create clusterrole prometheus --verb=get,list,watch --resource=pods &&
+        kubectl create clusterrolebinding prometheus --clusterrole=prometheus --user=prometheus &&
+        sed "s/^  user:\$/&\n    as: prometheus/" "$KUBECONFIG" >"$work/kubeconfig" && grep -q "as: prometheus" "$work/kubeconfig"
+}
+check "Prometheus may read pods" may_read_pods
 sed '1,/^spec:/d; s/^  //' $monitoring/rules.yaml >"$work/rules.yaml" # as docs/monitoring.md says it
 {
     echo 'global: {evaluation_interval: 1s}'
     echo 'rule_files: [rules.yaml]'
-    sed -E 's/scrape_interval: 15s/scrape_interval: 1s/
-        s/kubernetes_sd_configs: .*names: \[shoal-system\].*/file_sd_configs: [{files: [pods-shoal-system.json]}]/
-        s/kubernetes_sd_configs: .*/file_sd_configs: [{files: [pods.json]}]/' $monitoring/prometheus.yaml
+    sed "s/scrape_interval: 15s/scrape_interval: 1s/; s|{role: pod|{kubeconfig_file: $work/kubeconfig, role: pod|" $monitoring/prometheus.yaml
 } >"$work/prometheus.yaml"
 web=$(free_port "${ports[@]}")
 at=http://127.0.0.1:$web
@@ -113,9 +124,21 @@ answer() {
     curl -sSfG "$at/api/v1/$path" "${all[@]}" | jq -e 'select(.status == "success") | .data'
 }
 series() { answer query "query=$1" | jq '.result | length'; } # EXPRESSION: how many it has now
-found() { [ "$(series up)" = 4 ] && [ "$(series 'up == 1')" = 4 ]; }
-finds_all() { wait_for 120 found || { answer targets | jq '.activeTargets[] | {labels, health, lastError}'; tail -n 5 "$work"/*-0.log; return 1; }; }
+pods_seen() { # what it asks, and what of others' it leaves alone
+    answer targets | jq -r '.activeTargets[].scrapeUrl, (.droppedTargets[].discoveredLabels
+        | select(.__meta_kubernetes_namespace == "others") | "not " + .__meta_kubernetes_pod_name)' | sort -u
+}
+asked=("http://$network".{1:8080,{2,3,4}:9401}/metrics "http://[fd00::6]:9401/metrics")
+printf '%s\n' "${asked[@]}" not\ {ended,foreign,pending,portless} | sort >"$work/pods"
+sees_all() { diff <(pods_seen) "$work/pods"; }
+finds_all() { wait_for 120 sees_all >/dev/null || { sees_all; tail -n 5 "$work/prometheus.log"; return 1; }; }
 check "... and finds operator and agents, and nothing else" finds_all
+answered() { [ "$(series up)" = 4 ] && [ "$(series 'up == 1')" = 4 ]; }
+is_answered() {
+    kubectl delete pod six --namespace others --grace-period=0 --force || return # nobody is there
+    wait_for 120 answered || { answer targets | jq '.activeTargets[] | {labels, health, lastError}'; tail -n 5 "$work"/*-0.log; return 1; }
+}
+check "... and gets an answer of each" is_answered
 
 # ---- the panels, as Grafana asks for them
 grafana() { jq -L tests/e2e/dashboards "$1" "${@:2}"; } # FILTER ...: with grafana.jq
