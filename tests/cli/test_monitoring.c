@@ -6,24 +6,17 @@
 #include "agent/telemetry/gpu_metrics.h"
 #include "agent/telemetry/run_metrics.h"
 #include "base/contract.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/yaml.h"
 #include "operator/metrics.h"
+#include "tests/cli/monitoring.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLDER     "deploy/monitoring/"
-#define MAX_BYTES  (256 << 10)
 #define PAGE_BYTES (1 << 20)
-
-static const char *const dashboards[] = {FOLDER "dashboards/training.json",
-                                         FOLDER "dashboards/operator.json",
-                                         FOLDER "dashboards/gpus.json"};
 
 /* ---- what is served ---- */
 
@@ -245,35 +238,6 @@ static void expressions_are_read(void **state)
 
 /* ---- files ---- */
 
-/* The first document of a file; the caller owns it. JSON is YAML, too. */
-static struct json *document(const char *path)
-{
-    struct error err;
-    auto_free char *text = NULL;
-    size_t bytes;
-    struct json *list;
-    assert_ok(file_read(path, MAX_BYTES, &text, &bytes, &err), &err);
-    assert_ok(yaml_parse(text, bytes, path, &list, &err), &err);
-    struct json *first = json_take_at(list, 0);
-    json_free(list);
-    return first;
-}
-
-static const char *text_of(const struct json *object, const char *key)
-{
-    const char *text = json_as_text(json_get(object, key));
-    if (!text)
-        fail_msg("no %s", key);
-    return text;
-}
-
-static int64_t whole(const struct json *object, const char *key)
-{
-    if (!json_is_integer(json_get(object, key)))
-        fail_msg("no %s", key);
-    return json_as_integer(json_get(object, key));
-}
-
 /* label_values(METRIC{...}, LABEL) */
 static void check_variable(const char *page, const char *query)
 {
@@ -293,62 +257,16 @@ static void dashboards_ask_for_what_is_served(void **state)
     (void)state;
     auto_str struct str page;
     print_pages(&page);
-    for (size_t d = 0; d < array_length(dashboards); d++) {
-        struct json *dashboard = document(dashboards[d]), *panel, *target, *variable;
+    for (const char *const *path = monitoring_dashboards; *path; path++) {
+        struct json *dashboard = monitoring_document(*path), *panel, *target, *variable;
         json_each_item(panel, json_get(dashboard, "panels")) {
             json_each_item(target, json_get(panel, "targets")) {
-                check_expression(str_text(&page), text_of(target, "expr"));
+                check_expression(str_text(&page), monitoring_text(target, "expr"));
             }
         }
         json_each_item(variable, json_get(json_get(dashboard, "templating"), "list")) {
-            if (strcmp(text_of(variable, "type"), "query") == 0)
-                check_variable(str_text(&page), text_of(variable, "query"));
-        }
-        json_free(dashboard);
-    }
-}
-
-/* Grafana draws panels that overlap on top of each other, and of two with one id only one. */
-static void panels_have_places_of_their_own(void **state)
-{
-    (void)state;
-    for (size_t d = 0; d < array_length(dashboards); d++) {
-        struct json *dashboard = document(dashboards[d]), *panel;
-        bool taken[256][24] = {{false}}, ids[256] = {false};
-        json_each_item(panel, json_get(dashboard, "panels")) {
-            const struct json *place = json_get(panel, "gridPos");
-            int64_t x = whole(place, "x"), y = whole(place, "y");
-            int64_t w = whole(place, "w"), h = whole(place, "h"), id = whole(panel, "id");
-            assert_true(id > 0 && id < 256 && !ids[id] && x + w <= 24 && y + h <= 256);
-            ids[id] = true;
-            for (int64_t row = y; row < y + h; row++)
-                for (int64_t column = x; column < x + w; column++) {
-                    if (taken[row][column])
-                        fail_msg("%s: panel %lld covers another", dashboards[d], (long long)id);
-                    taken[row][column] = true;
-                }
-            if (strcmp(text_of(panel, "type"), "row") != 0)
-                assert_true(json_array_count(json_get(panel, "targets")) > 0);
-        }
-        json_free(dashboard);
-    }
-}
-
-/* What a person needs to read a panel: what is measured, in what unit, from where on it is bad. */
-static void panels_explain_themselves(void **state)
-{
-    (void)state;
-    for (size_t d = 0; d < array_length(dashboards); d++) {
-        struct json *dashboard = document(dashboards[d]), *panel;
-        json_each_item(panel, json_get(dashboard, "panels")) {
-            if (strcmp(text_of(panel, "type"), "row") == 0)
-                continue;
-            const struct json *defaults = json_get(json_get(panel, "fieldConfig"), "defaults");
-            bool has_steps =
-                json_array_count(json_get(json_get(defaults, "thresholds"), "steps")) > 0;
-            const char *title = text_of(panel, "title");
-            if (!has_steps || !*text_of(defaults, "unit") || !*text_of(panel, "description"))
-                fail_msg("%s: %s lacks unit, thresholds or description", dashboards[d], title);
+            if (strcmp(monitoring_text(variable, "type"), "query") == 0)
+                check_variable(str_text(&page), monitoring_text(variable, "query"));
         }
         json_free(dashboard);
     }
@@ -359,11 +277,11 @@ static void alerts_ask_for_what_is_served(void **state)
     (void)state;
     auto_str struct str page;
     print_pages(&page);
-    struct json *rules = document(FOLDER "rules.yaml"), *group, *rule;
+    struct json *rules = monitoring_document(MONITORING_FOLDER "rules.yaml"), *group, *rule;
     size_t count = 0;
     json_each_item(group, json_get(json_get(rules, "spec"), "groups")) {
         json_each_item(rule, json_get(group, "rules")) {
-            check_expression(str_text(&page), text_of(rule, "expr"));
+            check_expression(str_text(&page), monitoring_text(rule, "expr"));
             count++;
         }
     }
@@ -383,18 +301,18 @@ static void jobs_are_looked_for_where_they_are(void **state)
     (void)state;
     struct error err;
     auto_free char *port = NULL;
-    struct json *monitor = document(FOLDER "job_monitor.yaml");
+    struct json *monitor = monitoring_document(MONITORING_FOLDER "job_monitor.yaml");
     const struct json *spec = json_get(monitor, "spec");
     const struct json *labels = json_get(json_get(spec, "selector"), "matchLabels");
-    assert_string_equal(text_of(labels, LABEL_OPERATOR_NAME), OPERATOR_NAME);
+    assert_string_equal(monitoring_text(labels, LABEL_OPERATOR_NAME), OPERATOR_NAME);
     const struct json *endpoint = json_at(json_get(spec, "podMetricsEndpoints"), 0);
-    assert_string_equal(text_of(endpoint, "port"), API_PORT_NAME);
+    assert_string_equal(monitoring_text(endpoint, "port"), API_PORT_NAME);
     auto_arena struct arena *arena = arena_open();
     struct config config;
     assert_ok(config_parse(0, NULL, no_variable, NULL, arena, &config, &err), &err);
     port = xasprintf("$1:%" PRId64, config.value.logging.http_port);
     const struct json *address = json_at(json_get(endpoint, "relabelings"), 0);
-    assert_string_equal(text_of(address, "replacement"), port);
+    assert_string_equal(monitoring_text(address, "replacement"), port);
     json_free(monitor);
 }
 
@@ -403,8 +321,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_are_read),
         cmocka_unit_test(dashboards_ask_for_what_is_served),
-        cmocka_unit_test(panels_have_places_of_their_own),
-        cmocka_unit_test(panels_explain_themselves),
         cmocka_unit_test(alerts_ask_for_what_is_served),
         cmocka_unit_test(jobs_are_looked_for_where_they_are),
     };

@@ -186,7 +186,7 @@ page() {
     sed '/^## /,$d' docs/dashboards.md
     grafana -rs 'include "grafana"; group_by(.dashboard)[] | table' "$work/panels" | sed '$d'
 }
-listed() { grep '^[#|]' "$1" | cut -d'|' -f1-6; } # PAGE: its panels, without what they showed
+listed() { grep '^[#|]' "$1" | cut -d'|' -f1-7; } # PAGE: its panels, without what they showed
 page >"$work/page.md"
 [ -z "${TABLE-}" ] || cp "$work/page.md" "$TABLE"
 check "docs/dashboards.md lists them (make dashboards-table)" diff <(listed docs/dashboards.md) <(listed "$work/page.md")

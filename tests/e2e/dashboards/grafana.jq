@@ -19,6 +19,7 @@ def questions($values; $rate): .title as $dashboard
     | [foreach .panels[] as $p ({row: ""}; if $p.type == "row" then .row = $p.title else .panel = $p end; select(.panel) | . as $at
         | $p | select(.type != "row") | .targets | to_entries[]
         | {dashboard: $dashboard, row: $at.row, panel: $p.title, unit: ($p.fieldConfig.defaults.unit // "none"),
+           thresholds: ($p.fieldConfig.defaults.thresholds.steps // [] | map(.value | select(. != null)) | join(", ")),
            several: ($p.targets | length > 1), name: (.value.legendFormat // ""), instant: (.value.instant // false),
            expr: (.value.expr | filled($values; $rate))})];
 
@@ -38,5 +39,6 @@ def source: if test("fsdp_gpu_|DCGM_") then "NVML" elif test("fsdp_model_flops_u
 def rounded: tonumber | if . == 0 or fabs >= 1000 then round
     else (fabs | log10 | floor | pow(10; 2 - .)) as $scale | . * $scale | round / $scale end | tostring;
 # A page's part: of a list of what was asked, a table of a dashboard's panels.
-def table: "## \(.[0].dashboard)", "", "| row | panel | query | unit | measured by | series | value |", "| --- | --- | --- | --- | --- | --- | --- |",
-    (.[] | "| \(.row) | \(.panel) | \(if .several then .name | gsub("\\{\\{(?<l>[a-zA-Z_]+)\\}\\} *"; "") else "" end) | \(.unit) | \(.expr | source) | \(.series) | \(if .value then .value | rounded else "" end) |"), "";
+def table: "## \(.[0].dashboard)", "", "| row | panel | query | unit | thresholds | measured by | series | value |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    (.[] | "| \(.row) | \(.panel) | \(if .several then .name | gsub("\\{\\{(?<l>[a-zA-Z_]+)\\}\\} *"; "") else "" end) | \(.unit) | \(.thresholds) | \(.expr | source) | \(.series) | \(if .value then .value | rounded else "" end) |"), "";
