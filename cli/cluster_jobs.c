@@ -177,14 +177,6 @@ static void take_pod(struct taker *taker, const struct json *item)
         taker->count--;
 }
 
-static int compare_pods(const void *a, const void *b)
-{
-    const struct pod_facts *x = a, *y = b;
-    if (x->type != y->type)
-        return (int)x->type - (int)y->type;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
 int cluster_pods(struct cluster *cluster, const struct job_facts *job, struct arena *arena,
                  struct pod_list *ret_pods, struct error *err)
 {
@@ -198,7 +190,7 @@ int cluster_pods(struct cluster *cluster, const struct job_facts *job, struct ar
     if (read_list(cluster, str_text(&path), &taker, err) < 0)
         return -1;
     if (taker.count)
-        qsort(taker.items, taker.count, sizeof(struct pod_facts), compare_pods);
+        qsort(taker.items, taker.count, sizeof(struct pod_facts), job_facts_compare_pods);
     *ret_pods = (struct pod_list){taker.items, taker.count};
     return 0;
 }

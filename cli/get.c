@@ -12,6 +12,7 @@
 #include "cli/cluster_jobs.h"
 #include "cli/job_json.h"
 #include "cli/layout.h"
+#include "cli/local_runs.h"
 #include "cli/story.h"
 #include "cli/terminal.h"
 
@@ -20,11 +21,11 @@ enum { TEXT_MAX_BYTES = 64 << 20, HINT_MAX_BYTES = 4096, NO_STOP_FD = -1 };
 struct get_options {
     struct option_arguments jobs;
     struct cluster_options cluster;
-    bool json, help;
+    bool local, json, help;
 };
 
 struct table {
-    struct option_row rows[8];
+    struct option_row rows[9];
 };
 
 static struct table table_of(struct get_options *o)
@@ -32,6 +33,8 @@ static struct table table_of(struct get_options *o)
     return (struct table){{
         {"JOB", 0, OPTION_ARGUMENTS, &o->jobs, NULL, "name of a PyTorchJob", 0, 0, NULL},
         CLUSTER_OPTION_ROWS(&o->cluster),
+        {"local", 0, OPTION_FLAG, &o->local, NULL,
+         "a job of your `shoal run`s on this machine, of no cluster", 0, 0, NULL},
         {"json", 0, OPTION_FLAG, &o->json, NULL, "all of it as one JSON object", 0, 0, NULL},
         {"help", 'h', OPTION_FLAG, &o->help, NULL, "print this help", 0, 0, NULL},
     }};
@@ -48,7 +51,8 @@ static int print_help(void)
             "\n"
             "Tells how a PyTorchJob of a cluster is doing: its state and progress, who waits for\n"
             "what, where its time went, what happened, and what to look at next. As a plugin:\n"
-            "`kubectl shoal get JOB`.\n"
+            "`kubectl shoal get JOB`. With --local: a job that a `shoal run` of yours on this\n"
+            "machine is at.\n"
             "\n");
     options_help(table.rows, &help);
     str_add(&help, "\nExit code: 0 told, 1 no answer, 2 bad input or no such job.\n");
@@ -90,13 +94,38 @@ static void print_story(const struct story *story)
     fputs(str_text(&text), stdout);
 }
 
+static int get_cluster(struct cluster *cluster, const struct get_options *o, struct arena *arena,
+                       struct job_facts *job, struct story *story, struct error *err)
+{
+    *story = (struct story){.job = job};
+    if (cluster_job(cluster, o->jobs.items[0], arena, job, err) < 0)
+        return -1;
+    return read_parts(cluster, story, arena, err);
+}
+
+static int get_local(const struct get_options *o, struct arena *arena, struct job_facts *job,
+                     struct story *story, struct error *err)
+{
+    const struct local_runs_query query = {o->jobs.items[0], o->cluster.namespace_};
+    size_t count;
+    if (local_runs_story(&query, arena, job, story, &count, err) < 0)
+        return -1;
+    if (count > 1)
+        fprintf(stderr,
+                "shoal get: note: %zu runs are at a job %s: this is the one that began last%s\n",
+                count, query.name, query.namespace_ ? "" : "; -n names a namespace");
+    return 0;
+}
+
+/* cluster NULL: of this machine. */
 static int get(struct cluster *cluster, const struct get_options *o, struct error *err)
 {
     auto_arena struct arena *arena = arena_open();
     struct job_facts job;
-    struct story story = {.job = &job};
-    if (cluster_job(cluster, o->jobs.items[0], arena, &job, err) < 0 ||
-        read_parts(cluster, &story, arena, err) < 0)
+    struct story story;
+    int result = cluster ? get_cluster(cluster, o, arena, &job, &story, err)
+                         : get_local(o, arena, &job, &story, err);
+    if (result < 0)
         return -1;
     if (!o->json) {
         print_story(&story);
@@ -110,10 +139,13 @@ static int get(struct cluster *cluster, const struct get_options *o, struct erro
 static int check(const struct get_options *o, struct error *err)
 {
     if (o->jobs.count != 1)
-        return error_set(err, ERR_CONFIG, "%s: name one job; `shoal top` lists all",
-                         o->jobs.count ? "several jobs" : "no job");
+        return error_set(err, ERR_CONFIG, "%s: name one job; `shoal top%s` lists all",
+                         o->jobs.count ? "several jobs" : "no job", o->local ? " --local" : "");
     if (!*o->jobs.items[0])
         return error_set(err, ERR_CONFIG, "the job's name must not be empty");
+    if (o->local && (o->cluster.context || o->cluster.kubeconfig))
+        return error_set(err, ERR_CONFIG,
+                         "--local is of no cluster: drop --context and --kubeconfig");
     return cluster_options_check(&o->cluster, err);
 }
 
@@ -131,14 +163,14 @@ int get_command(int argc, char *const *argv)
     if (result == 0)
         result = check(&options, &err);
     bool is_asked = result == 0;
-    if (result == 0)
+    if (result == 0 && !options.local)
         result = cluster_open(&cluster, &options.cluster, NO_STOP_FD, &err);
     if (result == 0)
         result = get(cluster, &options, &err);
     int code = EXIT_DONE;
     if (result < 0)
-        code =
-            is_asked ? cluster_failed("shoal get", cluster, &err) : exit_failed("shoal get", &err);
+        code = is_asked && !options.local ? cluster_failed("shoal get", cluster, &err)
+                                          : exit_failed("shoal get", &err);
     cluster_close(cluster);
     free(options.jobs.items);
     return code;

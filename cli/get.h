@@ -1,4 +1,4 @@
-/* `shoal get`: one job of a cluster as a story. */
+/* `shoal get`: one job of a cluster, or of this machine, as a story. */
 #ifndef SHOAL_CLI_GET_H
 #define SHOAL_CLI_GET_H
 

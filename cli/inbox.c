@@ -193,11 +193,15 @@ bool inbox_read(struct inbox *inbox, struct reports *reports)
     return changed;
 }
 
-void inbox_answer(struct inbox *inbox, struct json *job)
+void inbox_answer(struct inbox *inbox, struct json *answer)
 {
-    struct json *answer =
-        json_object_of(INBOX_ASK, json_new_text(inbox->token), INBOX_ANSWER, job, NULL);
+    json_set_text(answer, INBOX_ASK, inbox->token);
     auto_free char *text = json_print(answer, JSON_COMPACT);
+    if (strlen(text) > INBOX_ANSWER_MAX_BYTES) {
+        json_remove(answer, INBOX_PODS);
+        free(text);
+        text = json_print(answer, JSON_COMPACT);
+    }
     json_free(answer);
     inbox->token[0] = '\0';
     if (strlen(text) <= INBOX_ANSWER_MAX_BYTES)

@@ -33,10 +33,11 @@ bool inbox_parse(const char *text, size_t bytes, struct progress *ret_progress);
 #define INBOX_FOLDER_PREFIX "shoal-"
 #define INBOX_SOCKET        "progress"
 
-/* `shoal top --local` asks: an object with a token of its own. It is answered with the token and
- * the job (job_answer.h), at the address that it asks from. */
+/* `shoal top --local` and `shoal get --local` ask: an object with a token of its own. The answer
+ * has the token, the job and more of it (run_answer.h). It goes back to where it was asked. */
 #define INBOX_ASK    "ask"
 #define INBOX_ANSWER "job"
+#define INBOX_PODS   "pods"
 enum { INBOX_TOKEN_BYTES = 17, INBOX_ANSWER_MAX_BYTES = 128 * 1024 };
 
 struct inbox {
@@ -66,6 +67,7 @@ struct reports {
 /* Takes what has come in, without waiting. Returns whether anything of it changed. */
 bool inbox_read(struct inbox *inbox, struct reports *reports);
 
-/* Tells whoever asked last of the job, without waiting. Takes the job. */
-void inbox_answer(struct inbox *inbox, struct json *job);
+/* Tells whoever asked last, without waiting. Takes the answer, an object. Its replicas are left out
+ * where all of it is too long for an answer. */
+void inbox_answer(struct inbox *inbox, struct json *answer);
 #endif

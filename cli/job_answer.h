@@ -1,5 +1,5 @@
-/* A job of this machine as an API server would show it: what `shoal run` answers to `shoal top
- * --local`. Pure. */
+/* A job of this machine as an API server would show it: part of what `shoal run` answers
+ * (run_answer.h). Pure. */
 #ifndef SHOAL_CLI_JOB_ANSWER_H
 #define SHOAL_CLI_JOB_ANSWER_H
 

@@ -113,9 +113,38 @@ static const char *end_message(const struct pod *pod, struct arena *arena)
                         pod->end.reason ? pod->end.reason : "", pod->end.reason ? ")" : "");
 }
 
-bool job_facts_read_pod(const struct json *object, struct arena *arena, struct pod_facts *ret_pod)
+struct pod_facts job_facts_of_pod(const struct pod *pod, struct arena *arena)
 {
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
+    bool is_stuck = pod->waiting_reason != NULL, has_ended = pod->end.container != NULL;
+    const char *reason = is_stuck ? pod->waiting_reason : pod->end.reason;
+    const char *message = is_stuck ? pod->waiting_message : end_message(pod, arena);
+    return (struct pod_facts){
+        .name = printable(pod->name, arena),
+        .node = printable(pod->node, arena),
+        .state = pod->deleted_ms ? "Terminating" : phases[pod->phase],
+        .type = pod->type,
+        .index = pod->index,
+        .reason = printable(reason, arena),
+        .message = printable(message, arena),
+        .restarts = pod->restart_count,
+        .created_ms = pod->created_ms,
+        .is_stuck = is_stuck,
+        .has_failed = has_ended && pod->phase != POD_SUCCEEDED,
+        .has_run = pod->phase != POD_PENDING,
+    };
+}
+
+int job_facts_compare_pods(const void *a, const void *b)
+{
+    const struct pod_facts *x = a, *y = b;
+    if (x->type != y->type)
+        return (int)x->type - (int)y->type;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+bool job_facts_read_pod(const struct json *object, struct arena *arena, struct pod_facts *ret_pod)
+{
     struct identity identity;
     struct error err;
     struct lines problems;
@@ -123,23 +152,7 @@ bool job_facts_read_pod(const struct json *object, struct arena *arena, struct p
     if (decode_identity(object, arena, &problems, &identity, &err) < 0 || identity.index < 0)
         return false;
     const struct pod pod = decode_pod(object, &identity, arena, &problems);
-    bool is_stuck = pod.waiting_reason != NULL, has_ended = pod.end.container != NULL;
-    const char *reason = is_stuck ? pod.waiting_reason : pod.end.reason;
-    const char *message = is_stuck ? pod.waiting_message : end_message(&pod, arena);
-    *ret_pod = (struct pod_facts){
-        .name = printable(pod.name, arena),
-        .node = printable(pod.node, arena),
-        .state = pod.deleted_ms ? "Terminating" : phases[pod.phase],
-        .type = pod.type,
-        .index = pod.index,
-        .reason = printable(reason, arena),
-        .message = printable(message, arena),
-        .restarts = pod.restart_count,
-        .created_ms = pod.created_ms,
-        .is_stuck = is_stuck,
-        .has_failed = has_ended && pod.phase != POD_SUCCEEDED,
-        .has_run = pod.phase != POD_PENDING,
-    };
+    *ret_pod = job_facts_of_pod(&pod, arena);
     return true;
 }
 

@@ -36,6 +36,7 @@ struct pod_facts {
     bool is_stuck;   /* there is a reason why it does not go on */
     bool has_failed; /* a container of it ended with a failure last */
     bool has_run;    /* there are logs */
+    const char *log; /* of a process of this machine: its file; NULL: kubectl has it, or none */
 };
 
 struct event_facts {
@@ -49,6 +50,12 @@ struct job_facts job_facts_read(const struct json *object, int64_t now_ms, struc
 
 /* False: it is no pod of a job. */
 bool job_facts_read_pod(const struct json *object, struct arena *arena, struct pod_facts *ret_pod);
+
+/* The same of a pod that is known. */
+struct pod_facts job_facts_of_pod(const struct pod *pod, struct arena *arena);
+
+/* Of two struct pod_facts, for qsort: by type and index. */
+int job_facts_compare_pods(const void *a, const void *b);
 
 struct event_facts job_facts_read_event(const struct json *object, struct arena *arena);
 

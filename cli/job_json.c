@@ -58,7 +58,8 @@ static struct json *pod_of(const struct pod_facts *pod)
                           "node", *pod->node ? json_new_text(pod->node) : NULL, "restarts",
                           json_new_integer(pod->restarts), "creationTime", time_of(pod->created_ms),
                           "reason", *pod->reason ? json_new_text(pod->reason) : NULL, "message",
-                          *pod->message ? json_new_text(pod->message) : NULL, NULL);
+                          *pod->message ? json_new_text(pod->message) : NULL, "log",
+                          pod->log ? json_new_text(pod->log) : NULL, NULL);
 }
 
 static struct json *event_of(const struct event_facts *event)
@@ -76,6 +77,7 @@ char *job_json_story(const struct story *story)
         json_append(pods, pod_of(&story->pods[i]));
     for (size_t i = 0; i < story->event_count; i++)
         json_append(events, event_of(&story->events[i]));
-    return print_and_free(
-        json_object_of("job", job_of(story->job), "replicas", pods, "events", events, NULL));
+    return print_and_free(json_object_of("job", job_of(story->job), "replicas", pods, "events",
+                                         events, "page",
+                                         story->page ? json_new_text(story->page) : NULL, NULL));
 }

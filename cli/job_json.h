@@ -7,6 +7,6 @@
 /* {"jobs": [...]}; the caller frees the text. */
 char *job_json_list(const struct job_facts *const *jobs, size_t count);
 
-/* {"job": {...}, "replicas": [...], "events": [...]}; the caller frees the text. */
+/* {"job": {...}, "replicas": [...], "events": [...], "page": "..."}; the caller frees the text. */
 char *job_json_story(const struct story *story);
 #endif

@@ -10,9 +10,10 @@
 #include "base/mem.h"
 #include "cli/agent_image.h"
 #include "cli/inbox.h"
-#include "cli/job_answer.h"
 #include "cli/job_view.h"
 #include "cli/launcher_hint.h"
+#include "cli/run_answer.h"
+#include "cli/run_pods.h"
 #include "operator/apply/apply.h"
 #include "operator/job/condition.h"
 #include "operator/local/local.h"
@@ -227,6 +228,25 @@ static bool is_over(struct run *run)
     return ending && local_is_idle(run->local);
 }
 
+/* What `shoal top --local` and `shoal get --local` are told. */
+static void answer(struct run *run)
+{
+    auto_arena struct arena *arena = arena_open();
+    char node[HOST_NAME_MAX + 1] = "";
+    struct pod_facts *pods;
+    gethostname(node, sizeof node - 1);
+    size_t count = run_pods(run->local, run->now_ms, node, arena, &pods);
+    const struct run_answer told = {
+        .job = run->job,
+        .status = status_of(run),
+        .pods = pods,
+        .pod_count = count,
+        .events = local_events(run->local),
+        .page = run->view.reports.progress.url,
+    };
+    inbox_answer(&run->inbox, run_answer_make(&told));
+}
+
 static void loop(struct run *run)
 {
     pass(run);
@@ -239,7 +259,7 @@ static void loop(struct run *run)
             run->changed = true;
         }
         if (run->inbox.token[0])
-            inbox_answer(&run->inbox, job_answer(run->job, status_of(run)));
+            answer(run);
         /* First room for the leader's output, which is read only where there is some. */
         terminal_flush(&run->view.terminal);
         local_read_output(run->local);

@@ -247,6 +247,8 @@ void story_render(const struct story *story, int columns, int64_t now_ms, struct
     add_hang(story, columns, out);
     add_replica_counts(story->job, columns, out);
     add_restarts(story->job, columns, out);
+    if (story->page)
+        story_add_field("page", story->page, columns, out);
     add_pods(story, columns, now_ms, out);
     story_add_goodput(&story->job->goodput, out);
     story_add_events(story, columns, now_ms, out);

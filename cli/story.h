@@ -14,6 +14,8 @@ struct story {
     size_t event_count;
     /* Why pods or events could not be read; NULL: they were. */
     const char *pods_missing, *events_missing;
+    const char *page; /* where the run serves itself; NULL: not known */
+    bool is_local;    /* of this machine: what to look at next are files, not pods */
 };
 
 /* Lines of at most `columns` - 1 characters but for words that are longer, and for the commands at

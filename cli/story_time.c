@@ -95,8 +95,46 @@ static const struct pod_facts *first_that(const struct story *story, bool failed
     return NULL;
 }
 
+/* As a shell takes it: what is in a name of a file must not act there. */
+static void add_quoted(const char *path, struct str *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "/._-+,:@%";
+    if (path[strspn(path, plain)] == '\0') {
+        str_add(out, path);
+        return;
+    }
+    str_add(out, "'");
+    for (; *path; path++)
+        if (*path == '\'')
+            str_add(out, "'\\''");
+        else
+            str_add_bytes(out, path, 1);
+    str_add(out, "'");
+}
+
+/* The log of a process of this machine. */
+static void add_next_local(const struct story *story, struct str *out)
+{
+    const struct pod_facts *failed = first_that(story, true), *stuck = first_that(story, false),
+                           *leader = story_leader(story);
+    const struct pod_facts *pod = failed ? failed : stuck ? stuck : leader;
+    bool goes_on = pod == leader && !job_facts_finished(story->job);
+    if (!pod || !pod->log) {
+        str_add(out, "\nNext: shoal top --local\n");
+        return;
+    }
+    str_printf(out, "\nNext: tail -n 50 %s", goes_on ? "-f " : "");
+    add_quoted(pod->log, out);
+    str_add(out, "\n");
+}
+
 void story_add_next(const struct story *story, struct str *out)
 {
+    if (story->is_local) {
+        add_next_local(story, out);
+        return;
+    }
     const struct job_facts *job = story->job;
     const struct pod_facts *failed = first_that(story, true), *stuck = first_that(story, false),
                            *leader = story_leader(story);

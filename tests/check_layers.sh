@@ -188,7 +188,7 @@ agent/(config/config_file|config/config_accelerate|report/progress|checkpoint/sa
 agent/dataset/(token_position|arrow_folder|json_line).c
 agent/(models/(config_json.*|[a-z0-9]*_family)|checkpoint/pretrained_index).c
 agent/text/(spec|spec_components|tokenizer_config).c
-cli/(inbox|cluster|cluster_jobs|job_answer|job_facts|job_json|local_runs).c'
+cli/(inbox|cluster|cluster_jobs|job_answer|job_facts|job_json|local_runs|run_answer).c'
 strangers=$(sources base operator agent kernels cli | grep '\.[ch]$' | xargs grep -lE '#include ("base/json.h"|<yaml.h>)' | grep -vxE "$edge")
 reason=' includes base/json.h or yaml.h: only the edge does'
 [ -z "$strangers" ] || { echo "${strangers//$'\n'/$reason$'\n'}$reason"; bad=1; }

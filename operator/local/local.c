@@ -28,6 +28,7 @@ struct local {
     struct service *services;
     size_t service_count;
     struct training told; /* by the training, last */
+    struct local_events events;
     struct local_addresses addresses;
     struct arena *arena; /* names and UIDs */
     int log_folder;      /* LOG_DIR/JOB, locked against other runs; -1: not made yet */
@@ -135,6 +136,7 @@ static int create_pod(void *context, const struct pod_spec *spec, struct error *
     }
     if (local_runner_has_pod(runner))
         return error_set(err, ERR_EXISTS, "pod %s exists", spec->name);
+    runner->shown.created_ms = local->now_ms;
     return local_runner_admit(runner, spec, &local->options.site, next_uid(local), err);
 }
 
@@ -191,11 +193,12 @@ static int delete_job(void *context, const struct job *job, struct error *err)
     return 0;
 }
 
-/* The owner of the run follows the status and the replicas; events would report the same again. */
-static void ignore_event(void *context, const struct job *job, enum event_type type,
-                         const char *reason, const char *message)
+static void keep_event(void *context, const struct job *job, enum event_type type,
+                       const char *reason, const char *message)
 {
-    (void)context, (void)job, (void)type, (void)reason, (void)message;
+    (void)job;
+    struct local *local = context;
+    local_events_add(&local->events, local->now_ms, type, reason, message);
 }
 
 struct backend local_backend(struct local *local)
@@ -208,7 +211,7 @@ struct backend local_backend(struct local *local)
         .delete_pod = delete_pod,
         .delete_service = delete_service,
         .delete_job = delete_job,
-        .event = ignore_event,
+        .event = keep_event,
     };
 }
 
@@ -374,6 +377,11 @@ const struct local_replica *local_replicas(struct local *local, size_t *ret_coun
         local->shown[i] = local->runners[i].shown;
     *ret_count = local->runner_count;
     return local->shown;
+}
+
+const struct local_events *local_events(const struct local *local)
+{
+    return &local->events;
 }
 
 const char *local_state_name(enum local_state state)

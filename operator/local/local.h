@@ -11,6 +11,7 @@
 #include "operator/apply/apply.h"
 #include "operator/job/snapshot.h"
 #include "operator/local/local_container.h"
+#include "operator/local/local_events.h"
 #include "operator/local/local_pod.h"
 
 enum { LOCAL_REPLICAS_MAX = 512 };
@@ -54,6 +55,7 @@ struct local_replica {
                              failed; -1: there was none yet */
     int32_t failure_code; /* exit code of the last container that failed */
     int64_t failed_ms;    /* when that was */
+    int64_t created_ms;   /* when it got the pod that it has, or had last */
     const char *log_path; /* NULL until it was started */
 };
 
@@ -103,4 +105,7 @@ bool local_is_idle(const struct local *local); /* no process is left */
 /* All replicas that ever had a pod, in order of creation. Valid until anything else is
  * called here. */
 const struct local_replica *local_replicas(struct local *local, size_t *ret_count);
+
+/* What happened to the job, by reconcile's word. Valid until anything else is called here. */
+const struct local_events *local_events(const struct local *local);
 #endif

@@ -240,6 +240,9 @@ static void a_command_line_is_checked_first(void **state)
         {{"a", "b"}, "shoal get: several jobs: name one job; `shoal top` lists all\n"},
         {{""}, "shoal get: the job's name must not be empty\n"},
         {{"a", "-n", ""}, "shoal get: --namespace: must not be empty\n"},
+        {{"--local"}, "shoal get: no job: name one job; `shoal top --local` lists all\n"},
+        {{"--local", "a", "--context=c"},
+         "shoal get: --local is of no cluster: drop --context and --kubeconfig\n"},
         {{"a", "--frob"}, "shoal get: unknown option --frob; there are --namespace"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {

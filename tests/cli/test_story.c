@@ -216,6 +216,35 @@ static void what_to_look_at_next(void **state)
               "\nNext: kubectl describe pytorchjob -n ml llama\n");
 }
 
+/* Of a run of this machine: the logs are files. */
+static void what_to_look_at_next_here(void **state)
+{
+    (void)state;
+    struct job_facts job = a_job();
+    struct pod_facts few[2] = {pods[0], pods[1]};
+    struct story story = *a_story(&job);
+    story.pods = few;
+    story.is_local = true;
+    story.page = "http://127.0.0.1:9401/";
+    few[1].is_stuck = false;
+    ends_with(&story, "\n  page        http://127.0.0.1:9401/\n\nREPLICA ",
+              "\nNext: shoal top --local\n"); /* nothing has begun to write */
+    few[0].log = "/l/llama-master-0.log";
+    few[1].log = "/my l'ogs/w;rm.log";
+    ends_with(&story, "Running", "\nNext: tail -n 50 -f /l/llama-master-0.log\n");
+    few[1].has_failed = true;
+    ends_with(&story, "Running", "\nNext: tail -n 50 '/my l'\\''ogs/w;rm.log'\n");
+    few[1].has_failed = false;
+    few[1].is_stuck = true;
+    ends_with(&story, "Running", "\nNext: tail -n 50 '/my l'\\''ogs/w;rm.log'\n");
+    struct condition last = conditions[2];
+    last.type = CONDITION_SUCCEEDED;
+    job.conditions = &last;
+    job.condition_count = 1;
+    few[1].is_stuck = false;
+    ends_with(&story, "Running", "\nNext: tail -n 50 /l/llama-master-0.log\n");
+}
+
 static void a_job_that_rests(void **state)
 {
     (void)state;
@@ -302,11 +331,9 @@ static void a_rank_that_hangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_runs),
-        cmocka_unit_test(what_to_look_at_next),
-        cmocka_unit_test(a_job_that_rests),
-        cmocka_unit_test(a_rank_that_hangs),
-        cmocka_unit_test(what_nobody_told_is_no_table),
+        cmocka_unit_test(a_job_that_runs),           cmocka_unit_test(what_to_look_at_next),
+        cmocka_unit_test(what_to_look_at_next_here), cmocka_unit_test(a_job_that_rests),
+        cmocka_unit_test(a_rank_that_hangs),         cmocka_unit_test(what_nobody_told_is_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,17 @@ check "the replicas of shoal run are served once" serves 127.0.0.1 "$master" \
 check "... which says where" contains "$work/log" "mnist: served at http://127.0.0.1:9401/"
 check "... by rank 0, under the job's name" grep -q '^fsdp_memory_.*{job_name="mnist",rank="0",' "$work/page"
 check "... none complains of another's port" lacks <(cat "$work"/logs/*/*.log) "is in use"
+tells_page() { shoal get --local mnist 2>&1 | tee "$work/story" | grep -qx '  page        http://127.0.0.1:9401/'; }
+page_is_told() {
+    local run result=0
+    shoal run -f "$work/job.yaml" --log-dir "$work/logs" --progress never >"$work/log" 2>&1 &
+    run=$!
+    wait_for 300 tells_page || { cat "$work/story"; result=1; }
+    kill "$run"
+    wait "$run"
+    return "$result"
+}
+check "... and shoal get --local tells where" page_is_told
 
 # A host has hundreds of interfaces where it runs containers.
 for i in 1 2 3 4; do
