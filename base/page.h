@@ -14,7 +14,8 @@
 #define PAGE_POINTS_MAX      120
 #define PAGE_SEGMENTS_MAX    60
 #define PAGE_RANKS_MAX       64
-#define PAGE_MESSAGE_BYTES   500 /* of a condition's or an event's message */
+#define PAGE_MESSAGE_BYTES   500          /* of a condition's or an event's message */
+#define PAGE_FILES_MAX_BYTES (100 * 1000) /* of base/page, together */
 
 struct httpd;
 
