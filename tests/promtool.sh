@@ -1,7 +1,7 @@
 #!/bin/bash
-# Prints the folder that has promtool, which reads the metrics pages as Prometheus does, and prometheus itself: from PATH,
-# else from the cache, else taken out of Debian 13's packages into the cache. Nothing is installed: the package prometheus
-# would start a server. What happens is said on stderr.
+# Prints the folder that has promtool, which reads the metrics pages as Prometheus does, prometheus itself and
+# prometheus-alertmanager: from PATH, else from the cache, else taken out of Debian 13's packages into the cache. Nothing is
+# installed: the packages would start servers. What happens is said on stderr.
 #
 # They must know kubernetes_sd_configs, as deploy/monitoring/prometheus.yaml has them. Debian 12's are built without; those of
 # Debian 13 are built with it, and run here, too (libc6 of 2.34 and newer).
@@ -11,8 +11,8 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/shoal/prometheus-13
 
-knows_pods() { # FOLDER: it has both, and they find pods by asking an API server
-    [ -x "$1/promtool" ] && [ -x "$1/prometheus" ] &&
+knows_pods() { # FOLDER: it has all three, and finds pods by asking an API server
+    [ -x "$1/promtool" ] && [ -x "$1/prometheus" ] && [ -x "$1/prometheus-alertmanager" ] &&
         "$1/promtool" check config /dev/stdin <<<'scrape_configs: [{job_name: pods, kubernetes_sd_configs: [{role: pod}]}]' >/dev/null 2>&1
 }
 
@@ -28,7 +28,7 @@ if found=$(command -v promtool) && knows_pods "${found%/*}"; then
     exit 0
 fi
 if ! knows_pods "$cache"; then
-    echo "promtool.sh: taking promtool and prometheus out of Debian 13's packages" >&2
+    echo "promtool.sh: taking Prometheus and Alertmanager out of Debian 13's packages" >&2
     mkdir -p "${cache%/*}"
     work=$(mktemp -d "$cache.XXXXXX")
     trap 'rm -rf "$work"' EXIT
@@ -37,11 +37,11 @@ if ! knows_pods "$cache"; then
     echo "deb [signed-by=$keyring] $mirror trixie main" >"$work/sources.list"
     cd "$work"
     apt apt-get update
-    apt apt-get download promtool prometheus
+    apt apt-get download promtool prometheus prometheus-alertmanager
     for package in *.deb; do
         dpkg-deb -x "$package" files
     done
     mkdir -p "$cache"
-    mv files/usr/bin/promtool files/usr/bin/prometheus "$cache/"
+    mv files/usr/bin/{promtool,prometheus,prometheus-alertmanager} "$cache/"
 fi
 echo "$cache"

@@ -6,7 +6,7 @@
 # With TABLE=FILE, all panels and what they showed are written there (make dashboards-table).
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/../tap.sh"
-for program in prometheus kube-apiserver; do
+for program in prometheus prometheus-alertmanager kube-apiserver; do
     command -v $program >/dev/null || { skip "dashboards on a real Prometheus" "there is no $program"; tap_done; }
 done
 for part in emulation/libshoal_cuda.so emulation/libnccl.so.2 fakes/libnvidia-ml.so.1; do
@@ -19,8 +19,8 @@ done
 # shellcheck source=tests/e2e/tokens.sh
 . tests/e2e/tokens.sh
 few_images
-agents=() prometheus=
-trap 'kill -KILL "${agents[@]}" $prometheus 2>/dev/null; operator_world_end' EXIT
+agents=() prometheus=() # their processes
+trap 'kill -KILL "${agents[@]}" "${prometheus[@]}" 2>/dev/null; operator_world_end' EXIT
 monitoring=deploy/monitoring
 network=127.$((RANDOM % 200 + 20)).$((RANDOM % 250)) # each pod has an address of its own there, so that ports are as in a cluster
 
@@ -104,16 +104,23 @@ may_read_pods() {
 }
 check "Prometheus may read pods" may_read_pods
 sed '1,/^spec:/d; s/^  //' $monitoring/rules.yaml >"$work/rules.yaml" # as docs/monitoring.md says it
+ports+=("$(free_port "${ports[@]}")")
+alertmanager=127.0.0.1:${ports[-1]}
 {
     echo 'global: {evaluation_interval: 1s}'
     echo 'rule_files: [rules.yaml]'
+    echo "alerting: {alertmanagers: [{static_configs: [{targets: ['$alertmanager']}]}]}"
     sed "s/scrape_interval: 15s/scrape_interval: 1s/; s|{role: pod|{kubeconfig_file: $work/kubeconfig, role: pod|" $monitoring/prometheus.yaml
 } >"$work/prometheus.yaml"
 web=$(free_port "${ports[@]}")
 at=http://127.0.0.1:$web
 GOMAXPROCS=1 prometheus --config.file="$work/prometheus.yaml" --storage.tsdb.path="$work/tsdb" --web.listen-address="127.0.0.1:$web" \
     --web.max-connections=64 >"$work/prometheus.log" 2>&1 &
-prometheus=$!
+prometheus+=($!)
+echo '{route: {receiver: nobody}, receivers: [{name: nobody}]}' >"$work/alertmanager.yaml"
+GOMAXPROCS=1 prometheus-alertmanager --config.file="$work/alertmanager.yaml" --storage.path="$work/alertmanager" --web.listen-address="$alertmanager" \
+    --cluster.listen-address= >"$work/alertmanager.log" 2>&1 &
+prometheus+=($!)
 check "Prometheus takes scrape configs and rules" wait_for 60 curl -sf "$at/-/ready"
 
 # answer PATH PARAMETER...: of Prometheus' API; fails on an error.
@@ -217,4 +224,10 @@ check "Prometheus can evaluate each alert" rules_work
 fires() { [ "$(series "ALERTS{alertname=\"ShoalGpuXid\", alertstate=\"firing\", severity=\"critical\", job_name=\"$1\"}")" -gt 0 ]; } # JOB
 check "a GPU that fell off the bus alerts" wait_for 60 fires llama
 check "... by a DCGM exporter's name, too" wait_for 60 fires dcgm
+told() {
+    curl -sSf "http://$alertmanager/api/v2/alerts" | jq -e 'any(.[]; .labels.alertname == "ShoalGpuXid" and .labels.job_name == "llama"
+        and .annotations.runbook == "docs/troubleshooting.md#alert-shoalgpuxid")'
+}
+is_told() { wait_for 120 told >/dev/null || { tail -n 5 "$work/alertmanager.log" "$work/prometheus.log"; return 1; }; }
+check "... and Alertmanager has it, with its runbook" is_told
 tap_done
