@@ -114,6 +114,18 @@ typedef void op_linear_backward_weights(struct stream *s, enum dtype t, float *d
                                         const void *x, const void *dy,
                                         const struct linear_shape *shape, bool accumulate);
 
+/* The product before a GELU (tanh's approximation): z as linear_forward's y, of dtype t, and y =
+ * gelu(z). Where the shape may be nondeterministic, y may be of z before that is rounded. y and z
+ * are dense. */
+typedef void op_linear_gelu_forward(struct stream *s, enum dtype t, void *y, void *z, const void *x,
+                                    const void *w, const void *bias,
+                                    const struct linear_shape *shape);
+/* The product behind such a GELU: dz = linear_backward_data's dx times the slope of gelu at z. dx
+ * may be rounded in between, or not: by the device and the shape alone. dz, z: [rows, in]. */
+typedef void op_linear_gelu_backward_data(struct stream *s, enum dtype t, void *dz, const void *dy,
+                                          const void *w, const void *z,
+                                          const struct linear_shape *shape);
+
 /* y[r, c] = 0 if random_uniform(key, g * cols + c) < p, else x[r, c] / (1 - p). g = first_row + r *
  * row_stride is the row's index in the batch of all ranks. So the mask does not depend on the
  * layout. The op is its own backward (dx from dy). y may be x. 0 <= p < 1. */
@@ -262,7 +274,8 @@ typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, vo
     X(fill) X(scale) X(add) X(cast) X(normal) X(uniform) X(normalize) \
     X(conv2d_forward) X(conv2d_backward_data) X(conv2d_backward_weights) X(relu_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) X(channels_first) X(channels_last) \
-    X(linear_forward) X(linear_backward_data) X(linear_backward_weights) X(dropout) \
+    X(linear_forward) X(linear_backward_data) X(linear_backward_weights) \
+    X(linear_gelu_forward) X(linear_gelu_backward_data) X(dropout) \
     X(embedding_forward) X(embedding_backward) \
     X(rms_norm_forward) X(rms_norm_backward) X(layer_norm_forward) X(layer_norm_backward) \
     X(rope) X(attention_forward) X(attention_backward) \

@@ -23,12 +23,15 @@ struct linear_shape {
     int64_t rows, in, out;
     int64_t y_stride; /* >= out */
     bool in_out;      /* w is [in, out], GPT-2's Conv1D; else [out, in], torch.nn.Linear */
+    /* A bias's gradient may be added up in any order, and a GELU made of what is not rounded yet:
+     * results may differ in their last bits from those of other ways to the same numbers. */
+    bool nondeterministic;
 };
 
 /* torch.nn.Linear with a y of its own. */
 static inline struct linear_shape linear_dense(int64_t rows, int64_t in, int64_t out)
 {
-    struct linear_shape shape = {rows, in, out, out, false};
+    struct linear_shape shape = {rows, in, out, out, false, false};
     return shape;
 }
 

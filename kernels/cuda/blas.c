@@ -131,12 +131,37 @@ static cublasStatus_t describe(const struct blas_functions *lt, cublasLtMatrixLa
     return lt->layout_create(ret_layout, data_type(t), (uint64_t)cols, (uint64_t)rows, stride);
 }
 
+/* Where bias and aux lie: the heuristic looks at their alignment, and a plan serves all of that
+ * alignment. */
+static cublasStatus_t set_pointers(const struct blas_functions *lt, const struct blas_plan *plan,
+                                   const struct blas_operands *o)
+{
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (o->bias)
+        status =
+            lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof o->bias);
+    if (!status && o->aux)
+        status = lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &o->aux,
+                              sizeof o->aux);
+    return status;
+}
+
+/* cuBLASLt's A is our b. */
+static const cublasLtEpilogue_t epilogues[] = {
+    [BLAS_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
+    [BLAS_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+    [BLAS_BIAS_GELU] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+    [BLAS_GELU_GRADIENT] = CUBLASLT_EPILOGUE_DGELU,
+    [BLAS_SUMS_OF_A] = CUBLASLT_EPILOGUE_BGRADB,
+    [BLAS_SUMS_OF_B] = CUBLASLT_EPILOGUE_BGRADA,
+};
+
 static cublasStatus_t make_desc(const struct blas_functions *lt, struct blas_plan *plan,
-                                const void *bias)
+                                const struct blas_operands *o)
 {
     const struct matmul *p = &plan->matmul;
     cublasOperation_t transpose = CUBLAS_OP_T;
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    cublasLtEpilogue_t epilogue = epilogues[plan->epilogue];
     cublasStatus_t status = lt->desc_create(&plan->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (!status && p->trans_b)
         status =
@@ -144,12 +169,13 @@ static cublasStatus_t make_desc(const struct blas_functions *lt, struct blas_pla
     if (!status && p->trans_a)
         status =
             lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &transpose, sizeof transpose);
-    if (!status && bias)
+    if (!status && plan->epilogue != BLAS_PLAIN)
         status =
             lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (!status && bias) /* the heuristic looks at its alignment */
-        status = lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-    return status;
+    if (!status && plan->aux_stride)
+        status = lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &plan->aux_stride,
+                              sizeof plan->aux_stride);
+    return status ? status : set_pointers(lt, plan, o);
 }
 
 static cublasStatus_t make_layouts(const struct blas_functions *lt, struct blas_plan *plan)
@@ -216,6 +242,12 @@ static cublasStatus_t choose(struct stream *s, struct blas_plan *plan,
     return status;
 }
 
+/* Whether a product without that epilogue is as fast, but for a pass over what it writes. */
+static bool may_end_in_steps(const struct blas_plan *plan)
+{
+    return plan->epilogue != BLAS_PLAIN && plan->epilogue != BLAS_BIAS;
+}
+
 /* NULL: the stream has failed. A new plan is made, and run first, outside of captures: the library
  * loads its kernels then. */
 static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *want,
@@ -226,8 +258,9 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
     blas->uses++;
     for (int i = 0; i < BLAS_PLANS; i++) {
         struct blas_plan *plan = &blas->plans[i];
-        if (plan->used_at && plan->t == want->t && plan->with_bias == want->with_bias &&
-            plan->alignment == want->alignment && matmul_equal(&plan->matmul, &want->matmul)) {
+        if (plan->used_at && plan->t == want->t && plan->epilogue == want->epilogue &&
+            plan->aux_stride == want->aux_stride && plan->alignment == want->alignment &&
+            matmul_equal(&plan->matmul, &want->matmul)) {
             plan->used_at = blas->uses;
             return plan;
         }
@@ -237,12 +270,14 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
     plan_clear(&blas->lt, oldest);
     *oldest = *want;
     oldest->used_at = blas->uses;
-    cublasStatus_t status = make_desc(&blas->lt, oldest, o->bias);
+    cublasStatus_t status = make_desc(&blas->lt, oldest, o);
     if (!status)
         status = make_layouts(&blas->lt, oldest);
     if (!status)
         status = choose(s, oldest, o);
     if (succeeded(s, &blas->lt, status, "plan", oldest)) {
+        if (oldest->impossible && may_end_in_steps(oldest))
+            return oldest;
         if (oldest->impossible)
             slow_path_no_algorithm(oldest->t, &oldest->matmul);
         else
@@ -254,9 +289,10 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
 }
 
 /* Bytes that all of the pointers are multiples of, at most MOST_ALIGNMENT. */
-static uint32_t alignment_of(const void *a, const void *b, const void *bias, const void *c)
+static uint32_t alignment_of(const struct blas_operands *o)
 {
-    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)bias | (uintptr_t)c | MOST_ALIGNMENT;
+    uintptr_t bits = (uintptr_t)o->a | (uintptr_t)o->b | (uintptr_t)o->bias | (uintptr_t)o->aux |
+                     (uintptr_t)o->c | MOST_ALIGNMENT;
     return (uint32_t)(bits & -bits);
 }
 
@@ -270,14 +306,18 @@ cublasStatus_t blas_start(const struct blas *blas, const struct blas_plan *plan,
                            algorithm->workspaceSize, handle);
 }
 
-bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
-                 const void *b, const void *bias, void *c)
+bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                          const void *b, const struct blas_finish *finish, void *c)
 {
-    assert(p->m >= 1 && p->n >= 1 && p->k >= 1 && !(bias && p->accumulate));
+    assert(p->m >= 1 && p->n >= 1 && p->k >= 1);
+    assert(finish->epilogue == BLAS_PLAIN || !p->accumulate);
     const struct blas *blas = cuda_blas(s);
-    const struct blas_operands operands = {a, b, bias, c};
-    const struct blas_plan want = {
-        .matmul = *p, .t = t, .with_bias = bias, .alignment = alignment_of(a, b, bias, c)};
+    const struct blas_operands operands = {a, b, finish->bias, finish->aux, c};
+    const struct blas_plan want = {.matmul = *p,
+                                   .t = t,
+                                   .epilogue = finish->epilogue,
+                                   .aux_stride = finish->aux ? finish->aux_stride : 0,
+                                   .alignment = alignment_of(&operands)};
     struct blas_plan *plan = plan_find(s, &want, &operands);
     if (!plan)
         return true;
@@ -287,15 +327,18 @@ bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const v
     void *workspace = bytes > 0 ? cuda_scratch(s, bytes) : NULL;
     if (bytes > 0 && !workspace)
         return true;
-    /* The plan serves every bias of that alignment: which one it is, is set for each call. */
-    if (bias && !succeeded(s, &blas->lt,
-                           blas->lt.desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                             sizeof bias),
-                           "bias", plan))
+    if (!succeeded(s, &blas->lt, set_pointers(&blas->lt, plan, &operands), "epilogue", plan))
         return true;
     cudaStream_t handle = plan->has_run ? cuda_captured(s) : cuda_uncaptured(s);
     plan->has_run = true;
     succeeded(s, &blas->lt, blas_start(blas, plan, &plan->algorithm, &operands, workspace, handle),
               "start", plan);
     return true;
+}
+
+bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                 const void *b, const void *bias, void *c)
+{
+    const struct blas_finish finish = {.epilogue = bias ? BLAS_BIAS : BLAS_PLAIN, .bias = bias};
+    return blas_matmul_finished(s, t, p, a, b, &finish, c);
 }

@@ -24,6 +24,30 @@ void blas_describe(struct library_facts *ret);
 int blas_open(struct blas **ret_blas, struct error *err);
 void blas_close(struct blas *blas); /* NULL-safe; what is queued is done */
 
+/* What a product does with each sum before it is stored: cuBLASLt's epilogues. */
+enum blas_epilogue {
+    BLAS_PLAIN,         /* nothing */
+    BLAS_BIAS,          /* adds bias: [n] */
+    BLAS_BIAS_GELU,     /* adds bias, stores that in aux, and its GELU (tanh's form) in c */
+    BLAS_GELU_GRADIENT, /* times that GELU's slope at aux */
+    /* Beside the product, of a gradient of weights. In which order is cuBLASLt's choice: */
+    BLAS_SUMS_OF_A, /* bias[i] = the sum of op(a)'s row i; fp32, as c */
+    BLAS_SUMS_OF_B, /* bias[j] = the sum of op(b)'s column j; fp32, as c */
+};
+struct blas_finish {
+    enum blas_epilogue epilogue;
+    const void *bias; /* of c's dtype; BLAS_SUMS_: is written */
+    const void *aux;  /* [m, n], of c's dtype; BLAS_BIAS_GELU: is written */
+    int64_t aux_stride;
+};
+/* A multiple of this: rows of aux begin so many elements apart. */
+enum { BLAS_AUX_STRIDE = 8 };
+
+/* blas_matmul() below with an epilogue; one that is not plain does not accumulate. False: the
+ * caller does it in steps. */
+bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                          const void *b, const struct blas_finish *finish, void *c);
+
 /* Queues c = op(a) op(b) ..., m, n and k at least 1. bias is of c's dtype. Returns false, with
  * nothing queued, if cuBLASLt has no algorithm for it. A failure of the library fails the
  * stream. */

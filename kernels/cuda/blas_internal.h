@@ -43,7 +43,8 @@ struct blas_functions {
 struct blas_plan {
     struct matmul matmul; /* what it is for */
     enum dtype t;
-    bool with_bias;
+    enum blas_epilogue epilogue;
+    int64_t aux_stride; /* 0: without aux */
     uint32_t alignment; /* of all operands, bytes */
     uint64_t used_at;   /* 0: free */
     cublasLtMatmulDesc_t desc;
@@ -63,7 +64,7 @@ struct blas {
 
 /* What a product reads and writes. */
 struct blas_operands {
-    const void *a, *b, *bias;
+    const void *a, *b, *bias, *aux;
     void *c;
 };
 
@@ -73,11 +74,11 @@ cublasStatus_t blas_start(const struct blas *blas, const struct blas_plan *plan,
                           const struct blas_operands *o, void *workspace, cudaStream_t handle);
 
 /* The one of found[n] (n >= 1) that the plan shall take. Each runs on the operands, with the bias
- * that is set in the descriptor, and writes what the product writes in any case. The fastest is
- * taken (candidates.h). A product that adds to its result cannot run twice: it takes what was
- * measured for the one that overwrites, else the first. Waits for the stream, which captures
- * nothing meanwhile. Counts in the device's `tuning`; a line at level debug. A failure of CUDA
- * fails the stream. */
+ * and aux that are set in the descriptor, and writes what the product writes in any case. The
+ * fastest is taken (candidates.h). A product that adds to its result cannot run twice: it takes
+ * what was measured for the one that overwrites, else the first. Waits for the stream, which
+ * captures nothing meanwhile. Counts in the device's `tuning`; a line at level debug. A failure of
+ * CUDA fails the stream. */
 cublasLtMatmulHeuristicResult_t blas_tune(struct stream *s, struct blas_plan *plan,
                                           const cublasLtMatmulHeuristicResult_t *found, int n,
                                           const struct blas_operands *o);

@@ -86,7 +86,7 @@ static const struct blas_plan *overwriting(const struct blas *blas, const struct
     matmul.accumulate = false;
     for (int i = 0; i < BLAS_PLANS; i++) {
         const struct blas_plan *other = &blas->plans[i];
-        if (other->is_tuned && other->t == plan->t && !other->with_bias &&
+        if (other->is_tuned && other->t == plan->t && other->epilogue == BLAS_PLAIN &&
             other->alignment == plan->alignment && matmul_equal(&other->matmul, &matmul))
             return other;
     }

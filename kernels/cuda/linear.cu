@@ -1,6 +1,7 @@
 /* Linear layers: three matrix products by cuBLASLt, the bias in the product's epilogue. Not so
  * relu: cuBLASLt does not say what its own makes of a NaN, and ours keeps it. The gradient of the
- * bias is a sum of our own, in order; cuBLASLt's cannot be added to. */
+ * bias is a sum of our own, in order. cuBLASLt's cannot be added to, and its order may be any: it
+ * is for shapes that may be nondeterministic. */
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/ops.h"
@@ -148,6 +149,11 @@ void cuda_linear_backward_weights(struct stream *s, enum dtype t, float *dw, flo
                                   bool accumulate)
 {
     const struct matmul p = matmul_backward_weights(shape, accumulate);
+    const struct blas_finish finish = {shape->in_out ? BLAS_SUMS_OF_B : BLAS_SUMS_OF_A, dbias, NULL,
+                                       0};
+    if (dbias && shape->nondeterministic && !accumulate && shape->rows > 0 &&
+        blas_matmul_finished(s, t, &p, shape->in_out ? x : dy, shape->in_out ? dy : x, &finish, dw))
+        return;
     product(s, t, &p, shape->in_out ? x : dy, shape->in_out ? dy : x, NULL, dw);
     if (dbias)
         cuda_sum_rows(s, dbias, t, dy, shape->rows, shape->out, shape->y_stride, accumulate);

@@ -3,10 +3,12 @@
  * leading dimensions, alignments and workspaces that are not as they were described. An algorithm
  * is good for the problem it was found for alone. Of several algorithms the first is not the
  * fastest, and some do not run. Where the caller lets in sums whose order is not fixed, it takes
- * them: then no two runs give the same bits. */
+ * them: then no two runs give the same bits. Epilogues work on sums that are not rounded yet, and
+ * the gradient of a bias is added up from its last term to its first. */
 #include "kernels/dtype.h"
 #include "tests/emulation/emulation.h"
 
+#include <cmath>
 #include <cublasLt.h>
 #include <vector>
 
@@ -16,7 +18,9 @@ struct cublasLtContext {
 struct cublasLtMatmulDesc {
     bool trans_a = false, trans_b = false;
     const void *bias = nullptr;
-    bool with_bias = false;
+    void *aux = nullptr;
+    int64_t aux_ld = 0;
+    uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     bool has_run = false;
 };
 
@@ -79,8 +83,9 @@ struct matrix {
 struct recipe {
     uint32_t m, n, k, ld_a, ld_b, ld_c;
     uint16_t alignments[4];
-    uint16_t form;
-    bool trans_a, trans_b, with_bias, bf16_inputs, bf16_output, unordered;
+    uint16_t form, epilogue;
+    uint32_t ld_aux;
+    bool trans_a, trans_b, bf16_inputs, bf16_output, unordered;
     bool operator==(const recipe &other) const
     {
         return !memcmp(this, &other, sizeof other);
@@ -90,7 +95,7 @@ static_assert(sizeof(recipe) <= sizeof(cublasLtMatmulAlgo_t));
 
 struct product {
     recipe how;
-    matrix a, b, c, bias;
+    matrix a, b, c, bias, aux;
     void *d;
     float alpha, beta;
     float *parts;
@@ -128,6 +133,60 @@ float sum_of(const product &p, const float *a, const float *b, int64_t element, 
     return sum;
 }
 
+void put(const product &p, const void *to, int64_t i, float value)
+{
+    if (p.how.bf16_output)
+        ((bf16 *)to)[i] = bf16_from_float(value);
+    else
+        ((float *)to)[i] = value;
+}
+
+bool adds_bias(const recipe &how)
+{
+    return how.epilogue & CUBLASLT_EPILOGUE_BIAS;
+}
+
+bool sums_terms(const recipe &how)
+{
+    return how.epilogue == CUBLASLT_EPILOGUE_BGRADA || how.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
+/* The GELU's share of x, tanh's approximation, and its slope. */
+float gelu(float x)
+{
+    return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+
+float gelu_slope(float x)
+{
+    const float t = std::tanh(0.79788456f * (x + 0.044715f * x * x * x));
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
+}
+
+/* What d gets of a sum. */
+float finish(const product &p, float sum, int64_t row, int64_t col)
+{
+    if (adds_bias(p.how))
+        sum += p.bias.at(row, 0);
+    if (p.how.epilogue == CUBLASLT_EPILOGUE_DGELU)
+        return sum * gelu_slope(p.aux.at(row, col));
+    if (p.how.epilogue != CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+        return sum;
+    put(p, p.aux.data, row + col * p.aux.ld, sum);
+    return gelu(sum);
+}
+
+/* BGRADA: of A's rows; BGRADB: of B's columns. */
+void sum_terms(const product &p, const std::vector<float> &terms, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int64_t k = p.how.k; k-- > 0;)
+            sum += terms[(size_t)(i * p.how.k + k)];
+        put(p, p.bias.data, i, sum);
+    }
+}
+
 void multiply(product p)
 {
     static unsigned runs;
@@ -140,14 +199,10 @@ void multiply(product p)
         float sum = p.alpha * sum_of(p, &a[(size_t)(row * k)], &b[(size_t)(col * k)], i, start);
         if (p.beta != 0)
             sum += p.beta * p.c.at(row, col);
-        if (p.how.with_bias)
-            sum += p.bias.at(row, 0);
-        const int64_t to = row + col * p.c.ld;
-        if (p.how.bf16_output)
-            ((bf16 *)p.d)[to] = bf16_from_float(sum);
-        else
-            ((float *)p.d)[to] = sum;
+        put(p, p.d, row + col * p.c.ld, finish(p, sum, row, col));
     }
+    if (sums_terms(p.how))
+        p.how.epilogue == CUBLASLT_EPILOGUE_BGRADA ? sum_terms(p, a, m) : sum_terms(p, b, n);
 }
 
 bool is_aligned(const void *pointer, uint32_t bytes)
@@ -178,10 +233,25 @@ bool describe(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &a,
     ret_recipe->ld_c = (uint32_t)c.ld;
     ret_recipe->trans_a = desc.trans_a;
     ret_recipe->trans_b = desc.trans_b;
-    ret_recipe->with_bias = desc.with_bias;
+    ret_recipe->epilogue = (uint16_t)desc.epilogue;
+    ret_recipe->ld_aux = (uint32_t)desc.aux_ld;
     ret_recipe->bf16_inputs = a.type == CUDA_R_16BF;
     ret_recipe->bf16_output = c.type == CUDA_R_16BF;
     return true;
+}
+
+/* Whether what the epilogue reads and writes is there, and lies as it must. */
+bool is_right_epilogue(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &c)
+{
+    const bool has_bias = desc.epilogue & CUBLASLT_EPILOGUE_BIAS ||
+                          desc.epilogue == CUBLASLT_EPILOGUE_BGRADA ||
+                          desc.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    const bool has_aux = desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+                         desc.epilogue == CUBLASLT_EPILOGUE_DGELU;
+    if (has_bias && (!desc.bias || !is_aligned(desc.bias, element_bytes(c.type))))
+        return false;
+    return !has_aux || (desc.aux && is_aligned(desc.aux, 16) && desc.aux_ld % 8 == 0 &&
+                        desc.aux_ld >= (int64_t)c.rows);
 }
 
 } // namespace
@@ -230,18 +300,19 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               const void *value, size_t bytes)
 {
     uint32_t number = 0;
-    if (bytes != (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? sizeof(void *) : sizeof number))
+    void *const wide = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? (void *)&desc->bias
+                       : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ? (void *)&desc->aux
+                       : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD ? (void *)&desc->aux_ld
+                                                                           : nullptr;
+    if (bytes != (wide ? sizeof(void *) : sizeof number))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
-        memcpy(&desc->bias, value, bytes);
-    else
-        memcpy(&number, value, bytes);
+    memcpy(wide ? wide : &number, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_TRANSA)
         desc->trans_a = number == CUBLAS_OP_T;
     if (attribute == CUBLASLT_MATMUL_DESC_TRANSB)
         desc->trans_b = number == CUBLAS_OP_T;
     if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE)
-        desc->with_bias = number == CUBLASLT_EPILOGUE_BIAS;
+        desc->epilogue = number;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -305,6 +376,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     /* there were versions without such kernels */
     if ((how.bf16_inputs && (a->ld % 2 || b->ld % 2)) || how.m * how.n * how.k == 1)
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!is_right_epilogue(*desc, *c))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     how.unordered = preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (int i = 0; i < 4; i++)
         how.alignments[i] = (uint16_t)preference->alignments[i];
@@ -347,7 +420,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     for (int i = 0; i < 4; i++)
         if (!pointers[i] || !is_aligned(pointers[i], how.alignments[i]))
             return CUBLAS_STATUS_INVALID_VALUE;
-    if (desc->with_bias && (!desc->bias || !is_aligned(desc->bias, element_bytes(c_layout->type))))
+    if (!is_right_epilogue(*desc, *c_layout) || (*(const float *)beta != 0 && how.ld_aux > 0))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!forms[how.form].runs) {
         emulation::noted(cudaErrorInvalidValue); /* a library's failed launch leaves it behind */
@@ -358,6 +431,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  {b, how.bf16_inputs, how.trans_b, b_layout->ld},
                  {c, how.bf16_output, false, c_layout->ld},
                  {desc->bias, how.bf16_output, false, 1},
+                 {desc->aux, how.bf16_output, false, desc->aux_ld},
                  d,
                  *(const float *)alpha,
                  *(const float *)beta,

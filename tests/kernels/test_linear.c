@@ -10,20 +10,23 @@ struct linear_row {
 };
 
 static const struct linear_row rows[] = {
-    {"one of everything", {1, 1, 1, 1, false}, true, false, false},
-    {"no rows", {0, 3, 5, 5, false}, true, true, false},
-    {"no rows, written", {0, 3, 5, 5, false}, true, false, false},
-    {"odd sizes", {7, 33, 5, 5, false}, true, true, false},
-    {"one row", {1, 64, 48, 48, false}, true, false, true},
-    {"one output", {9, 17, 1, 1, false}, false, true, false},
-    {"wide rows", {6, 40, 24, 57, false}, true, true, true},
-    {"hidden layer", {8, 1030, 128, 128, false}, true, false, false},
-    {"over a strip of columns", {65, 300, 513, 513, false}, false, true, false},
-    {"one of everything, in_out", {1, 1, 1, 1, true}, true, false, false},
-    {"odd sizes, in_out", {7, 33, 5, 5, true}, true, true, false},
-    {"one row, in_out", {1, 64, 48, 48, true}, true, false, true},
-    {"wide rows, in_out", {6, 40, 24, 57, true}, true, true, true},
-    {"over a strip, in_out", {65, 513, 300, 300, true}, false, true, false},
+    {"one of everything", {1, 1, 1, 1, false, false}, true, false, false},
+    {"no rows", {0, 3, 5, 5, false, false}, true, true, false},
+    {"no rows, written", {0, 3, 5, 5, false, false}, true, false, false},
+    {"odd sizes", {7, 33, 5, 5, false, false}, true, true, false},
+    {"one row", {1, 64, 48, 48, false, false}, true, false, true},
+    {"one output", {9, 17, 1, 1, false, false}, false, true, false},
+    {"wide rows", {6, 40, 24, 57, false, false}, true, true, true},
+    {"hidden layer", {8, 1030, 128, 128, false, false}, true, false, false},
+    {"over a strip of columns", {65, 300, 513, 513, false, false}, false, true, false},
+    {"one of everything, in_out", {1, 1, 1, 1, true, false}, true, false, false},
+    {"odd sizes, in_out", {7, 33, 5, 5, true, false}, true, true, false},
+    {"one row, in_out", {1, 64, 48, 48, true, false}, true, false, true},
+    {"wide rows, in_out", {6, 40, 24, 57, true, false}, true, true, true},
+    {"over a strip, in_out", {65, 513, 300, 300, true, false}, false, true, false},
+    {"a bias in any order", {24, 64, 48, 48, false, true}, true, false, false},
+    {"a bias in any order, in_out", {24, 64, 48, 48, true, true}, true, false, false},
+    {"a bias in any order, added to", {24, 64, 48, 48, false, true}, true, true, false},
 };
 
 static bool is_used(const void *shape, int which, int64_t i)

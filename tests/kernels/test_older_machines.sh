@@ -9,7 +9,7 @@ for test in linear attention; do
     done
 done
 export SHOAL_CUDA_LIBRARY=$BUILD/emulation/libshoal_cuda.so SHOAL_CUDA_LIBRARY_PATH=$BUILD/emulation
-for test in linear attention cross_entropy; do
+for test in linear linear_gelu attention cross_entropy; do
     if [ -e "$SHOAL_CUDA_LIBRARY" ]; then
         check "$test with compute capability 7.5" env SHOAL_TEST_DEVICE=cuda SHOAL_EMULATION=gpus=4,capability=75 "$BUILD/tests/kernels/test_$test"
     else
