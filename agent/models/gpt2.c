@@ -88,9 +88,7 @@ static struct tensor *attention(struct tape *tape, const struct block *block, st
 static struct tensor *mlp(struct tape *tape, const struct block *block, struct tensor *x)
 {
     tape_enter(tape, block->mlp);
-    x = nn_conv1d(tape, block->c_fc, x);
-    x = nn_gelu(tape, x, block->gpt2->config.gelu_tanh);
-    x = nn_conv1d(tape, block->mlp_proj, x);
+    x = nn_conv1d_mlp(tape, block->c_fc, block->mlp_proj, x, block->gpt2->config.gelu_tanh);
     x = nn_dropout(tape, block->mlp_dropout, x, block->dropout + 2);
     tape_leave(tape, block->mlp);
     return x;
@@ -245,6 +243,7 @@ struct model *model_gpt2_new(struct arena *arena, const struct gpt2_config *conf
                      .biases = true,
                      .positions = true,
                      .packed_qkv = true,
+                     .gelu_in_products = config->gelu_tanh,
                      .dropout = config->attn_pdrop > 0 || config->resid_pdrop > 0},
         .forward = forward,
     };

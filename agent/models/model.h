@@ -83,13 +83,14 @@ struct language_shape {
                                   others with what the encoder does */
     bool tied;                 /* the head is the embedding */
     /* What else decides the kernels of a step, for plans of its time. */
-    bool biases;        /* of linear layers and norms */
-    bool rope;          /* queries and keys are rotated; else: */
-    bool positions;     /* learned ones are added; */
-    bool distance_bias; /* or scores have a bias of the distance */
-    bool post_norm;     /* norms are behind the residuals */
-    bool packed_qkv;    /* one matrix gives queries, keys and values */
-    bool dropout;       /* in training */
+    bool biases;           /* of linear layers and norms */
+    bool rope;             /* queries and keys are rotated; else: */
+    bool positions;        /* learned ones are added; */
+    bool distance_bias;    /* or scores have a bias of the distance */
+    bool post_norm;        /* norms are behind the residuals */
+    bool packed_qkv;       /* one matrix gives queries, keys and values */
+    bool gelu_in_products; /* the feed-forward is nn_conv1d_mlp(), with GELU's tanh form */
+    bool dropout;          /* in training */
 };
 
 /* Another name of a parameter, under which files of weights may have it, too: tied weights. */

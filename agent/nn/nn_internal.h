@@ -35,6 +35,10 @@ void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *nex
  * the tape has failed. */
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);
 
+/* Records that y is the GELU of x; y has its value already, and may be NULL on a failed tape.
+ * Consumes x. Returns y. */
+struct tensor *nn_gelu_made(struct tape *tape, struct tensor *x, struct tensor *y, bool tanh);
+
 /* The numbers an op keeps for its backward. */
 #define NN_SET_ARGS(op, value)                                                                     \
     do {                                                                                           \

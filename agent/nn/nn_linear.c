@@ -1,6 +1,7 @@
 #include "agent/nn/nn_linear.h"
 
 #include "agent/nn/nn_internal.h"
+#include "agent/nn/nn_pointwise.h"
 
 #include <assert.h>
 #include <math.h>
@@ -73,14 +74,16 @@ struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const c
 
 /* ---- the product ---- */
 
+enum { X, GELU_OF }; /* inputs; the second, if x is the GELU of it: x gets no gradient then */
+
 /* What an op is: its place in y, and the layout of its weight. */
 struct linear_args {
     int64_t column;
     bool in_out;
 };
 
-static struct linear_shape shape_of(const struct module *m, const struct tensor *x,
-                                    const struct tensor *y, bool in_out)
+static struct linear_shape shape_of(const struct tape *tape, const struct module *m,
+                                    const struct tensor *x, const struct tensor *y, bool in_out)
 {
     const int64_t *w = m->params[NN_WEIGHT]->shape;
     int64_t in = w[!in_out], out = w[in_out];
@@ -88,7 +91,8 @@ static struct linear_shape shape_of(const struct module *m, const struct tensor 
                                  .in = in,
                                  .out = out,
                                  .y_stride = y->shape[y->dims - 1],
-                                 .in_out = in_out};
+                                 .in_out = in_out,
+                                 .nondeterministic = tape_current(tape)->nondeterministic};
 }
 
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y)
@@ -99,13 +103,24 @@ void *nn_gradient_through_relu(struct tape *tape, struct tensor *y)
     return dy;
 }
 
+/* The gradient of z, of which x is the GELU. */
+static void backward_through_gelu(struct tape *tape, struct tensor *z, const void *dy,
+                                  const void *w, const struct linear_shape *shape)
+{
+    void *dz = tape_gradient(tape, z);
+    if (dz)
+        nn_ops(tape)->linear_gelu_backward_data(tape_stream(tape), z->dtype, dz, dy, w, z->data,
+                                                shape);
+    tape_accumulate_gradient(tape, z, dz);
+}
+
 static void linear_backward(struct tape *tape, struct tape_op *op)
 {
     struct linear_args a;
     NN_GET_ARGS(op, a);
-    struct tensor *x = op->inputs[0], *y = op->output;
+    struct tensor *x = op->inputs[X], *y = op->output;
     struct module *m = op->module;
-    const struct linear_shape shape = shape_of(m, x, y, a.in_out);
+    const struct linear_shape shape = shape_of(tape, m, x, y, a.in_out);
     void *dy = op->reads_output ? nn_gradient_through_relu(tape, y)
                                 : nn_at(y->gradient, y->dtype, a.column);
     if (!dy)
@@ -116,6 +131,10 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
     float *dbias = nn_bias(m) ? tape_param_gradient(m->params[NN_BIAS], &add) : NULL;
     nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw, dbias, x->data, dy,
                                           &shape, add);
+    if (op->inputs[GELU_OF]) {
+        backward_through_gelu(tape, op->inputs[GELU_OF], dy, m->params[NN_WEIGHT]->value, &shape);
+        return;
+    }
     /* Three linears may read one x (q, k, v): the products add up in its gradient, without a buffer
      * each. */
     void *dx = tape_gradient_in_place(tape, x, &add);
@@ -124,26 +143,33 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
                                            m->params[NN_WEIGHT]->value, &shape, add);
 }
 
+/* The op, whose value is there. z: NULL, or what x is the GELU of: consumed, too. */
+static void record(struct tape *tape, struct module *m, struct tensor *x, struct tensor *z,
+                   struct tensor *y, bool relu, const struct linear_args *a)
+{
+    struct tape_op op = {.backward = linear_backward,
+                         .module = m,
+                         .output = y,
+                         .inputs = {[X] = x, [GELU_OF] = z},
+                         .reads_inputs = true,
+                         .reads_output = relu};
+    NN_SET_ARGS(op, *a);
+    tape_record(tape, &op);
+}
+
 /* The op, between the borders of its module; y is the caller's, and may be NULL on a
  * failed tape. */
-static void apply(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
-                  bool relu, const struct linear_args *a)
+static void apply(struct tape *tape, struct module *m, struct tensor *x, struct tensor *z,
+                  struct tensor *y, bool relu, const struct linear_args *a)
 {
     if (y) {
-        const struct linear_shape shape = shape_of(m, x, y, a->in_out);
+        const struct linear_shape shape = shape_of(tape, m, x, y, a->in_out);
         assert(x->shape[x->dims - 1] == shape.in && a->column + shape.out <= shape.y_stride);
         nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype,
                                      nn_at(y->data, y->dtype, a->column), x->data,
                                      m->params[NN_WEIGHT]->value, nn_bias(m), relu, &shape);
     }
-    struct tape_op op = {.backward = linear_backward,
-                         .module = m,
-                         .output = y,
-                         .inputs = {x},
-                         .reads_inputs = true,
-                         .reads_output = relu};
-    NN_SET_ARGS(op, *a);
-    tape_record(tape, &op);
+    record(tape, m, x, z, y, relu, a);
 }
 
 /* Of x's shape but for the last dimension. */
@@ -167,7 +193,7 @@ static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct t
         return NULL;
     }
     struct tensor *y = new_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
-    apply(tape, m, x, y, relu, a);
+    apply(tape, m, x, NULL, y, relu, a);
     tape_leave(tape, m);
     return y;
 }
@@ -180,6 +206,72 @@ struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, 
 struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x)
 {
     return apply_to_new(tape, m, x, false, &(struct linear_args){.in_out = true});
+}
+
+/* ---- two products with a GELU between ---- */
+
+/* Whether the first product's op makes the GELU as well. What backward makes again, it makes of the
+ * rounded z: that must be forward's value. Evaluation takes less memory without. */
+static bool makes_gelu(const struct tape *tape, const struct module *up)
+{
+    const struct tape_pass *pass = tape_current(tape);
+    return nn_bias(up) && pass->training && pass->nondeterministic &&
+           tape_checkpointing(tape) != TAPE_CHECKPOINTING_SELECTIVE;
+}
+
+/* gelu(up(x)). *ret_z: NULL, or what that is the GELU of, if backward asks for it: the caller's. */
+static struct tensor *up_and_gelu(struct tape *tape, struct module *up, struct tensor *x, bool tanh,
+                                  struct tensor **ret_z)
+{
+    bool keeps = tanh && tape_is_recording(tape);
+    struct tensor *z = nn_conv1d(tape, up, x);
+    *ret_z = keeps ? tape_retain(z) : NULL;
+    return nn_gelu(tape, z, tanh);
+}
+
+/* The same in one op. */
+static struct tensor *up_with_gelu(struct tape *tape, struct module *up, struct tensor *x,
+                                   struct tensor **ret_z)
+{
+    const struct linear_args a = {.in_out = true};
+    *ret_z = NULL;
+    tape_enter(tape, up);
+    if (tape_failed(tape)) {
+        tape_release(tape, x);
+        return NULL;
+    }
+    int64_t width = up->params[NN_WEIGHT]->shape[1];
+    struct tensor *z = new_columns(tape, x, width, up->path);
+    struct tensor *y = new_columns(tape, x, width, "gelu");
+    if (z && y) {
+        const struct linear_shape shape = shape_of(tape, up, x, z, a.in_out);
+        nn_ops(tape)->linear_gelu_forward(tape_stream(tape), x->dtype, y->data, z->data, x->data,
+                                          up->params[NN_WEIGHT]->value, nn_bias(up), &shape);
+    }
+    record(tape, up, x, NULL, z, false, &a);
+    tape_leave(tape, up);
+    *ret_z = tape_is_recording(tape) ? tape_retain(z) : NULL;
+    return nn_gelu_made(tape, z, y, true);
+}
+
+struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module *down,
+                             struct tensor *x, bool tanh)
+{
+    struct tensor *z;
+    bool together = tanh && !tape_failed(tape) && makes_gelu(tape, up);
+    struct tensor *y =
+        together ? up_with_gelu(tape, up, x, &z) : up_and_gelu(tape, up, x, tanh, &z);
+    tape_enter(tape, down);
+    if (tape_failed(tape)) {
+        tape_release(tape, y);
+        tape_release(tape, z);
+        return NULL;
+    }
+    const struct linear_args a = {.in_out = true};
+    struct tensor *out = new_columns(tape, y, down->params[NN_WEIGHT]->shape[1], down->path);
+    apply(tape, down, y, z, out, false, &a);
+    tape_leave(tape, down);
+    return out;
 }
 
 /* ---- several products of one tensor ---- */
@@ -296,7 +388,7 @@ struct tensor *nn_linears(struct tape *tape, struct module *const *modules, int 
             tape_release(tape, y);
             return NULL;
         }
-        apply(tape, modules[i], i + 1 < count ? tape_retain(x) : x, y, false,
+        apply(tape, modules[i], i + 1 < count ? tape_retain(x) : x, NULL, y, false,
               &(struct linear_args){.column = column});
         tape_leave(tape, modules[i]);
         column += width_of(modules[i]);

@@ -23,6 +23,11 @@ struct module *nn_conv1d_new(struct arena *arena, struct module *parent, const c
 /* x: [..., in] -> [..., out]. relu: max(0, .) fused into the op. */
 struct tensor *nn_linear(struct tape *tape, struct module *m, struct tensor *x, bool relu);
 struct tensor *nn_conv1d(struct tape *tape, struct module *m, struct tensor *x);
+/* down(gelu(up(x))), both as nn_conv1d(). tanh: GELU's approximation. The slope of that is a part
+ * of down's backward product, and in a nondeterministic pass its value may be one of up's product
+ * (kernels/ops.h): where nothing is made again, else of what was rounded. */
+struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module *down,
+                             struct tensor *x, bool tanh);
 /* Several modules' products of one x, side by side: [..., the sum of their outs], a new tensor that
  * errors call `what`. On a GPU they are one product where the weights lie behind each other without
  * biases, as in a unit: then gradients are rounded once where they were added up. */

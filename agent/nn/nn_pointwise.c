@@ -131,19 +131,37 @@ static void gelu_backward(struct tape *tape, struct tape_op *op)
     tape_accumulate_gradient(tape, x, dx);
 }
 
+static struct tape_op gelu_op(struct tensor *x, struct tensor *y, bool tanh)
+{
+    struct gelu_args a = {tanh};
+    struct tape_op op = {.backward = gelu_backward,
+                         .recompute = gelu_make,
+                         .output = y,
+                         .inputs = {x},
+                         .reads_inputs = true};
+    NN_SET_ARGS(op, a);
+    return op;
+}
+
+struct tensor *nn_gelu_made(struct tape *tape, struct tensor *x, struct tensor *y, bool tanh)
+{
+    if (tape_failed(tape)) {
+        tape_release(tape, x);
+        tape_release(tape, y);
+        return NULL;
+    }
+    const struct tape_op op = gelu_op(x, y, tanh);
+    tape_record(tape, &op);
+    return y;
+}
+
 struct tensor *nn_gelu(struct tape *tape, struct tensor *x, bool tanh)
 {
     if (tape_failed(tape)) {
         tape_release(tape, x);
         return NULL;
     }
-    struct gelu_args a = {tanh};
-    struct tape_op op = {.backward = gelu_backward,
-                         .recompute = gelu_make,
-                         .output = tape_tensor(tape, x->dims, x->shape, "gelu"),
-                         .inputs = {x},
-                         .reads_inputs = true};
-    NN_SET_ARGS(op, a);
+    const struct tape_op op = gelu_op(x, tape_tensor(tape, x->dims, x->shape, "gelu"), tanh);
     if (op.output)
         gelu_make(tape, &op);
     tape_record(tape, &op);

@@ -54,6 +54,16 @@ struct stream *tape_stream(const struct tape *tape)
     return tape->stream;
 }
 
+enum tape_checkpointing tape_checkpointing(const struct tape *tape)
+{
+    return tape->checkpointing;
+}
+
+bool tape_is_recording(const struct tape *tape)
+{
+    return tape->recording;
+}
+
 enum dtype tape_dtype(const struct tape *tape)
 {
     return tape->dtype;

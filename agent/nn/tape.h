@@ -86,11 +86,16 @@ enum tape_checkpointing {
 int tape_save_memory(struct tape *tape, enum tape_checkpointing checkpointing, struct device *host,
                      int horizon, struct error *err);
 
+enum tape_checkpointing tape_checkpointing(const struct tape *tape);
+
 /* Starts a pass; the one before must be finished. */
 void tape_begin(struct tape *tape, const struct tape_pass *pass);
 const struct tape_pass *tape_current(const struct tape *tape);
 struct stream *tape_stream(const struct tape *tape);
 enum dtype tape_dtype(const struct tape *tape);
+
+/* Whether ops are recorded now: not in evaluation, nor in a segment that will run again. */
+bool tape_is_recording(const struct tape *tape);
 
 /* Borders of a module in the forward pass; every enter has its leave. */
 void tape_enter(struct tape *tape, struct module *m);
