@@ -152,8 +152,9 @@ static const struct config_key keys[] = {
     KEY_BOOL(
         "runtime", "deterministic", runtime.deterministic, "true", "precision.deterministic",
         "equal runs have equal bits; false: on GPUs where cuDNN does attention, its backward adds up "
-        "in any order, which is faster and needs less memory. Two runs from the same start differ in "
-        "their last bits then, as does one that is resumed",
+        "in any order, which is faster and needs less memory; gradients of biases, and GPT-2's GELU, "
+        "are made in the epilogues of matrix products. Two runs from the same start may differ in "
+        "their last bits then, as may one that is resumed",
         .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
     KEY_BOOL(
         "runtime", "tune", runtime.tune, "false", NULL,

@@ -53,6 +53,12 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
     w.graphs = f->cuda_graphs;
     w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
+    /* kernels/cuda/linear_gelu.c, linear.cu */
+    bool gelu = l->gelu_in_products && device->compute_capability >= 90;
+    w.fused_activation_gradient = gelu;
+    w.fused_activation = gelu && f->activations.nondeterministic &&
+                         f->activations.checkpointing != TAPE_CHECKPOINTING_SELECTIVE;
+    w.fused_bias = f->activations.nondeterministic;
     w.update_bytes = b->gradient + 2 * (b->master > 0 ? b->master : b->value) + 2 * b->state;
     w.cast_bytes = b->master > 0 ? b->master + b->value : 0;
     w.clips = c->optimizer.grad_clip > 0;

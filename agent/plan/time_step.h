@@ -34,7 +34,8 @@ struct time_ways {
     bool packed;         /* queries, keys and values as one product, gate and up as another */
     bool fused_residual; /* a block's sum is made by the next norm, and its gradient not copied */
     bool fused_rope, fused_bias;
-    bool fused_activation, fused_activation_gradient; /* in the epilogue of a product */
+    bool fused_activation, fused_activation_gradient; /* in the epilogue of a product; so is the
+                                                         gradient of a bias that is not added to */
     bool fused_clip, fused_cast; /* the clip factor and the bf16 copy within the update */
     bool padded_vocabulary;      /* rows of logits begin at multiples of 16 bytes */
     bool graphs;

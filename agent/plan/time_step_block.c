@@ -161,7 +161,7 @@ static void linear_backward(struct time_walk *w, int64_t R, int64_t out, int64_t
 {
     time_linear(w, TIME_LINEAR_WEIGHTS, R, out, in, 1);
     time_linear(w, adds ? TIME_LINEAR_DATA_ADDS : TIME_LINEAR_DATA, R, out, in, 1);
-    if (w->shape->biases && !w->ways->fused_bias)
+    if (w->shape->biases && (!w->ways->fused_bias || w->adds)) /* which no epilogue does */
         time_pass(w, (double)(R * out * w->shape->value_bytes), 1, 1, 0.6);
 }
 
@@ -218,7 +218,9 @@ void time_block_backward(struct time_walk *w, const struct time_block *b)
     linear_backward(w, R, s->D, s->I, false);
     if (s->distance_bias)
         dropout(w, (double)R, s->I);
-    if (!w->ways->fused_activation_gradient)
+    if (w->ways->fused_activation_gradient) /* forward's input is read all the same */
+        time_pass(w, middle, 1, 0, 0.92);
+    else
         time_pass(w, middle * (s->gated ? 5 : 3), 1, 1, 0.92);
     if (s->gated && w->ways->packed) {
         linear_backward(w, R, 2 * s->I, s->D, false);

@@ -15,8 +15,9 @@ void trainer_tell_order(struct trainer *t)
         t->listener->ctx,
         trainer_may_differ(t)
             ? "runtime.deterministic=false: where cuDNN does attention, its backward adds up in any "
-              "order: two runs from the same start differ in their last bits, as does one that is "
-              "resumed, or goes on with other nodes"
+              "order, and matrix products add up gradients of biases: two runs from the same start "
+              "may differ in their last bits, as may one that is resumed, or goes on with other "
+              "nodes"
             : "runtime.deterministic=false changes nothing: the model runs on the CPU, where equal "
               "runs have equal bits in any case");
 }
