@@ -90,11 +90,9 @@ static bool continues(const struct optim *optim, const struct slice_range *befor
            before->decays == next->decays && gap >= 0 && gap < LAYOUT_ALIGN;
 }
 
-static void make_spans(struct optim *optim)
+/* Those of a unit. */
+static void add_spans(struct optim *optim, int unit, const struct param_range *ranges, int count)
 {
-    int count;
-    const struct param_range *ranges = shard_ranges(optim->shard, &count);
-    optim->ranges = xcalloc((size_t)count + 1, sizeof *optim->ranges);
     for (int i = 0; i < count; i++) {
         const struct param_range *p = &ranges[i];
         struct slice_range next = {p->unit,         p->shard_offset,
@@ -102,11 +100,24 @@ static void make_spans(struct optim *optim)
                                    p->param->index, (uint64_t)p->param_offset};
         struct slice_range *last =
             optim->range_count ? &optim->ranges[optim->range_count - 1] : NULL;
+        if (p->unit != unit)
+            continue;
         if (last && continues(optim, last, &next))
             last->count = next.offset + next.count - last->offset;
         else
             optim->ranges[optim->range_count++] = next;
     }
+}
+
+/* Unit by unit, in the order in which the next pass meets them: the root has parameters before all
+ * others and behind. */
+static void make_spans(struct optim *optim)
+{
+    int count;
+    const struct param_range *ranges = shard_ranges(optim->shard, &count);
+    optim->ranges = xcalloc((size_t)count + 1, sizeof *optim->ranges);
+    for (int u = 0; u < shard_unit_count(optim->shard); u++)
+        add_spans(optim, u, ranges, count);
 }
 
 /* ---- opening ---- */
@@ -259,8 +270,13 @@ void optim_step(struct optim *optim, float lr)
         optim_measure(optim);
     optim->measured = false;
     optim->steps++;
-    for (int i = 0; i < optim->range_count; i++)
-        step_range(optim, &optim->ranges[i], lr);
+    shard_join_update(optim->shard);
+    for (int i = 0; i < optim->range_count; i++) {
+        const struct slice_range *range = &optim->ranges[i];
+        step_range(optim, range, lr);
+        if (i + 1 == optim->range_count || optim->ranges[i + 1].unit != range->unit)
+            shard_unit_updated(optim->shard, range->unit);
+    }
     shard_values_updated(optim->shard);
 }
 

@@ -67,7 +67,9 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
     shard->update = shard->compute;
     shard->in_place = shard->group_size == 1 && !shard->offload;
     shard->gradient_in_place = shard->in_place && shard->slots.count == 0;
-    if (shard->offload && stream_open(shard_device, "home", &shard->update, err) < 0) {
+    shard->update_beside = shard->config.update_beside && !shard->offload;
+    if ((shard->offload || shard->update_beside) &&
+        stream_open(shard_device, shard->offload ? "home" : "update", &shard->update, err) < 0) {
         shard->update = NULL;
         return -1;
     }
@@ -101,7 +103,8 @@ static int open_unit(struct shard *shard, struct device *shard_device,
                                   .count = layout->count,
                                   .flat_count = layout->flat_count,
                                   .shard_count = layout->shard_count};
-    if (event_open(device, &u->gathered, err) < 0 || event_open(device, &u->reduced, err) < 0)
+    if (event_open(device, &u->gathered, err) < 0 || event_open(device, &u->reduced, err) < 0 ||
+        event_open(device, &u->updated, err) < 0)
         return -1;
     if (layout->shard_count == 0)
         return 0;
@@ -220,6 +223,7 @@ static void close_unit(struct shard *shard, struct unit *u)
     device_free(shard_device, u->view.gradient);
     event_close(u->gathered);
     event_close(u->reduced);
+    event_close(u->updated);
 }
 
 void shard_close(struct shard *shard)
@@ -251,11 +255,10 @@ void shard_close(struct shard *shard)
     arena_close(shard->arena);
 }
 
-int shard_sync(struct shard *shard, struct error *err)
+static int sync_all(struct stream *const *streams, size_t count, struct error *err)
 {
-    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute, shard->update};
     int result = 0;
-    for (size_t i = 0; i < array_length(streams); i++) {
+    for (size_t i = 0; i < count; i++) {
         struct error later;
         /* All are waited for, also after a failure: memory that a stream may still use is freed
          * next. The first error is the cause. */
@@ -263,6 +266,19 @@ int shard_sync(struct shard *shard, struct error *err)
             result = -1;
     }
     return result;
+}
+
+int shard_sync(struct shard *shard, struct error *err)
+{
+    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute, shard->update};
+    return sync_all(streams, array_length(streams), err);
+}
+
+int shard_sync_pass(struct shard *shard, struct error *err)
+{
+    struct stream *streams[] = {shard->transfer, shard->reduces, shard->compute};
+    return shard->update_beside ? sync_all(streams, array_length(streams), err)
+                                : shard_sync(shard, err);
 }
 
 /* ---- what others see ---- */

@@ -30,8 +30,8 @@
  * Every rank issues its collectives in one order. With a backward prefetch the gather of unit u - 1
  * comes before the reduction of u, with NO_PREFETCH after it. They run on the engine's own streams.
  * Events order these after all earlier work on the compute stream, and before all later work once
- * shard_finish() was called. So another user of the same communicator must queue its collectives on
- * the compute stream, between passes.
+ * shard_finish() was called; with update_beside, once the optimizer's step was. So another user of
+ * the same communicator must queue its collectives on the compute stream, between passes.
  *
  * If the communicator is concurrent, reductions have a stream and a communicator of their own and
  * run beside gathers. Otherwise one stream runs both in that order. The bits are the same. */
@@ -75,6 +75,9 @@ struct shard_config {
     bool accumulate_sharded; /* micro-batches before the last: true reduces after each (less
                                 memory); false keeps unsharded gradients (less traffic). No effect
                                 if S is 1 */
+    bool update_beside;      /* the optimizer has a stream of its own: a unit is updated beside the
+                                next pass, which waits for it where it uses the unit. No effect with
+                                CPU offload */
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
@@ -136,6 +139,12 @@ void shard_values_changed(struct shard *shard);
 /* Likewise after an update that wrote the copies, too, between shard_finish() and the next
  * pass. */
 void shard_values_updated(struct shard *shard);
+/* Before that, once all of a unit's update is queued: with update_beside, who uses the unit next
+ * waits for no more than this. */
+void shard_unit_updated(struct shard *shard, int unit);
+/* Before an update: later work on compute comes behind what is on the update stream now, such as
+ * the norm of the gradients. */
+void shard_join_update(struct shard *shard);
 /* Reshards every unit. Evaluation leaves the root unsharded, and what the strategy keeps. */
 void shard_reshard_all(struct shard *shard);
 
@@ -170,6 +179,9 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
 
 /* Waits for all streams of the engine and for compute. Errors: the first stream's that failed. */
 int shard_sync(struct shard *shard, struct error *err);
+/* The same, but for an update beside the next pass. What goes wrong there is told by the next
+ * one. */
+int shard_sync_pass(struct shard *shard, struct error *err);
 
 /* Adds the counters of the communicators that the engine has opened itself (HYBRID's groups, the
  * reductions'). The caller has the world's own. */

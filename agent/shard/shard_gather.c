@@ -91,8 +91,17 @@ void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const voi
                                      shard->offload ? own : slice, count);
 }
 
+void shard_await_update(struct unit *u, struct stream *stream)
+{
+    if (u->updating)
+        stream_wait(stream, u->updated);
+    u->updating = false;
+}
+
 int shard_gather(struct shard *shard, struct unit *u, struct error *err)
 {
+    if (shard->in_place) /* it is never resharded */
+        shard_await_update(u, shard->compute);
     if (u->unsharded || u->layout->flat_count == 0)
         return 0;
     if (shard->in_place) {
@@ -113,6 +122,7 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     /* The memory may be that of a tensor which compute still reads: transfer waits for what is
      * queued there. */
     shard_order(shard, shard->transfer, shard->compute);
+    shard_await_update(u, shard->transfer);
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});
     shard_name_unit(shard->group, u);

@@ -26,6 +26,8 @@ struct unit {
     bool accumulated;      /* view.gradient holds micro-batches of this step */
     bool is_mean;          /* with slots: it holds the step's mean */
     struct event *reduced; /* on the stream of reduces */
+    bool updating;         /* nobody has waited for `updated` yet */
+    struct event *updated; /* with update_beside, on the stream of updates */
 };
 
 /* Units in the order in which a pass met them. */
@@ -46,7 +48,8 @@ struct shard {
     struct stream *transfer; /* gathers, and the copies they need */
     struct stream
         *reduces; /* what gradients go through; transfer itself unless reducer is concurrent */
-    struct stream *update;      /* compute itself if the slices live on its device */
+    struct stream *update;      /* compute itself if the slices live on its device, unless beside */
+    bool update_beside;         /* the configuration's, without offload */
     bool offload;               /* the shard device is another device */
     bool is_first_replica;      /* of the first shard group */
     bool in_place;              /* S is 1 and no offload: the slices are the gathered units */
@@ -99,6 +102,8 @@ void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const voi
                          int64_t count);
 /* Starts to gather the unit unless it is unsharded. Errors: ERR_MEMORY naming the unit. */
 int shard_gather(struct shard *shard, struct unit *u, struct error *err);
+/* Lets `stream`, the first to read the unit's slice or its copy after an update, wait for that. */
+void shard_await_update(struct unit *u, struct stream *stream);
 /* Lets compute wait for the unit's gather: later work on compute may use it. */
 void shard_await(struct shard *shard, struct unit *u);
 /* Frees the unsharded unit. Work that is on compute already may still use it. */

@@ -254,6 +254,8 @@ void shard_finish(struct shard *shard)
     finish_reduce(shard);
     shard_order(shard, shard->update, shard->reduces);
     shard_order(shard, shard->update, shard->transfer); /* a gather may still read the slices */
+    if (shard->update_beside) /* where backward has read the slices, and written the gradients */
+        shard_order(shard, shard->update, shard->compute);
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
         if (!u->accumulated && u->layout->shard_count)

@@ -64,9 +64,29 @@ void shard_clear_values(struct shard *shard)
     shard_values_changed(shard);
 }
 
+void shard_unit_updated(struct shard *shard, int unit)
+{
+    struct unit *u = &shard->units[unit];
+    if (!shard->update_beside)
+        return;
+    event_record(u->updated, shard->update);
+    u->updating = true;
+}
+
+void shard_join_update(struct shard *shard)
+{
+    if (shard->update_beside)
+        shard_order(shard, shard->compute, shard->update);
+}
+
 void shard_values_updated(struct shard *shard)
 {
     shard_reshard_all(shard);
+    for (int i = 0; i < shard->unit_count && shard->update_beside; i++)
+        if (!shard->units[i].updating)
+            shard_unit_updated(shard, i);
+    if (shard->update_beside) /* a reduction comes behind a pass, which has waited by then */
+        return;
     shard_order(shard, shard->transfer, shard->update);
     shard_order(shard, shard->reduces, shard->update); /* it may still read the gradients */
 }
@@ -167,6 +187,8 @@ int shard_gather_param(struct shard *shard, const struct param *p, float *ret_va
                      err) < 0)
         return -1;
     shard_order(shard, shard->transfer, shard->compute);
+    if (shard->update_beside)
+        shard_order(shard, shard->transfer, shard->update);
     shard_gather_slices(shard, t, all, u->view.value, u->layout->shard_count);
     shard_order(shard, shard->compute, shard->transfer);
     read_values(t, shard->compute, ret_values, (char *)all + offset, p->count);

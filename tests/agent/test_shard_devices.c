@@ -72,6 +72,37 @@ static void strategies(void **state)
     }
 }
 
+/* An update beside the next pass changes no bit, with the norm that the host has by then. */
+static void updates_beside(void **state)
+{
+    (void)state;
+    struct llama_config llama = tiny_llama();
+    static const struct {
+        int ranks;
+        enum shard_strategy strategy;
+        bool bf16;
+    } rows[] = {
+        {1, FULL_SHARD, false},   {1, NO_SHARD, true},  {2, FULL_SHARD, true},
+        {2, SHARD_GRAD_OP, true}, {2, NO_SHARD, false}, {4, HYBRID_SHARD, false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct world w = tiny_world(&llama, rows[i].ranks, rows[i].strategy);
+        struct world_result behind, beside;
+        w.config.param_dtype = rows[i].bf16 ? DTYPE_BF16 : DTYPE_F32;
+        w.config.forward_prefetch = i % 2;
+        w.steps = 4;
+        world_must_run(&w, &behind, "an update before the next pass");
+        w.config.update_beside = true;
+        world_must_run(&w, &beside, "an update beside the next pass");
+        world_assert_bits(&beside, &behind, "an update beside the next pass");
+        for (int step = 0; step < w.steps; step++)
+            for (int rank = 0; rank < w.ranks; rank++)
+                assert_true(beside.norms[step][rank] == behind.norms[step][rank]);
+        world_result_free(&beside);
+        world_result_free(&behind);
+    }
+}
+
 static bool is_cpu(void)
 {
     return strcmp(support_device(), "cpu") == 0;
@@ -174,9 +205,13 @@ int main(int argc, char **argv)
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strategies),           cmocka_unit_test(one_rank_over_nccl),
-        cmocka_unit_test(strategies_over_nccl), cmocka_unit_test(micro_batches),
-        cmocka_unit_test(slices_on_the_host),   cmocka_unit_test(activations_on_the_host),
+        cmocka_unit_test(strategies),
+        cmocka_unit_test(updates_beside),
+        cmocka_unit_test(one_rank_over_nccl),
+        cmocka_unit_test(strategies_over_nccl),
+        cmocka_unit_test(micro_batches),
+        cmocka_unit_test(slices_on_the_host),
+        cmocka_unit_test(activations_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

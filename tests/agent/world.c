@@ -311,14 +311,15 @@ static int world_step(struct world_rank *r, int step)
         return -1;
     if (world_read_loss(r, step) < 0)
         return -1;
-    if (w->optim.grad_clip > 0) {
+    if (w->optim.grad_clip > 0)
         optim_measure(r->optim);
-        if (shard_sync(r->shard, &r->err) < 0)
+    const struct schedule_position at = {0, step};
+    optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
+    if (w->optim.grad_clip > 0) {
+        if (shard_sync_pass(r->shard, &r->err) < 0)
             return -1;
         r->result->norms[step][r->rank] = optim_norm(r->optim);
     }
-    const struct schedule_position at = {0, step};
-    optim_step(r->optim, w->schedule ? (float)schedule_lr(w->schedule, at) : w->lr);
     if (step == 0)
         device_memory_reset_peak(r->device), device_memory_reset_peak(r->shelf);
     if (r->rank == 0)
