@@ -205,9 +205,10 @@ struct agent_config {
         int64_t collectives; /* enum comm_device_how */
         bool concurrent_collectives, register_buffers;
         bool cuda_graphs;
-        bool deterministic; /* false: a faster backward of attention, whose bits vary */
-        bool tune;          /* cuBLASLt's algorithms are timed; not if deterministic */
-        int64_t threads;    /* per rank; 0: cores / ranks on this machine */
+        bool overlap_optimizer; /* on GPUs: a unit's update beside the next forward pass */
+        bool deterministic;     /* false: a faster backward of attention, whose bits vary */
+        bool tune;              /* cuBLASLt's algorithms are timed; not if deterministic */
+        int64_t threads;        /* per rank; 0: cores / ranks on this machine */
         const char *nproc_per_node, *nnodes;
         int64_t num_processes; /* of all pods; 0: as nproc_per_node says, which follows from it */
         int64_t node_rank;     /* -1: from the environment */

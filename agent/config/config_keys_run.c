@@ -150,6 +150,11 @@ static const struct config_key keys[] = {
         "GPUs: hand them the work between two waits as one graph, to the same bits; for models "
         "whose ops are short"),
     KEY_BOOL(
+        "runtime", "overlap_optimizer", runtime.overlap_optimizer, "true", NULL,
+        "GPUs: the optimizer updates a unit beside the next forward pass, which waits where it uses "
+        "the unit; to the same bits. Not with cuda_graphs or cpu_offload",
+        .needs = {NEED_GPUS}),
+    KEY_BOOL(
         "runtime", "deterministic", runtime.deterministic, "true", "precision.deterministic",
         "equal runs have equal bits; false: on GPUs where cuDNN does attention, its backward adds up "
         "in any order, which is faster and needs less memory; gradients of biases, and GPT-2's GELU, "

@@ -136,6 +136,8 @@ const struct time_device time_devices[] = {
 
 /* [guess] Kernels were measured alone; NCCL has 16 to 24 of 132 SMs for itself. */
 const double time_interference = 0.25;
+/* [guess] The update waits for memory, forward for tensor cores, and they share the SMs. */
+const double time_update_hidden = 0.55;
 /* [guess] AdamW over memory of a host that 8 ranks share. */
 const double time_host_update = 20e9;
 /* [guess] Convolutions with 1 and 32 channels fill no tile. */

@@ -99,6 +99,8 @@ double time_of_step_end(int ranks);
 
 /* By how much kernels are slower while collectives take some of the SMs. */
 extern const double time_interference;
+/* How much of an update that runs beside forward is hidden there. */
+extern const double time_update_hidden;
 /* Bytes/s at which a rank's share of the CPUs updates what is offloaded. */
 extern const double time_host_update;
 /* How much of a convolution's FLOP/s is left of the fp32 rate, forward and backward. */

@@ -51,6 +51,7 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
         time_ways_ours(device, f->activations.cudnn_forward,
                        f->activations.cudnn_backward && f->activations.nondeterministic);
     w.graphs = f->cuda_graphs;
+    w.update_beside = c->runtime.overlap_optimizer && !f->cuda_graphs && !f->cpu_offload;
     w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
     /* kernels/cuda/linear_gelu.c, linear.cu */

@@ -37,6 +37,7 @@ struct time_ways {
     bool fused_activation, fused_activation_gradient; /* in the epilogue of a product; so is the
                                                          gradient of a bias that is not added to */
     bool fused_clip, fused_cast; /* the clip factor and the bf16 copy within the update */
+    bool update_beside;          /* units other than the root are updated under the next forward */
     bool padded_vocabulary;      /* rows of logits begin at multiples of 16 bytes */
     bool graphs;
     int64_t chunk_rows;  /* tokens whose logits are alive at once */

@@ -145,6 +145,8 @@ static int finish_own(struct memory_saver *s, struct error *err)
         return error_wrap(err, "checkpoint in memory at step %" PRId64, s->saved_step);
     }
     /* A GPU's host has cores to spare, but its next update may have had to wait. */
+    if (s->copy.stream && stream_sync(shard_update_stream(s->copy.shard), err))
+        return -1;
     s->beside_us = s->copy.stream ? memory_copy_delay_us(&s->copy) : s->sending_us;
     return 0;
 }

@@ -113,7 +113,7 @@ int step_totals_fetch(struct step_totals *s, struct error *err)
     stream_copy(s->stream, s->host->sums, s->sums, sizeof s->host->sums);
     if (s->has_slots)
         stream_copy(s->stream, s->host->first, s->first, sizeof s->host->first);
-    return shard_sync(s->shard, err);
+    return shard_sync_pass(s->shard, err);
 }
 
 int step_totals_reduce(struct step_totals *s, double ret_sums[3], struct error *err)

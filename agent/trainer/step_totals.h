@@ -66,7 +66,7 @@ struct step_sums {
 void step_totals_keep(const struct step_totals *totals, struct step_sums *ret_sums);
 void step_totals_restore(struct step_totals *totals, const struct step_sums *sums);
 
-/* Waits for all queued work and fetches the sums. */
+/* Waits for all queued work, but for an update beside the next pass, and fetches the sums. */
 int step_totals_fetch(struct step_totals *totals, struct error *err);
 /* The sums over all ranks since they were last set; they are then rank 0's share. Collective;
  * waits. */

@@ -208,6 +208,9 @@ static int open_shard(struct trainer *t, struct error *err)
     struct shard_config config = trainer_shard_config(c, t->strategy, t->group_size);
     config.slots = t->fixed_slots ? t->slots.count : 0;
     t->phases = phases_open(t->compute);
+    /* Events would part the graphs of a pass at each unit. */
+    config.update_beside = c->runtime.overlap_optimizer && !c->runtime.cuda_graphs &&
+                           !device_is_host(t->device) && t->shard_device == t->device;
     config.waits = mark_wait;
     config.waits_ctx = t;
     if (shard_open(&config, t->compute, t->shard_device, t->world, t->model->root, &t->shard, err))

@@ -106,7 +106,7 @@ loose() {
     done
     return 1
 }
-for pair in "reduces<-compute" "compute<-reduces" "transfer<-compute"; do
+for pair in "reduces<-compute" "transfer<-compute" "transfer<-update"; do
     check "... not without a wait of streams ($pair)" loose "$pair"
 done
 check "two ranks as graphs" llama 2 nccl_graphs --device cuda --collectives nccl --cuda_graphs
