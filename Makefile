@@ -184,7 +184,7 @@ $(PTX)/%.ptx: kernels/cuda/%.cu
 	@mkdir -p $(@D) && echo "NVCC $< (PTX)"
 	@$(PTX_COMPILE) -o $@ $<
 -include $(wildcard $(PTX)/*.d)
-PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,program forms arithmetic memory warp_instructions grid)
+PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,statements program forms arithmetic memory warp_instructions grid)
 $(EMULATION)/tests/ptx/%.cc.o: CXXFLAGS += -O2 # it interprets
 $(BUILD)/ptx/libshoal_cuda.so: $(EMULATED) $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,symbols compare)
 	@mkdir -p $(@D) && echo "LINK $@"

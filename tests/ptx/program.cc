@@ -1,5 +1,6 @@
-/* Reads PTX: statements one by one, each a list of words. */
+/* Makes kernels of PTX's statements. */
 #include "tests/ptx/forms.h"
+#include "tests/ptx/statements.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,96 +11,6 @@ namespace ptx
 {
 namespace
 {
-
-struct statement {
-    std::vector<std::string> words; /* "add.s32" "%r1" "," "[" "%rd2" "+" "16" "]" */
-    int line;
-    bool is_inline;
-};
-
-bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
-}
-
-/* Up to the next `;`, `{` or `}` that is not within a list, or a label's `:`. */
-class reader
-{
-  public:
-    reader(const std::string &all, std::string name) : text(all), file(std::move(name))
-    {
-    }
-
-    /* False at the end of the text. */
-    bool next(statement *s);
-
-    [[noreturn]] void fail(int at, const std::string &why) const
-    {
-        throw fault(file + ":" + std::to_string(at) + ": " + why);
-    }
-
-  private:
-    const std::string &text;
-    std::string file;
-    size_t at = 0;
-    int line = 1;
-    bool is_inline = false;
-
-    bool skip_space();
-    void skip_comment();
-};
-
-void reader::skip_comment()
-{
-    size_t end = std::min(text.find('\n', at), text.size());
-    std::string comment = text.substr(at, end - at);
-    if (comment.find("begin inline asm") != std::string::npos)
-        is_inline = true;
-    if (comment.find("end inline asm") != std::string::npos)
-        is_inline = false;
-    at = end;
-}
-
-bool reader::skip_space()
-{
-    for (; at < text.size(); at++) {
-        if (text.compare(at, 2, "//") == 0)
-            skip_comment();
-        if (at < text.size() && !isspace((unsigned char)text[at]))
-            return true;
-        line += at < text.size() && text[at] == '\n';
-    }
-    return false;
-}
-
-bool reader::next(statement *s)
-{
-    s->words.clear();
-    bool in_list = false;
-    while (skip_space()) {
-        if (s->words.empty())
-            *s = {{}, line, is_inline};
-        char c = text[at];
-        size_t begin = at++;
-        if (is_word(c) || c == '"')
-            while (at < text.size() &&
-                   (c == '"' ? text[at - 1] != '"' || at == begin + 1 : is_word(text[at])))
-                at++;
-        if (c == ';')
-            return true;
-        s->words.push_back(text.substr(begin, at - begin));
-        bool is_block = s->words.size() == 1 || s->words[0][0] == '.';
-        in_list = in_list || (c == '{' && !is_block);
-        if (c == ':' || ((c == '{' || c == '}') && !in_list))
-            return true;
-        in_list = in_list && c != '}';
-    }
-    if (!s->words.empty())
-        fail(s->line, "the text ends within a statement");
-    return false;
-}
-
-/* ---- one kernel ---- */
 
 unsigned bytes_of(const std::string &type)
 {

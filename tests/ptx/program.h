@@ -1,6 +1,6 @@
 /* PTX, the text that nvcc makes of kernels, as far as nvcc makes it of ours (NVIDIA, "Parallel
- * Thread Execution ISA"). program.cc reads it, forms.cc says what each instruction is, grid.cc runs
- * it. What is not known is a fault with its line: nothing is passed over.
+ * Thread Execution ISA"). statements.cc and program.cc read it, forms.cc says what each instruction
+ * is, grid.cc runs it. What is not known is a fault with its line: nothing is passed over.
  *
  * Knows nothing of the emulated GPU. */
 #ifndef SHOAL_TESTS_PTX_PROGRAM_H
