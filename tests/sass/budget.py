@@ -13,14 +13,15 @@ import sys
 import cubin
 
 WITHIN = 0.05  # of what is recorded: so much comes and goes with a line that costs nothing
-OF_KERNEL = ("HMMA", "LDSM")
-OF_LOOP = ("HMMA", "LDSM", "MUFU")
+OF_KERNEL = ("HMMA", "LDSM", "HGMMA", "UTMALDG", "SYNCS", "WARPGROUP")
+OF_LOOP = ("HMMA", "LDSM", "MUFU", "HGMMA", "SYNCS", "WARPGROUP")
 NAMES = ("registers", "stack", "shared", "local", "all", *OF_KERNEL, "loop:local", "loop:all", *("loop:" + name for name in OF_LOOP))
 EXACT = {"stack": "bytes of spilled registers", "shared": "bytes of static shared memory",
          "local": "accesses to spilled registers", "loop:local": "accesses to spilled registers in the hot loop"}
 HEADER = """# What the compiler makes of the hot kernels: `make sass-budget` writes this file, tests/sass/test_sass_budget.sh compares.
 # stack: bytes of registers that found no room (spilled); shared: static bytes; local: loads and stores of what is spilled;
 # all, HMMA, LDSM: instructions of the kernel; loop: those of its hot loop (tests/sass/cubin.py says which that is)
+# HGMMA: products of warpgroups; UTMALDG: copies by TMA; SYNCS: arrivals and waits at mbarriers; WARPGROUP: waits for products, fences
 # nvcc """
 OF_VERSION = HEADER.splitlines()[-1]
 

@@ -2,7 +2,8 @@
 
 A cubin is an ELF file. Its notes are those that `cuobjdump --dump-resource-usage` prints, and an instruction's lowest nine
 bits are its operation. Both were compared with nvdisasm 13.5 and `ptxas -v` of CUDA 13.0, for compute capabilities 8.0 and
-9.0: every operation named here and the target of every branch. NVIDIA documents neither."""
+9.0: every operation named here and the target of every branch. WARPGROUP is its .ARRIVE and .DEPBAR; SYNCS is not its .EXCH,
+which makes a barrier. NVIDIA documents neither."""
 
 import struct
 import subprocess
@@ -11,9 +12,11 @@ from collections import Counter, namedtuple
 # operation: how nvdisasm writes it
 OPERATIONS = {
     0x023: "FFMA", 0x03B: "LDSM", 0x03C: "HMMA", 0x108: "MUFU", 0x118: "NOP", 0x147: "BRA", 0x181: "LDG", 0x183: "LDL",
-    0x184: "LDS", 0x186: "STG", 0x187: "STL", 0x188: "STS", 0x1AE: "LDGSTS",
+    0x184: "LDS", 0x186: "STG", 0x187: "STL", 0x188: "STS", 0x1A7: "SYNCS", 0x1AE: "LDGSTS", 0x1B4: "UTMALDG", 0x1C5: "WARPGROUP",
+    0x1F0: "HGMMA",
 }
 INSTRUCTION_BYTES = 16
+ALWAYS = 7  # the predicate of an instruction without one
 # .nv.info's attributes: a format, a kind, the bytes that follow; these are of the format "bytes" and hold a symbol and a number
 FORMAT_BYTES, FRAME_SIZE, REGISTERS = 4, 0x11, 0x2F
 RESERVED_SHARED_BYTES = 1024  # of a block, for the system, since 9.0; ptxas does not count them
@@ -85,10 +88,22 @@ def target(index, word, capability):
     return index + 1 + distance * 4 // INSTRUCTION_BYTES
 
 
+def is_detour(code, start, end, capability):
+    """Of the branch at `end`, back to `start`: it comes from a part that is out of the way, as a wait that goes on is. It always
+    goes back, to behind the branch that goes there; a loop does neither."""
+    if start == 0 or operation(code[start - 1]) != "BRA" or code[end] >> 12 & 0xF != ALWAYS:
+        return False
+    return start < target(start - 1, code[start - 1], capability) <= end
+
+
 def count(code):
     counted = Counter(map(operation, code))
     del counted["NOP"]  # which fill the end
     return counted
+
+
+def matrix_products(counted):
+    return counted["HMMA"] + counted["HGMMA"]
 
 
 def hot_loop(code, capability):
@@ -97,12 +112,12 @@ def hot_loop(code, capability):
     loops = {}
     for end, word in enumerate(code):
         start = target(end, word, capability) if operation(word) == "BRA" else end
-        if start < end:
+        if start < end and not is_detour(code, start, end, capability):
             loops[start] = end
     counts = {(start, end): count(code[start : end + 1]) for start, end in loops.items()}
-    products = max((c["HMMA"] for c in counts.values()), default=0)
+    products = max(map(matrix_products, counts.values()), default=0)
     if products:
-        return min((c for c in counts.values() if c["HMMA"] == products), key=Counter.total)
+        return min((c for c in counts.values() if matrix_products(c) == products), key=Counter.total)
     inner = [c for (a, b), c in counts.items() if not any(a < start and end < b for start, end in counts)]
     return max(inner, default=Counter(), key=lambda c: (sum(c[o] for o in ("FFMA", "LDG", "STG", "LDS", "STS")), c.total()))
 

@@ -46,6 +46,16 @@ check "a kernel is compiled for fewer registers" "$nvcc" -std=c++17 -O3 -I. -cub
 check "its spills are found" differs "sm_80 adam.cu update_fp32<4, 2, adam_rule>: " "$table" "$work"/spilt/80/*.cubin
 check "and said to be such" differs " bytes of spilled registers, recorded are 0" "$table" "$work"/spilt/80/*.cubin
 check "and told of its hot loop" differs " accesses to spilled registers in the hot loop, recorded are 0" "$table" "$work"/spilt/80/*.cubin
+less() { # attention_hopper.cu with a wait, a product and copies less
+    mkdir -p "$work/less/90a"
+    sed '/hopper_wait(&r.v_full\[last\]/d; s/hopper_multiply_rows<HD>(y/if (k) &/; s/column < HD;/column < HOPPER_COLUMNS;/' \
+        kernels/cuda/attention_hopper.cu >"$work/less/attention_hopper.cu"
+    "$nvcc" -std=c++17 -O3 -I. -cubin -arch=sm_90a -o "$work/less/90a/attention_hopper.cubin" "$work/less/attention_hopper.cu"
+}
+check "a kernel for warpgroups is compiled that does less" less
+for told in "<64>: 3 loop:SYNCS, recorded are 4" "<64>: 11 loop:HGMMA, recorded are 12" "<128>: 3 UTMALDG, recorded are 6"; do
+    check "it is found: $told" differs "sm_90a attention_hopper.cu attention_hopper$told" "$table" "$work/less/90a/attention_hopper.cubin"
+done
 
 # tables that are not of this code
 edited() { sed -E "$1" "$table" >"$work/table"; } # SED
