@@ -177,20 +177,20 @@ races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 
 # And beside it the PTX that nvcc makes of the kernels with inline assembly (tests/ptx/compare.cc).
 PTX := build/ptx
-# (but those of sm_90a, which the interpreter does not know)
-PTX_SOURCES := $(filter-out %/attention_hopper.cu,$(shell grep -lE '"kernels/cuda/(matrix|attention_tile)\.h"' kernels/cuda/*.cu))
+PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile|hopper)\.h"' kernels/cuda/*.cu)
 PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
-PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx -arch=sm_80
+PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx
+PTX_ARCH = $(if $(shell grep -l 'hopper\.h"' $(1)),90a,80)
 $(PTX)/%.ptx: kernels/cuda/%.cu
 	@mkdir -p $(@D) && echo "NVCC $< (PTX)"
-	@$(PTX_COMPILE) -o $@ $<
+	@$(PTX_COMPILE) -arch=sm_$(call PTX_ARCH,$<) -o $@ $<
 -include $(wildcard $(PTX)/*.d)
-PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,statements program forms arithmetic memory warp_instructions grid)
+PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,statements program forms arithmetic memory warp_instructions barriers bulk_copies warpgroup register_pool grid)
 $(EMULATION)/tests/ptx/%.cc.o: CXXFLAGS += -O2 # it interprets
 $(BUILD)/ptx/libshoal_cuda.so: $(EMULATED) $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,symbols compare)
 	@mkdir -p $(@D) && echo "LINK $@"
 	@$(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
-$(BUILD)/ptx/instructions: $(PTX_MACHINE) $(EMULATION)/tests/ptx/instructions.cc.o
+$(BUILD)/ptx/instructions: $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,instruction_test instructions async_instructions)
 	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) -o $@ $^
 .PHONY: ptx
 ptx: $(PTX_TEXTS) $(addprefix $(BUILD)/ptx/,instructions $(if $(filter debug,$(V)),libshoal_cuda.so))
@@ -597,7 +597,7 @@ sass-budget: deps sass
 ptx-mutations: deps
 	@[ -n "$(NVCC)" ] || { echo "make ptx-mutations: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
 	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=debug build/patience emulation ptx build/debug/tests/kernels/test_attention
-	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh "$(PTX_COMPILE)"
+	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh "$(PTX_COMPILE) -arch=sm_80"
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps

@@ -265,6 +265,7 @@ const std::vector<form> rows = {
     row<divide<s64>>("div.s64"),
     row<rcp_f32>("rcp.rn.f32"),
     row<ex2_ftz>("ex2.approx.ftz.f32"),
+    row<neg<u32>>("neg.s32"),
     row<neg<u64>>("neg.s64"),
     row<neg_f32>("neg.f32"),
     row<smaller<s32>>("min.s32"),
@@ -296,6 +297,7 @@ const std::vector<form> rows = {
     row<eq<u32>>("setp.eq.s32"),
     row<eq<u32>>("setp.eq.b32"),
     row<ne<u32>>("setp.ne.s32"),
+    row<ne<u32>>("setp.ne.b32"),
     row<lt<s32>>("setp.lt.s32"),
     row<le<s32>>("setp.le.s32"),
     row<gt<s32>>("setp.gt.s32"),
@@ -328,6 +330,7 @@ const std::vector<form> rows = {
     row<move<u64>>("mov.b64"),
     row<move<f32>>("mov.f32"),
     row<move<u64>>("cvta.to.global.u64"), /* device memory has the same addresses in both */
+    row<move<u64>>("cvta.param.u64"),     /* and so have parameters: nothing else lies there */
     row<convert<s64, s32>>("cvt.s64.s32"),
     row<convert<u64, u32>>("cvt.u64.u32"),
     row<convert<u32, u64>>("cvt.u32.u64"),

@@ -3,18 +3,22 @@
 namespace ptx
 {
 
-const form *find_form(const std::string &name)
+const form *find_form(const std::string &name, size_t operands)
 {
-    static const std::map<std::string, const form *> all = [] {
-        std::map<std::string, const form *> found;
+    static const std::multimap<std::string, const form *> all = [] {
+        std::multimap<std::string, const form *> found;
         for (const auto *table :
-             {&arithmetic_forms(), &memory_forms(), &warp_forms(), &control_forms()})
+             {&arithmetic_forms(), &memory_forms(), &warp_forms(), &barrier_forms(),
+              &bulk_copy_forms(), &warpgroup_forms(), &register_pool_forms(), &control_forms()})
             for (const form &row : *table)
-                found[row.name] = &row;
+                found.emplace(row.name, &row);
         return found;
     }();
-    auto at = all.find(name);
-    return at == all.end() ? nullptr : at->second;
+    auto [from, to] = all.equal_range(name);
+    for (auto at = from; at != to; at++)
+        if (at->second->operands.size() == operands)
+            return at->second;
+    return from == to ? nullptr : from->second;
 }
 
 } // namespace ptx

@@ -15,7 +15,8 @@ struct warp;
 
 /* What an operand may be. */
 struct operand_rule {
-    enum { WRITTEN, READ, ADDRESS, LABEL } how;
+    /* LATER: read or written by the instruction when it likes, which checks it then; SINK: `_`. */
+    enum { WRITTEN, READ, ADDRESS, LABEL, LATER, SINK } how;
     unsigned bytes;       /* of the register */
     bool or_more = false; /* loads, stores and conversions: it may be wider */
 };
@@ -31,10 +32,14 @@ struct form {
 const std::vector<form> &arithmetic_forms();
 const std::vector<form> &memory_forms();
 const std::vector<form> &warp_forms();
+const std::vector<form> &barrier_forms();
+const std::vector<form> &bulk_copy_forms();
+const std::vector<form> &warpgroup_forms();
+const std::vector<form> &register_pool_forms();
 const std::vector<form> &control_forms(); /* grid.cc */
 
-/* NULL: unknown. */
-const form *find_form(const std::string &name);
+/* That of the name with so many operands, else one of the name; NULL: unknown. */
+const form *find_form(const std::string &name, size_t operands);
 
 } // namespace ptx
 #endif

@@ -1,6 +1,6 @@
-/* Runs a grid: block after block, the warps of a block in turns from barrier to barrier, the lanes
- * of a warp together as long as they are at the same instruction. Of lanes that have parted those
- * that are farthest back go on, so they meet again. */
+/* Runs a grid: block after block, the warps of a block in turns, each until it waits, the lanes of
+ * a warp together as long as they are at the same instruction. Of lanes that have parted those that
+ * are farthest back go on, so they meet again. */
 #include "tests/ptx/warp.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void leave(warp &w, const instruction &)
 
 void barrier(warp &w, const instruction &)
 {
-    w.waits = true;
+    w.waits = warp::AT_BARRIER;
 }
 
 void set_special(warp *w, const std::string &name, const unsigned values[3])
@@ -48,6 +48,10 @@ warp make_warp(block *b, unsigned first)
     w.first_thread = first;
     w.registers.resize(k.registers.size());
     w.written.resize(k.registers.size());
+    w.registers_each = registers_at_start(k);
+    w.products.sums.resize(k.registers.size());
+    w.products.factors.resize(k.registers.size());
+    w.products.changed.resize(k.registers.size());
     set_special(&w, "%ctaid", b->index);
     set_special(&w, "%ntid", g.threads);
     set_special(&w, "%nctaid", g.blocks);
@@ -77,7 +81,8 @@ void check_reads(warp &w, const instruction &i)
     };
     check(i.guard);
     for (size_t n = 0; n < i.operands.size(); n++)
-        if (i.what->operands[n].how != operand_rule::WRITTEN)
+        if (auto how = i.what->operands[n].how;
+            how != operand_rule::WRITTEN && how != operand_rule::LATER)
             check(i.operands[n].reg);
 }
 
@@ -98,6 +103,7 @@ bool step(warp &w)
         w.next[lane] += w.next[lane] == w.at;
     }
     w.active = here;
+    check_products(w, i);
     check_reads(w, i);
     for (int lane = 0; i.guard >= 0 && lane < LANES; lane++)
         if ((w.get({i.guard}, lane) != 0) == i.guard_negated)
@@ -112,7 +118,56 @@ bool step(warp &w)
     return true;
 }
 
-/* Until all warps have ended. */
+/* Each warp goes on until it waits or has ended; those at the block's barrier stay there. Returns
+ * how many wait for what: [warp::NOTHING] are those that have ended. */
+std::array<size_t, 4> take_turns(std::vector<warp> &warps, uint64_t *steps)
+{
+    std::array<size_t, 4> waiting = {};
+    for (warp &w : warps) {
+        int64_t before = w.at;
+        if (w.waits != warp::AT_BARRIER)
+            w.waits = warp::NOTHING;
+        while (!w.waits && step(w))
+            if (++*steps > MOST_INSTRUCTIONS)
+                w.fail("the block has run " + std::to_string(*steps) + " instructions");
+        w.of->beside.progress += w.at != before;
+        waiting[w.waits]++;
+    }
+    return waiting;
+}
+
+/* No warp can go on, and nothing is to come. */
+[[noreturn]] void fail_stuck(const std::vector<warp> &warps)
+{
+    const warp *first = nullptr;
+    std::vector<std::string> reasons;
+    for (const warp &w : warps) {
+        if (w.waits != warp::FOR_PHASE && w.waits != warp::FOR_REGISTERS)
+            continue;
+        std::string reason =
+            w.waits == warp::FOR_PHASE
+                ? state_of_barrier(*w.of, w.waits_at)
+                : "the pool has " + std::to_string(w.of->beside.free_registers) + " registers";
+        first = first ? first : &w;
+        if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end())
+            reasons.push_back(reason);
+    }
+    std::string all = reasons[0];
+    for (size_t i = 1; i < reasons.size(); i++)
+        all += "; " + reasons[i];
+    first->fail("no warp can go on: " + all);
+}
+
+void check_end(const block &b, const std::vector<warp> &warps)
+{
+    if (!b.beside.copies.empty())
+        throw fault(b.of->program->name + ": a block ends while a copy is under way");
+    for (const warp &w : warps)
+        if (!w.products.open.empty() || !w.products.groups.empty())
+            throw fault(b.of->program->name + ": a block ends while a product is under way");
+}
+
+/* Until all warps have ended. A copy lands when none goes on any more. */
 void run_block(block *b)
 {
     grid *g = b->of;
@@ -121,18 +176,20 @@ void run_block(block *b)
     for (unsigned t = 0; t < threads; t += LANES)
         warps.push_back(make_warp(b, t));
     for (uint64_t steps = 0;;) {
-        size_t waiting = 0;
-        for (warp &w : warps) {
-            for (w.waits = false; !w.waits && step(w);)
-                if (++steps > MOST_INSTRUCTIONS)
-                    w.fail("the block has run " + std::to_string(steps) + " instructions");
-            waiting += w.waits;
-        }
-        if (waiting == 0)
-            return;
-        if (waiting != warps.size())
-            throw fault(g->program->name + ": " + std::to_string(warps.size() - waiting) +
+        uint64_t before = b->beside.progress;
+        std::array<size_t, 4> waiting = take_turns(warps, &steps);
+        if (waiting[warp::NOTHING] == warps.size())
+            return check_end(*b, warps);
+        if (waiting[warp::AT_BARRIER] == warps.size())
+            for (warp &w : warps)
+                w.waits = warp::NOTHING;
+        else if (waiting[warp::AT_BARRIER] + waiting[warp::NOTHING] == warps.size())
+            throw fault(g->program->name + ": " + std::to_string(waiting[warp::NOTHING]) +
                         " warps have ended where others wait at a barrier");
+        else if (b->beside.progress == before && b->beside.copies.empty())
+            fail_stuck(warps);
+        else if (b->beside.progress == before)
+            land_copy(*b);
     }
 }
 
@@ -167,12 +224,13 @@ void run_grid(grid *g)
         throw fault(k.name + ": takes " + std::to_string(k.parameter_bytes) +
                     " bytes of arguments, here are " + std::to_string(g->arguments.size()));
     g->executed.assign(k.code.size(), 0);
-    block b = {g, {}, {}};
+    block b = {g, {}, {}, {}};
     unsigned *at = b.index;
     for (at[2] = 0; at[2] < g->blocks[2]; at[2]++)
         for (at[1] = 0; at[1] < g->blocks[1]; at[1]++)
             for (at[0] = 0; at[0] < g->blocks[0]; at[0]++) {
                 b.shared.assign(g->dynamic_shared_bytes, 0xff); /* NaNs */
+                b.beside = {};
                 run_block(&b);
             }
 }

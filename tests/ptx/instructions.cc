@@ -2,56 +2,16 @@
  * and that what is wrong is told. mma.sync and ldmatrix against another reading of that book:
  * CUTLASS's layouts (include/cute/atom/mma_traits_sm80.hpp, SM80_16x8x16_F32BF16BF16F32_TN, and
  * copy_traits_sm75.hpp, SM75_U32x4_LDSM_N and SM75_U16x8_LDSM_T), which are strides from lane and
- * value to the place in a matrix. Speaks TAP. */
-#include "tests/ptx/warp.h"
+ * value to the place in a matrix. async_instructions.cc has those of compute capability 9.0. */
+#include "tests/ptx/instruction_test.h"
 
-#include <cstdio>
+using namespace ptx;
 
 namespace
 {
 
-enum { WORDS = 16, LANES = ptx::LANES }; /* words of memory that a lane has */
-using memory = std::array<uint32_t, WORDS * LANES>;
-
-/* Runs a warp: %r0 is the thread, %rd0 where its words are; `body` does the rest. */
-void run(const std::string &body, memory *words)
-{
-    std::string text = ".version 9.0\n.target sm_80\n.address_size 64\n"
-                       ".extern .shared .align 16 .b8 bytes[];\n"
-                       ".visible .entry test(\n.param .u64 at\n)\n{\n"
-                       ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<40>; .reg .f32 %f<40>;\n"
-                       ".reg .b64 %rd<9>;\n"
-                       "mov.u32 %r0, %tid.x; mul.wide.u32 %rd0, %r0, 64;\n"
-                       "ld.param.u64 %rd1, [at]; add.s64 %rd0, %rd1, %rd0;\n" +
-                       body + "\nret;\n}\n";
-    std::vector<ptx::kernel> kernels = ptx::parse_text(text, "test.ptx");
-    ptx::grid g = {};
-    g.program = &kernels[0];
-    g.blocks[0] = g.blocks[1] = g.blocks[2] = g.threads[1] = g.threads[2] = 1;
-    g.threads[0] = LANES;
-    g.dynamic_shared_bytes = 1024;
-    auto *start = (unsigned char *)words->data();
-    g.memory.push_back({start, sizeof *words});
-    g.arguments.resize(sizeof start);
-    memcpy(g.arguments.data(), &start, sizeof start);
-    ptx::run_grid(&g);
-}
-
-int failures, number;
-void report(bool good, const std::string &what, const std::string &why = "")
-{
-    printf("%sok %d - %s\n%s%s%s", good ? "" : "not ", ++number, what.c_str(), good ? "" : "# ",
-           good ? "" : why.c_str(), good ? "" : "\n");
-    failures += !good;
-}
-
 /* ---- one lane's result, in %r1 ---- */
 
-struct result_row {
-    const char *body;
-    uint32_t expected;
-    int lane = 0;
-};
 const result_row results[] = {
     {"add.s32 %r1, -1, 3;", 2},
     {"sub.s64 %rd2, 1, 2; shr.s64 %rd2, %rd2, 32; cvt.u32.u64 %r1, %rd2;", 0xffffffff},
@@ -62,6 +22,7 @@ const result_row results[] = {
     {"div.s64 %rd2, -7, 2; cvt.u32.u64 %r1, %rd2;", (uint32_t)-3},
     {"div.u32 %r1, -7, 2;", 0x7ffffffc},
     {"neg.s64 %rd2, 5; cvt.u32.u64 %r1, %rd2;", (uint32_t)-5},
+    {"neg.s32 %r1, 5;", (uint32_t)-5},
     {"min.s32 %r1, -1, 1;", (uint32_t)-1},
     {"max.s64 %rd2, -1, 1; cvt.u32.u64 %r1, %rd2;", 1},
     {"shl.b32 %r1, 1, 31;", 0x80000000},
@@ -109,6 +70,9 @@ const result_row results[] = {
     {"setp.lt.s64 %p1, -1, 1; setp.eq.s32 %p2, 1, 2; and.pred %p3, %p1, %p2; not.pred %p3, %p3; "
      "selp.b32 %r1, 1, 2, %p3;",
      1},
+    {"setp.ne.b32 %p1, 1, 2; selp.b32 %r1, 1, 2, %p1;", 1},
+    {"{ .reg .pred mine; setp.ne.b32 mine, 1, 2; selp.b32 %r1, 1, 2, mine; }", 1},
+    {"{ .reg .b32 %r1; mov.u32 %r1, 7; } mov.u32 %r1, 8; { .reg .b32 x; mov.u32 x, 9; }", 8},
     {"mov.u32 %r1, %laneid;", 9, 9},
     {"mov.u32 %r1, 5; setp.lt.u32 %p1, %r0, 7; @%p1 bra $L; mov.u32 %r1, 6; $L:", 5, 6},
     {"mov.u32 %r1, 5; setp.lt.u32 %p1, %r0, 7; @%p1 bra $L; mov.u32 %r1, 6; $L:", 6, 7},
@@ -137,39 +101,19 @@ const result_row results[] = {
      0},
 };
 
-void test_results()
-{
-    for (const result_row &it : results) {
-        memory words;
-        for (size_t i = 0; i < words.size(); i++)
-            words[i] = i == 1 ? 0xffffffff : (uint32_t)i;
-        std::string why;
-        uint32_t got = 0;
-        try {
-            run(std::string(it.body) + " st.global.u32 [%rd0], %r1;", &words);
-            got = words[(size_t)it.lane * WORDS];
-            why = "is " + std::to_string(got) + ", not " + std::to_string(it.expected);
-        } catch (const ptx::fault &f) {
-            why = f.what();
-            got = ~it.expected;
-        }
-        report(got == it.expected, it.body, why);
-    }
-}
-
 /* ---- faults ---- */
 
-struct fault_row {
-    const char *body, *text;
-};
 const fault_row faults[] = {
-    {"add.s17 %r1, %r0, 1;", "test.ptx:13: unknown instruction: add.s17"},
+    {"add.s17 %r1, %r0, 1;", "test.ptx:16: unknown instruction: add.s17"},
     {"add.s32 %r1, %r0;", "takes 3 operands, here are 2"},
     {"add.s32 %r1, %r99, 1;", "no such register: %r99"},
     {"add.s32 %r1, nothing, 1;", "not a register, a number or a name that was declared: nothing"},
     {"add.s32 %rd2, %r0, 1;", "operand 1 of add.s32, %rd2, has 8 bytes, not 4"},
     {"add.s32 1, %r0, 1;", "operand 1 of add.s32 is to be a register"},
     {"add.s32 %r1, [%r0], 1;", "operand 2 of add.s32 is to be a value"},
+    {"add.s32 _, %r0, 1;", "operand 1 of add.s32 is to be a value"},
+    {"{ .reg .pred mine; setp.ne.b32 mine, 1, 2; } selp.b32 %r1, 1, 2, mine;",
+     "not a register, a number or a name that was declared: mine"},
     {"bra $L;", "no such label: $L"},
     {"@%p99 ret;", "no such predicate: %p99"},
     {".local .b8 x[4];", "unknown in a kernel: .local"},
@@ -179,7 +123,7 @@ const fault_row faults[] = {
     {"ld.global.u32 %r1, [%rd0+2];", "is no multiple of 4"},
     {"ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd0+8];", "is no multiple of 16"},
     {"ld.global.u32 %r1, [%rd0+65536];", "are not in device memory"},
-    {"mov.u32 %r2, bytes; st.shared.u32 [%r2+1024], %r0;", "are not in shared memory"},
+    {"mov.u32 %r2, bytes; st.shared.u32 [%r2+32768], %r0;", "are not in shared memory"},
     {"ld.shared.u32 %r1, [0];", "are not in shared memory"},
     {"mov.u32 %r2, bytes; cp.async.cg.shared.global [%r2], [%rd1], 16, 8;",
      "8 of 16 bytes, not 16 or none of 16"},
@@ -193,20 +137,6 @@ const fault_row faults[] = {
     {"bar.warp.sync 15;", "the mask names other lanes than those that are here"},
     {"$L: bra $L;", "instructions"},
 };
-
-void test_faults()
-{
-    for (const fault_row &it : faults) {
-        memory words = {};
-        std::string told = "nothing is wrong";
-        try {
-            run(it.body, &words);
-        } catch (const ptx::fault &f) {
-            told = f.what();
-        }
-        report(told.find(it.text) != std::string::npos, std::string("told: ") + it.text, told);
-    }
-}
 
 /* ---- matrices ---- */
 
@@ -231,7 +161,7 @@ int in_c(int lane, int value) /* m + 16 n */
 
 uint32_t bits(float x)
 {
-    return (uint32_t)ptx::bits_of(x);
+    return (uint32_t)bits_of(x);
 }
 /* Whole numbers, which bf16 and the sums hold exactly. */
 float element(int which, int place)
@@ -241,7 +171,7 @@ float element(int which, int place)
 
 void test_mma()
 {
-    memory words = {};
+    std::vector<uint32_t> words(WORDS * LANES);
     auto pair = [](int which, int low, int high) {
         return bits(element(which, low)) >> 16 | (bits(element(which, high)) & 0xffff0000);
     };
@@ -259,7 +189,7 @@ void test_mma()
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
         "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r11, %r12, %r13, %r14}; "
         "st.global.v4.u32 [%rd0], {%f1, %f2, %f3, %f4};",
-        &words);
+        WARP_THREADS, &words);
     bool good = true;
     for (int lane = 0; lane < LANES; lane++)
         for (int r = 0; r < 4; r++) {
@@ -275,7 +205,7 @@ void test_mma()
 /* Byte b of shared memory belongs to the row that lane b / 16 points to. */
 void test_ldmatrix(bool transposed)
 {
-    memory words = {};
+    std::vector<uint32_t> words(WORDS * LANES);
     for (int i = 0; i < WORDS * LANES; i++) /* 16-bit numbers in order, 8 a lane */
         words[(size_t)i] =
             i % WORDS < 4 ? (uint32_t)(8 * (i / WORDS) + 2 * (i % WORDS)) * 0x10001 + 0x10000 : 0;
@@ -285,7 +215,7 @@ void test_ldmatrix(bool transposed)
             (transposed ? ".trans" : "") +
             ".shared.b16 {%r4, %r5, %r6, %r7}, [%r2]; st.global.v4.u32 [%rd0], {%r4, %r5, %r6, "
             "%r7};",
-        &words);
+        WARP_THREADS, &words);
     bool good = true;
     for (int lane = 0; lane < LANES; lane++)
         for (int value = 0; value < 8; value++) { /* half, and then register */
@@ -303,11 +233,13 @@ void test_ldmatrix(bool transposed)
 
 int main()
 {
-    test_results();
-    test_faults();
+    for (const result_row &it : results)
+        test_result(it, WARP_THREADS);
+    for (const fault_row &it : faults)
+        test_fault(it, WARP_THREADS);
     test_mma();
     test_ldmatrix(false);
     test_ldmatrix(true);
-    printf("1..%d\n", number);
-    return failures > 0;
+    test_async_instructions();
+    return end_of_tests();
 }

@@ -9,13 +9,6 @@ namespace
 
 enum class space { param, shared, global };
 
-std::string hex(uint64_t x)
-{
-    char text[32];
-    snprintf(text, sizeof text, "0x%llx", (unsigned long long)x);
-    return text;
-}
-
 /* Where `bytes` at `address` lie; fails if that is nowhere. */
 unsigned char *place(warp &w, space in, uint64_t address, unsigned bytes, int lane)
 {
@@ -125,6 +118,18 @@ template <unsigned BYTES> form copy_row(const char *name)
 }
 
 } // namespace
+
+std::string hex(uint64_t x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "0x%llx", (unsigned long long)x);
+    return text;
+}
+
+unsigned char *shared_place(warp &w, uint64_t address, unsigned bytes, int lane)
+{
+    return place(w, space::shared, address, bytes, lane);
+}
 
 const std::vector<form> &memory_forms()
 {

@@ -36,8 +36,8 @@ class kernel_reader
   private:
     reader &in;
     kernel k;
-    std::map<std::string, uint64_t> places; /* of parameters and shared arrays */
-    std::map<std::string, int> registers;
+    std::map<std::string, uint64_t> places;               /* of parameters and shared arrays */
+    std::vector<std::map<std::string, int>> registers{1}; /* of each { } that is open */
     std::map<std::string, uint64_t> labels;
     struct jump {
         size_t code, operand;
@@ -46,12 +46,14 @@ class kernel_reader
     std::vector<jump> jumps;
 
     void read_parameters(const statement &s);
+    void read_launch_bounds(const statement &s);
     void read_registers(const statement &s);
     void read_instruction(const statement &s);
     operand read_value(const statement &s, size_t *at);
     void check(const instruction &i, const statement &s);
     uint64_t constant_of(const statement &s, const std::string &word);
     int special_register(const std::string &name);
+    int find_register(const std::string &name) const;
 };
 
 /* .param .align 8 .b8 name[256] , .param .u64 name */
@@ -79,18 +81,39 @@ void kernel_reader::read_parameters(const statement &s)
     }
 }
 
-/* .reg .b32 %r < 2597 > */
+/* .maxntid 384 , 1 , 1 .minnctapersm 1 */
+void kernel_reader::read_launch_bounds(const statement &s)
+{
+    for (auto word = s.words.begin(); word != s.words.end(); word++)
+        if (*word == ".maxntid")
+            k.most_threads =
+                (unsigned)(std::stoul(word[1]) * std::stoul(word[3]) * std::stoul(word[5]));
+        else if (*word == ".minnctapersm")
+            k.least_blocks = (unsigned)std::stoul(word[1]);
+}
+
+/* .reg .b32 %r < 2597 > , .reg .pred over */
 void kernel_reader::read_registers(const statement &s)
 {
-    unsigned bytes = s.words.size() == 6 ? bytes_of(s.words[1]) : 0;
-    if (!bytes || s.words[3] != "<")
-        in.fail(s.line, "registers are declared as `.reg .b32 %r<9>`");
-    int count = std::stoi(s.words[4]);
+    size_t words = s.words.size();
+    unsigned bytes = words == 3 || (words == 6 && s.words[3] == "<") ? bytes_of(s.words[1]) : 0;
+    if (!bytes)
+        in.fail(s.line, "registers are declared as `.reg .b32 %r<9>` or `.reg .pred p`");
+    int count = words == 6 ? std::stoi(s.words[4]) : 1;
     for (int i = 0; i < count; i++) {
-        std::string name = s.words[2] + std::to_string(i);
-        registers[name] = (int)k.registers.size();
+        std::string name = s.words[2] + (words == 6 ? std::to_string(i) : "");
+        registers.back()[name] = (int)k.registers.size();
         k.registers.push_back({name, bytes});
     }
+}
+
+/* -1: none of that name */
+int kernel_reader::find_register(const std::string &name) const
+{
+    for (auto scope = registers.rbegin(); scope != registers.rend(); scope++)
+        if (auto found = scope->find(name); found != scope->end())
+            return found->second;
+    return -1;
 }
 
 int kernel_reader::special_register(const std::string &name)
@@ -132,11 +155,13 @@ operand kernel_reader::read_value(const statement &s, size_t *at)
         if (!is_word(word[0]))
             break;
         auto place = places.find(word);
-        if (word[0] == '%') {
-            auto found = registers.find(word);
-            o.reg = found != registers.end() ? found->second : special_register(word);
+        int reg = find_register(word);
+        if (word[0] == '%' || reg >= 0) {
+            o.reg = reg >= 0 ? reg : special_register(word);
             if (o.reg < 0)
                 in.fail(s.line, "no such register: " + word);
+        } else if (word == "_") {
+            o.is_sink = true;
         } else if (word[0] == '$') {
             o.is_label = true;
             jumps.push_back({k.code.size(), 0, word});
@@ -162,10 +187,12 @@ void kernel_reader::check(const instruction &i, const statement &s)
         std::string which = "operand " + std::to_string(n + 1) + " of " + f.name;
         bool wants_label = rule.how == operand_rule::LABEL;
         bool wants_address = rule.how == operand_rule::ADDRESS;
-        if (o.is_label != wants_label || o.is_address != wants_address)
+        bool wants_sink = rule.how == operand_rule::SINK;
+        if (o.is_label != wants_label || o.is_address != wants_address || o.is_sink != wants_sink)
             in.fail(s.line, which + " is to be " +
                                 (wants_label     ? "a label"
                                  : wants_address ? "an address"
+                                 : wants_sink    ? "_"
                                                  : "a value"));
         if (rule.how == operand_rule::WRITTEN && o.reg < 0)
             in.fail(s.line, which + " is to be a register");
@@ -188,15 +215,13 @@ void kernel_reader::read_instruction(const statement &s)
     if (s.words[0] == "@") {
         i.guard_negated = s.words[1] == "!";
         const std::string &name = s.words[i.guard_negated ? 2 : 1];
-        auto found = registers.find(name);
-        if (found == registers.end())
+        i.guard = find_register(name);
+        if (i.guard < 0)
             in.fail(s.line, "no such predicate: " + name);
-        i.guard = found->second;
         at = i.guard_negated ? 3 : 2;
     }
     const std::string &name = s.words[at++];
-    i.what = find_form(name);
-    if (!i.what)
+    if (!find_form(name, 0))
         in.fail(s.line, "unknown instruction: " + name);
     while (at < s.words.size()) {
         const std::string &word = s.words[at];
@@ -215,6 +240,7 @@ void kernel_reader::read_instruction(const statement &s)
             jumps.back().operand = i.operands.size();
         i.operands.push_back(o);
     }
+    i.what = find_form(name, i.operands.size());
     check(i, s);
     k.code.push_back(i);
 }
@@ -224,13 +250,18 @@ kernel kernel_reader::read(const statement &head)
     k.name = head.words[std::find(head.words.begin(), head.words.end(), ".entry") -
                         head.words.begin() + 1];
     read_parameters(head);
+    read_launch_bounds(head);
     statement s;
-    while (in.next(&s) && s.words[0] != "}") {
-        if (s.words[0] == ".reg")
+    while (in.next(&s) && (s.words[0] != "}" || registers.size() > 1)) {
+        if (s.words[0] == "{")
+            registers.emplace_back();
+        else if (s.words[0] == "}")
+            registers.pop_back();
+        else if (s.words[0] == ".reg")
             read_registers(s);
         else if (s.words[0] == ".pragma") /* "nounroll": for ptxas */
             continue;
-        else if (s.words[0][0] == '.' || s.words[0] == "{")
+        else if (s.words[0][0] == '.')
             in.fail(s.line, "unknown in a kernel: " + s.words[0]);
         else if (s.words.back() == ":")
             labels[s.words[0]] = k.code.size();

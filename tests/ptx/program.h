@@ -26,6 +26,7 @@ struct operand {
     int reg = -1; /* index in kernel.registers; -1: none */
     uint64_t constant = 0;
     bool is_label = false, is_address = false; /* a label's constant: index of the instruction */
+    bool is_sink = false;                      /* `_`: nobody wants the result */
 };
 
 struct form; /* forms.h */
@@ -50,6 +51,8 @@ struct kernel {
     std::vector<register_name> registers;
     std::map<std::string, int> special; /* "%tid.x": a register that is set when a warp starts */
     uint64_t parameter_bytes = 0;       /* of all */
+    unsigned most_threads = 0;          /* of a block; 0: not told */
+    unsigned least_blocks = 1;          /* that a multiprocessor has room for */
 };
 
 /* Where the spaces begin. Not at 0, so that a missing address is seen, and as on GPUs of 8.0 and

@@ -3,6 +3,7 @@
 #define SHOAL_TESTS_PTX_WARP_H
 
 #ifdef __cplusplus
+#include "tests/ptx/async.h"
 #include "tests/ptx/forms.h"
 
 #include <array>
@@ -32,6 +33,7 @@ struct block {
     grid *of;
     unsigned index[3];
     std::vector<unsigned char> shared;
+    async_state beside;
 };
 
 /* What cp.async has been asked for and has not brought yet: nothing comes before it is waited for,
@@ -51,9 +53,12 @@ struct warp {
     std::vector<pending_copy> copies[LANES];
     int64_t next[LANES]; /* instruction, of each lane; DONE */
     enum { DONE = INT64_MAX };
-    int64_t at;      /* instruction that runs */
-    uint32_t active; /* lanes that run it */
-    bool waits;      /* at the block's barrier */
+    int64_t at;                                                   /* instruction that runs */
+    uint32_t active;                                              /* lanes that run it */
+    enum { NOTHING, AT_BARRIER, FOR_PHASE, FOR_REGISTERS } waits; /* the block's; mbarrier's */
+    uint32_t waits_at;                                            /* that phase's barrier */
+    unsigned registers_each;
+    product_state products;
 
     uint64_t get(const operand &o, int lane) const
     {
@@ -91,6 +96,11 @@ template <typename T> uint64_t bits_of(T value)
     memcpy(&bits, &value, sizeof value);
     return bits;
 }
+
+/* Of shared memory; fails if they are not there, or the address is no multiple of them. lane: -1:
+ * the warp's. */
+unsigned char *shared_place(warp &w, uint64_t address, unsigned bytes, int lane);
+std::string hex(uint64_t x);
 
 /* Runs all threads of all blocks. Throws fault. */
 void run_grid(grid *g);
