@@ -596,8 +596,8 @@ sass-budget: deps sass
 .PHONY: ptx-mutations
 ptx-mutations: deps
 	@[ -n "$(NVCC)" ] || { echo "make ptx-mutations: no nvcc (CUDA Toolkit) on the PATH or in /usr/local/cuda/bin" >&2; exit 2; }
-	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=debug build/patience emulation ptx build/debug/tests/kernels/test_attention
-	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh "$(PTX_COMPILE) -arch=sm_80"
+	@$(MAKE) --silent --no-print-directory -j$$(nproc) V=debug build/patience emulation ptx $(addprefix build/debug/tests/kernels/test_,attention attention_hopper)
+	@T="$(T)" BUILD=build/debug tests/ptx/mutations.sh "$(PTX_COMPILE)"
 
 #> make bundle         build/bundle: one folder for GPU machines where nothing is installed; there: ./first-gpu, ./check-gpu
 bundle: deps

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Breaks the inline assembly of kernels/cuda/matrix.h on purpose, one statement at a time, and looks whether what nvcc makes of
-# it then is found to differ from the emulation, which runs the C++ twins.
+# Breaks the inline assembly of kernels/cuda/matrix.h and hopper.h on purpose, one statement at a time, and looks whether what
+# nvcc makes of it then is found to differ from the emulation, which runs the C++ twins.
 #   tests/ptx/mutations.sh "NVCC AND FLAGS"
 # make ptx-mutations calls it (T=WORDS: only those with these words). Prints a row a mutation for docs/gpu.md; exit code 1 if one
 # is not found.
@@ -38,6 +38,42 @@ mma: the sum is taken from other registers|kernels/cuda/matrix.h|s/{%8, %9}, {%0
 mma: sums are written, not read|kernels/cuda/matrix.h|s/"+f"(d/"=f"(d/g|attention_forward
 mma: two results change places|kernels/cuda/matrix.h|s/f32.bf16.bf16.f32 {%0, %1, %2, %3}/f32.bf16.bf16.f32 {%1, %0, %2, %3}/|attention_forward
 mma of fp16|kernels/cuda/matrix.h|s/f32.bf16.bf16.f32 {/f32.f16.f16.f32 {/|attention_forward
+wgmma: the stride is the leading one|kernels/cuda/hopper.h|s/(stride >> 4) << 32/(stride >> 4) << 16/|attention_hopper
+wgmma: the swizzle is that of 64 bytes|kernels/cuda/hopper.h|s/swizzle_128 = 1;/swizzle_128 = 2;/|attention_hopper
+wgmma: a tile begins 1024 bytes on|kernels/cuda/hopper.h|s/(uint64_t)((hopper_address(tile)/(uint64_t)((1024 + hopper_address(tile)/|attention_hopper
+wgmma: the next 64 columns begin where these do|kernels/cuda/hopper.h|s/(leading >> 4) << 16/0 << 16/|attention_hopper
+wgmma: the next part of a row is too far on|kernels/cuda/hopper.h|s/(uint64_t)(bytes >> 4)/(uint64_t)(bytes >> 3)/|attention_hopper
+wgmma: a and b change places|kernels/cuda/hopper.h|s/"%64", "%65", "%66"/"%65", "%64", "%66"/|attention_hopper
+wgmma: b is transposed|kernels/cuda/hopper.h|s/"%66", ", 0, 0"/"%66", ", 0, 1"/|attention_hopper
+wgmma: a is transposed|kernels/cuda/hopper.h|s/"%66", ", 0, 0"/"%66", ", 1, 0"/|attention_hopper
+wgmma: values are not transposed|kernels/cuda/hopper.h|s/", 1")/", 0")/|attention_hopper
+wgmma: b is taken times -1|kernels/cuda/hopper.h|s/", adds, 1, 1"/", adds, 1, -1"/|attention_hopper
+wgmma: sums are added to where they are not to be|kernels/cuda/hopper.h|s/setp.ne.b32 adds/setp.eq.b32 adds/|attention_hopper
+wgmma: a1 and a2 change places|kernels/cuda/hopper.h|s/{%64, %65, %66, %67}/{%64, %66, %65, %67}/;s/{%32, %33, %34, %35}/{%32, %34, %33, %35}/|attention_hopper
+wgmma: two sums change places|kernels/cuda/hopper.h|s/"%0, %1, %2, %3, %4, /"%1, %0, %2, %3, %4, /|attention_hopper
+wgmma: sums are written, not read|kernels/cuda/hopper.h|s/"+f"(d\[n/"=f"(d[n/g|attention_hopper
+wgmma of fp16|kernels/cuda/hopper.h|s/f32.bf16.bf16/f32.f16.f16/|attention_hopper
+nobody fences registers for wgmma|kernels/cuda/hopper.h|s/asm volatile("wgmma.fence.sync.aligned;" ::: "memory")/(void)0/|attention_hopper
+nobody commits products|kernels/cuda/hopper.h|s/asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")/(void)0/|attention_hopper
+a group more is left under way|kernels/cuda/hopper.h|s/::"n"(LEFT)/::"n"(LEFT + 1)/|attention_hopper
+a barrier is for one arrival|kernels/cuda/hopper.h|s/%1;" ::"r"(hopper_address(barrier)), "r"(count)/1;" ::"r"(hopper_address(barrier)), "r"(count)/|attention_hopper
+TMA need not see barriers|kernels/cuda/hopper.h|s/asm volatile("fence.proxy.async.shared::cta;" ::: "memory")/(void)0/|attention_hopper
+nobody arrives|kernels/cuda/hopper.h|s/mbarrier.arrive.shared::cta.b64 _, \[%0\];/\/\/ %0/|attention_hopper
+half of the bytes are expected|kernels/cuda/hopper.h|s/"r"(bytes)/"r"(bytes \/ 2)/|attention_hopper
+twice the bytes are expected|kernels/cuda/hopper.h|s/"r"(bytes)/"r"(bytes * 2)/|attention_hopper
+the other phase is waited for|kernels/cuda/hopper.h|s/"r"(phase & 1)/"r"(~phase \& 1)/|attention_hopper
+a wait is asked once|kernels/cuda/hopper.h|s/while (!over);/while (over > 1);/|attention_hopper
+a wait ends when the phase is not over|kernels/cuda/hopper.h|s/selp.u32 %0, 1, 0, over/selp.u32 %0, 0, 1, over/|attention_hopper
+TMA: head and row change places|kernels/cuda/hopper.h|s/{%2, %3, %4, %5}/{%2, %4, %3, %5}/|attention_hopper
+TMA: the first columns always|kernels/cuda/hopper.h|s/"r"(column), "r"(head)/"r"(0), "r"(head)/|attention_hopper
+TMA: the first sequence always|kernels/cuda/hopper.h|s/"r"(sequence)/"r"(0)/|attention_hopper
+TMA writes 128 bytes on|kernels/cuda/hopper.h|s/\[%0\], \[%1, {/[%0+128], [%1, {/|attention_hopper
+TMA writes 64 bytes on|kernels/cuda/hopper.h|s/\[%0\], \[%1, {/[%0+64], [%1, {/|attention_hopper
+TMA takes another map|kernels/cuda/hopper.h|s/"l"(map), "r"(column)/"l"(map + 1), "r"(column)/|attention_hopper
+TMA counts at the next barrier|kernels/cuda/hopper.h|s/{%2, %3, %4, %5}\], \[%6\]/{%2, %3, %4, %5}], [%6+8]/|attention_hopper
+registers are given where they are to be taken|kernels/cuda/hopper.h|s/setmaxnreg.inc/setmaxnreg.dec/|attention_hopper
+registers are taken where they are to be given|kernels/cuda/hopper.h|s/setmaxnreg.dec/setmaxnreg.inc/|attention_hopper
+no registers are given back|kernels/cuda/hopper.h|s/asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT))/(void)0/|attention_hopper
 '
 
 work=$(mktemp -d)
@@ -50,6 +86,10 @@ export SHOAL_CUDA_LIBRARY_PATH=$BUILD/emulation SHOAL_EMULATION=gpus=4,ptx=$work
 # What the comparison says of a kernel: a difference or a fault. A program that crashes says nothing, and has found nothing.
 said() { sed -nE '/ launches, /!s%^ptx: (.*, launched at [^ ]*: )?(/[^:]*/)?(.*)%\3%p' "$1" | head -n 1; } # LOG
 
+# What looks for it, and what it is compiled for.
+test_of() { case $1 in attention_hopper*) echo "test_attention_hopper test_rows" ;; *) echo test_attention ;; esac } # KERNEL
+arch_of() { case $1 in attention_hopper*) echo sm_90a ;; *) echo sm_80 ;; esac }                                     # KERNEL
+
 missed=0
 while IFS='|' read -r what file edit kernel; do
     [[ -n $what && $what == *"${T:-}"* ]] || continue
@@ -57,10 +97,11 @@ while IFS='|' read -r what file edit kernel; do
     rm -f "$work/ptx"/*
     if cmp -s "$file" "$work/$file"; then
         found="NOT APPLIED" missed=1
-    elif ! (cd "$work" && "${compile[@]}" -o "ptx/$kernel.ptx" "kernels/cuda/$kernel.cu") 2>"$work/log"; then
+    elif ! (cd "$work" && "${compile[@]}" -arch="$(arch_of "$kernel")" -o "ptx/$kernel.ptx" "kernels/cuda/$kernel.cu") 2>"$work/log"; then
         found="DOES NOT COMPILE: $(tail -n 1 "$work/log")" missed=1
     else
-        build/patience --quiet 300 --cpu 300 "$BUILD/tests/kernels/test_attention" >"$work/log" 2>&1
+        read -ra test < <(test_of "$kernel")
+        build/patience --quiet 300 --cpu 300 "$BUILD/tests/kernels/${test[0]}" "${test[@]:1}" >"$work/log" 2>&1
         found=$(said "$work/log")
         [ -n "$found" ] || { found="NOT FOUND" missed=1; }
     fi
