@@ -489,13 +489,19 @@ simulate-hangs: deps
 	@build/release/tests/agent/test_hang_detector $(HOURS)
 
 #> make prove          every small history of the operator's decisions, and 10^6 random ones (docs/operator-proofs.md)
-HISTORIES := tests/operator/histories/test_small_histories
+SMALL_HISTORIES := tests/operator/histories/test_small_histories
 RANDOM_HISTORIES := tests/operator/reconcile/test_simulation
 .PHONY: prove
 prove: deps
-	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(HISTORIES) $(RANDOM_HISTORIES))
-	@build/release/$(HISTORIES) all
+	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(SMALL_HISTORIES) $(RANDOM_HISTORIES))
+	@build/release/$(SMALL_HISTORIES) all
 	@build/release/$(RANDOM_HISTORIES) 1000000
+
+#> make prove-random   HISTORIES=1000000 random ones alone, from seed FROM=1 on, by PROCESSES=1 at once
+.PHONY: prove-random
+prove-random: deps
+	@$(MAKE) --no-print-directory V=release build/release/$(RANDOM_HISTORIES)
+	@$(dir $(RANDOM_HISTORIES))random_histories.sh build/release/$(RANDOM_HISTORIES) $(or $(HISTORIES),1000000) $(or $(FROM),1) $(or $(PROCESSES),1)
 
 #> make sieve          the operator at every request and watch event of small scenarios, on a real API server (ARGS="--draw 100 --seed 7")
 #> make acto           each field of a PyTorchJob set, changed, removed and spoilt, on a real API server (ARGS="--draw 100 --seed 7")
@@ -512,7 +518,7 @@ MUTATIONS := prove sieve acto
 MUTATIONS_prove := tests/operator/histories/mutations.sh
 MUTATIONS_sieve := tests/sieve/mutations.sh
 MUTATIONS_acto := tests/acto/mutations.sh
-MUTATED_prove = $(patsubst %,$(BUILD)/%.c.o,$(HISTORIES) $(RANDOM_HISTORIES)) $(TEST_SUPPORT) $(call helpers_of,operator)
+MUTATED_prove = $(patsubst %,$(BUILD)/%.c.o,$(SMALL_HISTORIES) $(RANDOM_HISTORIES)) $(TEST_SUPPORT) $(call helpers_of,operator)
 MUTATED_sieve = $(BUILD)/operator/main.c.o
 MUTATED_acto = $(MUTATED_sieve)
 MUTATED_LIBS_prove := -lcmocka -lssl

@@ -16,10 +16,29 @@ if [ "${BUILD##*/}" = debug ]; then # it has a malloc of its own (tests/run.sh)
     check "small histories: a row that is not there" fails 2 "a group restarts" "$small" all typo
     check "small histories: one that is" fails 0 "PASSED" "$small" all "a pod is deleted or evicted"
 fi
-for words in --help 0 -3 "3 4"; do
+for words in --help 0 -3 "3 0" "3 4 5"; do
     # shellcheck disable=SC2086
-    check "random histories: $words" fails 2 "[HISTORIES]" "$random" $words
+    check "random histories: $words" fails 2 "[HISTORIES [FROM]]" "$random" $words
 done
+check "random histories: from a seed on" fails 0 "3 random histories from seed 40 on: none" "$random" 3 40
+
+# Those of a night.
+nightly() { PART=5 tests/operator/reconcile/random_histories.sh "$@"; }
+for words in "0 1 1" "5 many 1" "5 1 -1" "5 1 1234567890123456789"; do
+    # shellcheck disable=SC2086
+    check "random histories of a night: $words" fails 2 "must be a whole number from 1 on" nightly "$random" $words
+done
+check "random histories of a night: too few words" fails 2 "usage: random_histories.sh PROGRAM HISTORIES FROM PROCESSES" nightly "$random" 5
+nightly "$random" 13 40 3 >"$work/night"
+check "a night's parts, each seed once" diff <(printf '%s random histories from seed %s on: none breaks an invariant\n' 3 50 5 40 5 45) <(sort "$work/night")
+cat >"$work/broken" <<'END'
+#!/bin/bash
+[ "$2" != 45 ] || { echo "seed 47: two pods" && exit 1; }
+echo "$1 random histories from seed $2 on"
+END
+chmod +x "$work/broken"
+check "a part that fails is told, with what it said" fails 1 "seed 47: two pods" nightly "$work/broken" 15 40 1
+check "and the others go on" fails 1 "5 random histories from seed 50 on" nightly "$work/broken" 15 40 1
 for program in "$random" "$watch"; do
     check "${program##*/}: a seed that is none" fails 2 "SIMULATION_SEED=abc: must be" env SIMULATION_SEED=abc "$program"
     check "${program##*/}: one that is" fails 0 "PASSED" env SIMULATION_SEED=3 "$program"

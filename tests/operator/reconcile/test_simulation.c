@@ -1,6 +1,6 @@
 /* Random histories of a job. Whatever happens, the invariants hold after every step and the world
  * comes to rest at the end. A failing run prints its history and its seed: SIMULATION_SEED=n runs
- * that one alone. An argument is the number of histories. */
+ * that one alone. Arguments are the number of histories, and the seed of the first. */
 #include "tests/support.h"
 
 #include "base/json.h"
@@ -77,7 +77,8 @@ static void run(uint64_t seed)
     simulation_close(s);
 }
 
-static int64_t seeds = 2000;
+static int64_t histories = 2000;
+static int64_t from = 1;  /* the first one's seed; each has the next */
 static int64_t only_seed; /* 0: all */
 
 static void invariants_hold_in_every_history(void **state)
@@ -87,9 +88,11 @@ static void invariants_hold_in_every_history(void **state)
         run((uint64_t)only_seed);
         return;
     }
-    for (uint64_t i = 1; i <= (uint64_t)seeds; i++)
-        run(i);
-    print_message("%" PRId64 " random histories: none breaks an invariant\n", seeds);
+    for (int64_t i = 0; i < histories; i++)
+        run((uint64_t)(from + i));
+    print_message("%" PRId64 " random histories from seed %" PRId64
+                  " on: none breaks an invariant\n",
+                  histories, from);
 }
 
 /* ---- the operator dies after every action in turn ---- */
@@ -197,15 +200,17 @@ static void a_death_after_any_action_changes_nothing(void **state)
     }
 }
 
-/* The argument is how many random histories to try. */
+/* The arguments are how many random histories to try, and the first one's seed. */
 int main(int argc, char **argv)
 {
-    if (argc > 2 || (argc > 1 && !str_to_i64(argv[1], 1, INT64_MAX, &seeds))) {
+    if (argc > 3 || (argc > 1 && !str_to_i64(argv[1], 1, INT64_MAX, &histories)) ||
+        (argc > 2 && !str_to_i64(argv[2], 1, INT64_MAX - histories, &from))) {
         fprintf(stderr,
-                "usage: %s [HISTORIES]\n"
-                "HISTORIES: how many random ones, from 1 on (%" PRId64 ").\n"
+                "usage: %s [HISTORIES [FROM]]\n"
+                "HISTORIES: how many random ones, a whole number from 1 on (2000).\n"
+                "FROM: the seed of the first one, from 1 on (1); each has the next.\n"
                 "$SIMULATION_SEED: the seed of one, which is run alone.\n",
-                argv[0], seeds);
+                argv[0]);
         return 2;
     }
     only_seed = seed_asked();
