@@ -3,22 +3,15 @@
 #include "operator/job/history.h"
 #include "operator/reconcile/children.h"
 
-/* The status may know of an end that a watch of pods, late after a start, does not show yet. Where
- * neither does, the delete finds out: the pod has another version then. */
-static bool has_ended(const struct child *pod, const struct history *history)
-{
-    return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED ||
-           history_is_complete(history, pod->type, pod->index);
-}
-
-static bool stays(enum clean_pod_policy policy, bool succeeded, const struct child *pod,
-                  const struct history *history)
+/* Where a watch of pods, late after a start, does not show an end yet, the delete finds out: the
+ * pod has another version then. What the status says of its replica may be of a pod before it. */
+static bool stays(enum clean_pod_policy policy, bool succeeded, const struct child *pod)
 {
     if (policy == CLEAN_ALL)
         return false;
     if (policy == CLEAN_RUNNING)
-        return has_ended(pod, history);
-    return !succeeded || pod->pod->phase != POD_PENDING || has_ended(pod, history);
+        return pod->pod->phase == POD_SUCCEEDED || pod->pod->phase == POD_FAILED;
+    return !succeeded || pod->pod->phase != POD_PENDING;
 }
 
 /* A service goes behind its pod, which may have ended unseen. Where pods are kept, one that had not
@@ -29,7 +22,7 @@ static bool service_stays(enum clean_pod_policy policy, bool succeeded, const st
     if (policy == CLEAN_ALL)
         return false;
     if (pod)
-        return !pod->deleting || stays(policy, succeeded, pod, history);
+        return !pod->deleting || stays(policy, succeeded, pod);
     bool keeps = policy == CLEAN_UNSET || policy == CLEAN_NONE;
     return keeps && (!succeeded || !history->known ||
                      history_is_complete(history, service->type, service->index));
@@ -40,7 +33,7 @@ void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct h
 {
     for (size_t i = 0; i < view->pods.count; i++) {
         const struct child *pod = &view->pods.items[i];
-        if (stays(policy, succeeded, pod, history))
+        if (stays(policy, succeeded, pod))
             continue;
         if (policy == CLEAN_ALL)
             children_delete(plan, ACTION_DELETE_POD, pod);

@@ -9,7 +9,9 @@
 #include "operator/reconcile/plan.h"
 #include "operator/reconcile/view.h"
 
-/* Plans the deletes. A replica that history calls complete has ended, whatever its pod shows. */
+/* Plans the deletes. What history calls complete may be a pod before the one that is there: an
+ * operator with an old status makes it again. So pods go by what they show; history tells which
+ * replicas keep their services without a pod. */
 void policy_cleanup(enum clean_pod_policy policy, bool succeeded, const struct history *history,
                     const struct view *view, struct plan *plan);
 #endif

@@ -91,9 +91,11 @@ static const struct story cleaning[] = {
      "event Normal PyTorchJobSucceeded: PyTorchJob j is successfully completed.\n"
      "delete pod j-worker-0 u5\n"
      "delete pod j-worker-1 u6\n"},
-    {"what has ended stays, whatever a late watch shows: Running", 1, 1, "OnFailure",
-     "cleanPodPolicy: Running", "settle; run *; exit master-0 0; settle; run master-0; pass",
-     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=1/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"},
+    {"a pod that runs beside a status that is done goes, as it may be another: Running", 1, 1,
+     "OnFailure", "cleanPodPolicy: Running",
+     "settle; run *; exit master-0 0; settle; run master-0; pass",
+     "status Created=T Succeeded=T(PyTorchJobSucceeded: PyTorchJob j is successfully completed.) Master=1/1/0 Worker=0/0/0 start=1000 completion=1000 done:master-0\n"
+     "delete pod j-master-0 u3\n"},
     {"... their services go behind them", 1, 2, "OnFailure", "cleanPodPolicy: Running",
      "settle; run *; exit master-0 0; pass; pass",
      "delete service j-worker-0 u2\n"
@@ -260,6 +262,8 @@ static void what_is_cleaned_up_is_as_it_was_seen(void **state)
         {"", "settle; run master-0; exit master-0 0; pass", "seen"}, /* pending ones go */
         {"", "gang volcano; settle; group Running; settle; run master-0; exit master-0 0; pass",
          "seen"}, /* beside their group */
+        {"cleanPodPolicy: Running", "settle; run *; exit master-0 0; settle; run master-0; pass",
+         "seen"}, /* of a replica that is done */
         {"cleanPodPolicy: All", "settle; run *; exit master-0 0; pass", NULL},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -277,6 +281,18 @@ static void what_is_cleaned_up_is_as_it_was_seen(void **state)
         assert_true(deleted > 0);
         cluster_close(cluster);
     }
+}
+
+/* An operator with an old status makes a pod again whose replica is done. */
+static void what_was_made_after_the_end_does_not_begin(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(1, 0, "OnFailure", "", "");
+    cluster_do(cluster, "settle; run *; exit master-0 0; settle");
+    cluster->pods[0].phase = POD_PENDING;
+    cluster_do(cluster, "pass");
+    assert_int_equal(cluster->plan->actions[cluster->plan->count - 1].kind, ACTION_DELETE_POD);
+    cluster_close(cluster);
 }
 
 /* Of a job that another operator ended nobody knows which replicas were complete. */
@@ -343,6 +359,7 @@ int main(void)
         cmocka_unit_test(times_before_1970_are_times),
         cmocka_unit_test(finished_jobs_are_cleaned),
         cmocka_unit_test(what_is_cleaned_up_is_as_it_was_seen),
+        cmocka_unit_test(what_was_made_after_the_end_does_not_begin),
         cmocka_unit_test(services_of_an_unknown_history_stay),
         cmocka_unit_test(managers_are_respected),
         cmocka_unit_test(only_our_own_jobs_are_touched),
