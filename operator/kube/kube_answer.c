@@ -65,15 +65,23 @@ static enum kube_verdict verdict_of(long status)
     return status == 408 || status == 429 || status >= 500 ? KUBE_RETRY : KUBE_DONE;
 }
 
-/* The beginning of a body that is no Status (a proxy's page), as one line. */
+/* The beginning of a body that is no Status (a proxy's page), as one line: words with one space
+ * between them. */
 static const char *beginning(const struct http_answer *answer, struct arena *arena)
 {
-    size_t length = strnlen(answer->body, SHOWN_BYTES);
+    size_t length = strnlen(answer->body, SHOWN_BYTES), used = 0;
     char *text = arena_strndup(arena, answer->body, length);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = ' ';
-    return *text ? text : "no message";
+    bool space = false;
+    for (size_t i = 0; i < length; i++) {
+        bool is_space = (unsigned char)text[i] <= ' ';
+        if (!is_space && space && used)
+            text[used++] = ' ';
+        if (!is_space)
+            text[used++] = text[i];
+        space = is_space;
+    }
+    text[used] = '\0';
+    return used ? text : "no message";
 }
 
 /* "VERB PATH", without the query: it says how, not what. */

@@ -41,7 +41,7 @@ static const struct row rows[] = {
     {"not found", 404, STATUS("pods \\\"p\\\" not found", "NotFound"), KUBE_DONE, ERR_NOT_FOUND,
      "GET /api/v1/pods: pods \"p\" not found (404 NotFound)"},
     {"no such resource", 404, "404 page not found\n", KUBE_DONE, ERR_NOT_FOUND,
-     "GET /api/v1/pods: 404 page not found  (404)"},
+     "GET /api/v1/pods: 404 page not found (404)"},
     {"exists", 409, STATUS("pods \\\"p\\\" already exists", "AlreadyExists"), KUBE_DONE, ERR_EXISTS,
      "already exists (409 AlreadyExists)"},
     {"conflict", 409, STATUS("the object has been modified", "Conflict"), KUBE_DONE, ERR_CONFLICT,
