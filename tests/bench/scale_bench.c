@@ -1,13 +1,14 @@
 /* The operator's own cost, by the number of jobs and pods: its cache, queue, executor and passes,
  * as they ship, beside a simulated cluster (scale_cluster.h). No sockets: `make bench-operator` has
- * those. `make bench-scale` shows a table for docs/benchmarks.md. scale_bench [JOBS] default
- * 10,000 of 10 pods each, and a hundredth of as many of 1,000; a half and a quarter of both first
+ * those. `make bench-scale` shows a table for docs/benchmarks.md, of as many jobs as its argument
+ * says; --help tells the rest.
  *
  * Of each: what is kept in memory, a pod; the processor time of a pass (the decision alone, and
  * that of a job which is new among them); then 1,000 pods fail at once, one a job where there are
  * so many, and are replaced. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/apply/executor.h"
 #include "operator/cache/cache.h"
 #include "operator/cache/queue.h"
@@ -27,7 +28,7 @@
 enum { BACKOFF_FIRST_MS = 200, BACKOFF_MAX_MS = 60 * 1000, PARALLEL_MAX = 32 };
 enum { PASSES_PER_RUN_MAX = 100, PLANS_MAX = 56 };
 
-enum { RESTARTS = 1000, SEED = 17 };
+enum { RESTARTS = 1000, SEED = 17, MAX_JOBS = 1000000 };
 
 /* How long passes took: a count for each 64th of an octave of nanoseconds. */
 enum { OCTAVE = 64, BUCKETS = 40 * OCTAVE };
@@ -235,8 +236,18 @@ static void row(int jobs, int pods_per_job)
 
 int main(int argc, char **argv)
 {
-    int jobs = argc > 1 ? atoi(argv[1]) : 10000;
-    require(jobs >= 4, "JOBS must be 4 or more");
+    int64_t count = 10000;
+    if (argc > 2 || (argc > 1 && !str_to_i64(argv[1], 4, MAX_JOBS, &count))) {
+        fprintf(
+            stderr,
+            "usage: %s [JOBS]\n"
+            "Memory and time of the operator for JOBS simulated jobs of 10 pods (10000; from 4 to "
+            "%d),\nfor a half and a quarter of them, and for a hundredth of each with 1,000 "
+            "pods. docs/benchmarks.md\nsays what the columns mean.\n",
+            argv[0], MAX_JOBS);
+        return 2;
+    }
+    int jobs = (int)count;
     log_set_level(LOG_ERROR);
     puts(
         "| jobs x pods | bytes a pod | pass p50, us | p99, us | longest, ms | all pods made, s | "
