@@ -24,8 +24,13 @@ EVENT_KINDS = {
     "gone": "the watch ends with 410 in place of the event",
     "stale": "after the scenario another operator starts, whose lists are of the time of this event",
     "behind": "the same, and what it watches of all but jobs comes later still",
+    "stale-now": "the operator is killed, and another one starts, whose lists are of the time of this event; the scenario goes on",
+    "behind-now": "the same, and what it watches of all but jobs comes later still",
+    "stale-soon": "the same as stale-now, a few events later",
+    "behind-soon": "the same as behind-now, a few events later",
 }
-AFTERWARDS = ("stale", "behind")  # those for which another operator starts when the scenario is over
+# Those for which another operator starts with old lists: how many events later, or None, when the scenario is over.
+OLD_LISTS = {"stale": None, "behind": None, "stale-now": 0, "behind-now": 0, "stale-soon": 3, "behind-soon": 3}
 
 
 def refusal(kind):
@@ -42,4 +47,4 @@ def gone_event():
 def cases(requests, events):
     """All of a calm run's: [Injection], from the names of its requests and events."""
     return [Injection(kind, name) for name in requests for kind in REQUEST_KINDS] + \
-           [Injection(kind, name) for name in events for kind in EVENT_KINDS]
+           [Injection(kind, name) for i, name in enumerate(events) for kind in EVENT_KINDS if i + (OLD_LISTS.get(kind) or 0) < len(events)]

@@ -9,6 +9,7 @@ from trace import Trace, event_name, is_watch, plural_of, request_name
 
 PASSED_ON = ("accept", "content-type", "user-agent")
 JOBS = "pytorchjobs"
+GO_BACK = "go back"  # what meet() says where an operator with old lists is to start
 GATHER_S = 0.05  # within which events come that go out at once
 BROKEN = (ConnectionError, asyncio.IncompleteReadError)
 
@@ -33,7 +34,8 @@ class Proxy:
         self.hold_until, self.hold_children_until, self.active_at = 0, 0, time.monotonic()
         self.asking = set()  # connections on which a request is under way
         self.watches = {}  # {connection: plural} of those that are open
-        self.stale_version, self.stale_lists = None, set()
+        self.stale_version, self.stale_in = None, None  # that of the injection's event; how many events later another operator starts
+        self.stale_listener, self.stale_lists = None, set()  # whose first lists of these kinds are old
         for listener in range(len(self.ports)):
             self.hang_up(listener)
 
@@ -52,12 +54,14 @@ class Proxy:
         self.is_over = True
         return self.injection.kind
 
-    def go_back(self):
-        """From now on the first list of each kind is as of the event of the injection, and watches are late."""
-        self.stale_lists = set(self.watches.values())
+    async def go_back(self, listener):
+        """Another operator takes the place of this one: its first list of each kind is as of the event of the injection, and watches are late."""
+        self.stale_lists = set(self.watches_of(listener))
+        self.stale_listener = listener
         self.hold_until = time.monotonic() + injections.HOLD_S
-        if self.injection.kind == "behind":
+        if self.injection.kind.startswith("behind"):
             self.hold_children_until = self.hold_until + 4 * injections.HOLD_S
+        await self.kill(listener)
 
     def rests_for(self):
         """How many seconds ago the last request was over; 0: one is not. Requests for a lease do not count."""
@@ -66,6 +70,10 @@ class Proxy:
     def open_watches(self):
         """Of all operators: [plural], sorted."""
         return sorted(self.watches.values())
+
+    def watches_of(self, listener):
+        """[plural]"""
+        return [plural for writer, plural in self.watches.items() if self.writers.get(writer) == listener]
 
     async def serve(self, listener, reader, writer):
         self.writers[writer] = listener
@@ -79,6 +87,8 @@ class Proxy:
                 if not await self.exchange(listener, name, (method, target, passed_on, body), reader, writer):
                     break
         except BROKEN:
+            pass
+        except asyncio.CancelledError:  # all is over: passed on, it would make asyncio's streams complain
             pass
         finally:
             self.writers.pop(writer, None)
@@ -100,7 +110,7 @@ class Proxy:
         if not is_lease:
             self.asking.add(writer)
         try:
-            answer = await self.forward(*request)
+            answer = await self.forward(listener, *request)
         finally:
             self.asking.discard(writer)
             if not is_lease:
@@ -108,9 +118,9 @@ class Proxy:
         self.requests.answered(name, answer.status)
         return await self.answer(listener, kind, answer, writer)
 
-    async def forward(self, method, target, headers, body):
+    async def forward(self, listener, method, target, headers, body):
         plural = plural_of(target)
-        if method == "GET" and plural in self.stale_lists and "limit=" in target:
+        if method == "GET" and listener == self.stale_listener and plural in self.stale_lists and "limit=" in target:
             self.stale_lists.remove(plural)
             self.hold_until = max(self.hold_until, time.monotonic() + injections.HOLD_S)
             target += f"&resourceVersion={self.stale_version}&resourceVersionMatch=Exact"
@@ -143,7 +153,7 @@ class Proxy:
                 return await self.answer(listener, None, Answer(status, {}, await read_body(upstream, answer_headers)), writer)
             writer.write(head("HTTP/1.1 200 OK", {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}))
             if kind != "torn":
-                await self.pass_on(plural_of(target), Lines(upstream), reader, writer)
+                await self.pass_on(listener, plural_of(target), Lines(upstream), reader, writer)
             return False
         finally:
             self.watches.pop(writer, None)
@@ -156,7 +166,7 @@ class Proxy:
         if plural == JOBS:
             self.hold_children_until = min(self.hold_children_until, time.monotonic() + injections.HOLD_S)
 
-    async def pass_on(self, plural, lines, reader, writer):
+    async def pass_on(self, listener, plural, lines, reader, writer):
         """Events, until one side ends."""
         gathered = []  # events that go out at once
 
@@ -193,6 +203,9 @@ class Proxy:
                     await send_gathered()
                     return
                 kind = self.meet(plural, line)
+                if kind == GO_BACK:
+                    await self.go_back(listener)
+                    return
                 if kind == "drop":
                     ends.add(asyncio.create_task(end_later()))
                 elif kind == "cut":
@@ -216,9 +229,19 @@ class Proxy:
         """Notes an event; returns what happens to it."""
         event = json.loads(line)
         name = event_name(plural, event)
-        kind = self.take(self.events.note(name)) if name else None
+        if not name:
+            return None
+        kind = self.take(self.events.note(name))
         if kind == "hold":
             self.hold_until = time.monotonic() + injections.HOLD_S
-        elif kind in injections.AFTERWARDS:
-            self.stale_version = event["object"]["metadata"]["resourceVersion"]
-        return kind
+        elif kind in injections.OLD_LISTS:
+            self.stale_version, self.stale_in = event["object"]["metadata"]["resourceVersion"], injections.OLD_LISTS[kind]
+        elif self.stale_in:
+            self.stale_in -= 1
+        if self.stale_in is None:
+            return kind
+        self.is_over = self.stale_in == 0
+        if not self.is_over:
+            return None
+        self.stale_in = None
+        return GO_BACK

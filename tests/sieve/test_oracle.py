@@ -84,8 +84,11 @@ def names():
     passed &= check("an event", trace.event_name("pods", {"type": "ADDED", "object": {"metadata": {"name": "j"}}}) == "ADDED pods j")
     passed &= check("a bookmark is none", trace.event_name("pods", {"type": "BOOKMARK", "object": {}}) is None)
     passed &= check("nor is a node's", trace.event_name("nodes", {"type": "ADDED", "object": {"metadata": {"name": "n"}}}) is None)
-    kinds = len(injections.REQUEST_KINDS), len(injections.EVENT_KINDS)
-    passed &= check("each request and each event has all its kinds", len(injections.cases(["a", "b"], ["c"])) == 2 * kinds[0] + kinds[1])
+    kinds, events = (len(injections.REQUEST_KINDS), len(injections.EVENT_KINDS)), ["c", "d", "e", "f"]
+    passed &= check("each request and each event has all its kinds",
+                    len(injections.cases(["a", "b"], events)) == 2 * kinds[0] + 4 * kinds[1] - 2 * 3)
+    last = {case.kind for case in injections.cases([], events) if case.at == "d"}
+    passed &= check("but for what comes some events later, where no such event comes", injections.EVENT_KINDS.keys() - last == {"stale-soon", "behind-soon"})
     return passed
 
 
