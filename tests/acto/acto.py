@@ -25,12 +25,13 @@ from world import PREFIXES, World  # noqa: E402
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
 RESTS = ("running", "suspended", "finished")
+ONLY = f"only the leaves whose path has this text, and only at this rest ({', '.join(RESTS)}): up to two words, as a divergence prints them"
 COLUMNS = ["histories", "has effect", "told why not", "unknown or default", "bad values", "refused", "told", "taken"]
 
 
 def arguments():
-    parser = command_line.parser("acto.py", __doc__, "leaves", random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--of-job", action="store_true")
+    parser = command_line.parser("acto.py", __doc__, "leaves", random.SystemRandom().randrange(1 << 31), ONLY)
+    parser.add_argument("--of-job", action="store_true", help="only the leaves outside of pod templates")
     options = parser.parse_args()
     command_line.check_words(parser, options.only, [("path", None), ("rest", RESTS)])
     return options

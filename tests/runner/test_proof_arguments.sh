@@ -53,8 +53,13 @@ for tool in sieve acto; do
     check "$tool: no program" fails 2 "there is no program /nowhere/shoal-operator: make programs, or set \$BUILD" \
         env BUILD=/nowhere KUBECONFIG=x "tests/$tool/$tool.py"
     check "$tool: wrong words, before there is a cluster" fails 2 "must be a whole number" "tests/$tool/run.sh" --draw 0
+    "tests/$tool/$tool.py" --help >"$work/help"
+    check "$tool: its help tells what each option does" diff /dev/null <(awk '/^$/ { bare = "" } bare && /^  -/ { print bare } { bare = "" }
+        /^  --[a-z-]+( [A-Z. \[\]]+)?$/ { bare = $0 }' "$work/help")
+    check "$tool: ... the seed's among them" contains "$work/help" "the same seed chooses the same"
     check "$tool: a word without a flag" fails 2 "unrecognized arguments: nonsense" "tests/$tool/$tool.py" nonsense
 done
+check "sieve: its help lists what --only takes" grep -qE "^  behind-soon +the same" <(tests/sieve/sieve.py --help)
 check "sieve: a scenario that is not there" fails 2 "there is no scenario 'nonsense', only 'life of a job of 3 pods'" tests/sieve/sieve.py --only nonsense
 check "sieve: a kind that is not there" fails 2 "there is no kind 'nonsense', only 'calm', 'kill'" tests/sieve/sieve.py --only "a gang" nonsense
 check "sieve: a word too many" fails 2 "'more' is one word too many" tests/sieve/sieve.py --only "a gang" kill "LIST pods #1" more

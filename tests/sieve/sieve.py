@@ -22,12 +22,22 @@ from case import Seat  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
 from world import PREFIXES, World  # noqa: E402
 
+ONLY = "only the cases of a scenario, of a kind, at a request or event: up to three words, as a divergence prints them. A wrong one lists the right ones"
 MISSED_MAX = 0.03  # of all cases: a second status write may come in one run and not in the next
 
 
+def words():
+    """All that --only takes but for requests and events, which a run tells."""
+    def listed(what, table):
+        return [f"{what}:", *(f"  {name:12}{means}".rstrip() for name, means in table.items())]
+    return "\n".join([*listed("scenarios", {scenario.name: "" for scenario in SCENARIOS}),
+                      *listed("kinds, at a request", injections.REQUEST_KINDS), *listed("kinds, at a watch event", injections.EVENT_KINDS)])
+
+
 def arguments():
-    parser = command_line.parser("sieve.py", __doc__, "cases", random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--trace", action="store_true", help="tells all cases as if they diverged")
+    parser = command_line.parser("sieve.py", __doc__, "cases", random.SystemRandom().randrange(1 << 31), ONLY)
+    parser.add_argument("--trace", action="store_true", help="tells of each case its requests, its events and the operator's log, as if it diverged")
+    parser.epilog = words()
     options = parser.parse_args()
     kinds = [injections.CALM.kind, *injections.REQUEST_KINDS, *injections.EVENT_KINDS]
     command_line.check_words(parser, options.only, [("scenario", [s.name for s in SCENARIOS]), ("kind", kinds), ("request or event", None)])

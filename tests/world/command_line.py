@@ -18,15 +18,16 @@ def whole(text):
     return int(text)
 
 
-def parser(tool, described, seats_are, seed):
-    """described: the tool's own text; seats_are: what runs side by side; seed: for who gives none."""
+def parser(tool, described, seats_are, seed, words):
+    """described: the tool's own text; seats_are: what runs side by side; seed: for who gives none; words: what those of --only are."""
     found = argparse.ArgumentParser(tool, description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--draw", type=whole, metavar="N")
-    found.add_argument("--seed", type=int, default=seed)
+    found.add_argument("--draw", type=whole, metavar="N", help=f"tries N of the {seats_are} instead of all, chosen by the seed")
+    found.add_argument("--seed", type=int, default=seed, metavar="S",
+                       help="what --draw goes by (a new one each time, which is printed): the same seed chooses the same")
+    found.add_argument("--only", nargs="+", default=[], metavar="WORD", help=words)
     found.add_argument("--seats", type=whole, default=8, metavar="N", help=f"{seats_are} at once (8): each has a namespace and an operator of its own")
-    found.add_argument("--first", action="store_true", help="ends with the first divergence")
-    found.add_argument("--only", nargs="+", default=[], metavar="WORD")
-    found.add_argument("--check", action="store_true", help="looks at the arguments and tries nothing")
+    found.add_argument("--first", action="store_true", help="ends after the first divergence instead of trying the rest")
+    found.add_argument("--check", action="store_true", help="looks at the arguments and tries nothing; needs no API server")
     return found
 
 
