@@ -100,6 +100,7 @@ async def prepare(api):
 async def main():
     options = arguments()
     if options.check:
+        command_line.check_program()
         return 0
     world = World(command_line.api("KUBECONFIG", "tests/acto/run.sh"))
     await world.check_served("tests/acto/run.sh")

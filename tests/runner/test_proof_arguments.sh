@@ -52,6 +52,8 @@ for tool in sieve acto; do
     check "$tool: no API server" fails 2 "\$KUBECONFIG names no kubeconfig: set it, or use tests/$tool/run.sh" env -u PYTHONPATH "tests/$tool/$tool.py"
     check "$tool: no program" fails 2 "there is no program /nowhere/shoal-operator: make programs, or set \$BUILD" \
         env BUILD=/nowhere KUBECONFIG=x "tests/$tool/$tool.py"
+    check "$tool: no program, before there is a cluster" fails 2 "there is no program /nowhere/shoal-operator: make programs" \
+        env BUILD=/nowhere "tests/$tool/run.sh"
     check "$tool: wrong words, before there is a cluster" fails 2 "must be a whole number" "tests/$tool/run.sh" --draw 0
     "tests/$tool/$tool.py" --help >"$work/help"
     check "$tool: its help tells what each option does" diff /dev/null <(awk '/^$/ { bare = "" } bare && /^  -/ { print bare } { bare = "" }

@@ -127,6 +127,7 @@ class Sieve:
 async def main():
     options = arguments()
     if options.check:
+        command_line.check_program()
         return 0
     world = World(command_line.api("KUBECONFIG", "tests/sieve/run.sh"))
     await world.check_served("tests/sieve/run.sh")

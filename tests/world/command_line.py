@@ -27,8 +27,13 @@ def parser(tool, described, seats_are, seed, words):
     found.add_argument("--only", nargs="+", default=[], metavar="WORD", help=words)
     found.add_argument("--seats", type=whole, default=8, metavar="N", help=f"{seats_are} at once (8): each has a namespace and an operator of its own")
     found.add_argument("--first", action="store_true", help="ends after the first divergence instead of trying the rest")
-    found.add_argument("--check", action="store_true", help="looks at the arguments and tries nothing; needs no API server")
+    found.add_argument("--check", action="store_true", help="looks at the arguments and for the operator's program, and tries nothing; needs no API server")
     return found
+
+
+def check_program():
+    if not os.access(operator_program.OPERATOR, os.X_OK):
+        raise Refused(f"there is no program {operator_program.OPERATOR}: make programs, or set $BUILD to the folder that has it")
 
 
 def api(variable, script):
@@ -36,8 +41,7 @@ def api(variable, script):
     path = os.environ.get(variable)
     if not path:
         raise Refused(f"${variable} names no kubeconfig: set it, or use {script}, which starts an API server of its own")
-    if not os.access(operator_program.OPERATOR, os.X_OK):
-        raise Refused(f"there is no program {operator_program.OPERATOR}: make programs, or set $BUILD to the folder that has it")
+    check_program()
     try:
         return Api(path)
     except subprocess.CalledProcessError as failed:
