@@ -20,7 +20,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../world"))  # what both share
 import command_line  # noqa: E402
 from seat import Seat  # noqa: E402
-from subject import FieldSubject, subjects  # noqa: E402
+from subjects import subjects  # noqa: E402
 from world import PREFIXES, World  # noqa: E402
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
@@ -45,14 +45,14 @@ class Acto:
     def chosen(self, found):
         path, rest = [*self.options.only, None, None][:2]
         found = [subject for subject in found if (not path or path in subject.path) and rest in (None, subject.rest)
-                 and (not self.options.of_job or isinstance(subject, FieldSubject))]
+                 and (not self.options.of_job or subject.of_job)]
         if not found:
             of_job = " of the job itself" if self.options.of_job else ""
             raise command_line.Refused(f"no leaf{of_job} has {path!r} in its path" + (f" and is tried {rest}" if rest else ""))
         if self.options.draw is not None:
             print(f"seed {self.options.seed}: {self.options.draw} of {len(found)}, half of them not of pod templates", flush=True)
             draw, number = random.Random(self.options.seed), self.options.draw
-            parts = [[subject for subject in found if isinstance(subject, FieldSubject) == kind] for kind in (True, False)]
+            parts = [[subject for subject in found if subject.of_job == kind] for kind in (True, False)]
             of_job = min(max(number // 2, number - len(parts[1])), len(parts[0]))
             found = draw.sample(parts[0], of_job) + draw.sample(parts[1], min(number - of_job, len(parts[1])))
         return sorted(found, key=lambda subject: subject.flags)  # another flag is another operator
@@ -62,7 +62,7 @@ class Acto:
         while left and not (self.options.first and self.diverged):
             subject = left.pop(0)
             await subject.run(seat)
-            row = self.rows["of the job" if isinstance(subject, FieldSubject) else "of its pod templates", subject.rest]
+            row = self.rows["of the job" if subject.of_job else "of its pod templates", subject.rest]
             row.update(subject.counts)
             row.update(leaves=1, divergences=bool(subject.trouble))
             if subject.trouble:

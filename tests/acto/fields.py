@@ -1,4 +1,4 @@
-"""The fields of a PyTorchJob outside its pod templates, as data: values, and what they do. Each leaf of the schema must have a row.
+"""The fields of a PyTorchJob outside its pod templates and metrics, as data: values, and what they do. Each leaf of the schema must have a row.
 
 effect(look, value) says whether a job shows the value; how each is known is in docs/pytorchjob.md and, for names of variables, in the
 training operator's documentation.
@@ -110,10 +110,6 @@ def conf(look, value):
     return value in (variable(look, "PET_RDZV_CONF") or "").split("=")
 
 
-def metric(look, value):
-    return of(look, "horizontalpodautoscalers/JOB", "spec", "targetCPUUtilizationPercentage") == value["resource"]["target"]["averageUtilization"]
-
-
 def workers(look, value):
     return sum(name.startswith("pods/JOB-worker-") for name in look) == value and "Running" in conditions(look)
 
@@ -159,7 +155,6 @@ FIELDS = [Field(*row) for row in [
     (f"{ELASTIC_POLICY}.nProcPerNode", (2, 4), (0, -1, "two", HUGE), env("PET_NPROC_PER_NODE"), ELASTIC, REMADE, ()),
     (f"{ELASTIC_POLICY}.maxRestarts", (2, 4), (-1, "two", HUGE), env("PET_MAX_RESTARTS"), ELASTIC, REMADE, ()),
     (f"{ELASTIC_POLICY}.shrinkAfterSeconds", (10, 20), (-1, "soon", 1000001), env("SHOAL_SHRINK_AFTER"), ELASTIC, REMADE, ()),
-    (f"{ELASTIC_POLICY}.metrics[]", (cpu(80), cpu(50)), ({}, {"type": "Resource"}, cpu(-1), 1), metric, ELASTIC, IN_PLACE, ()),
     (f"{TYPES}.Master.replicas", (1, 1), (0, 2, -1, "one"), lambda look, value: pod(look, "master-0") != {}, PLAIN, REMADE, ()),
     (f"{TYPES}.Master.restartPolicy", ("Always", "Never"), ("Sometimes", 1), policy("master"), PLAIN, REMADE, ()),
     (f"{TYPES}.Worker.replicas", (3, 2), (0, -1, "two", 10001, HUGE), workers, PLAIN, IN_PLACE, ()),
@@ -175,5 +170,5 @@ def spec_with(field, value):
 
 
 def leaves_of(schema):
-    """Those outside of pod templates."""
-    return [leaf for leaf in leaves(schema, "spec") if ".template." not in leaf.path]
+    """Those outside of pod templates and of an autoscaler's metrics, which metrics.py has."""
+    return [leaf for leaf in leaves(schema, "spec") if ".template." not in leaf.path and ".metrics[]" not in leaf.path]

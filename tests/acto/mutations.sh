@@ -21,7 +21,7 @@ mutations='
 a field is not read|operator/manifest/pod.c|s/elastic->rdzv_backend ? elastic->rdzv_backend : "c10d"/"c10d"/|elasticPolicy.rdzvBackend suspended
 a field of the template gets lost|operator/manifest/manifest_pod.c|s/    avoid_nodes(spec, &pod->avoided);/    json_free(json_take(spec, "tolerations"));\n&/|template.spec.tolerations[].effect suspended
 an edit of a field is not followed|operator/reconcile/policy_gang.c|s/a->min_member == b->min_member &&/true \&\&/|schedulingPolicy.minAvailable running
-what a field has made stays when it is removed|operator/reconcile/policy_autoscaler.c|/^void policy_autoscaler_sync/,/^}/s/policy_autoscaler_delete(snapshot, plan);/return;/|elasticPolicy.metrics[] running
+what a field has made stays when it is removed|operator/reconcile/policy_autoscaler.c|/^void policy_autoscaler_sync/,/^}/s/policy_autoscaler_delete(snapshot, plan);/return;/|elasticPolicy.metrics[].external.metric.name running
 the order of two edits counts|operator/reconcile/children.c|/^bool children_desired/,/^}/s/child->index < replica->replicas.value/true/|Worker.replicas running
 a bad value ends the operator|operator/reconcile/reconcile.c|s/    ctx->job = job_as_seen(ctx);/    __builtin_trap();/|elasticPolicy.minReplicas running
 a bad value stops other jobs|operator/reconcile/reconcile.c|s/    ctx->job = job_as_seen(ctx);/    for (;;) {}/|elasticPolicy.minReplicas running

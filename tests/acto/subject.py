@@ -33,7 +33,9 @@ class Immutable(Exception):
 
 
 class Subject:
-    """first, second: S1 and S2; bads: [(value, spec)]; of subclasses: prepare, faults."""
+    """first, second: S1 and S2; bads: [(value, spec)]; of subclasses: of_job, prepare, faults."""
+
+    of_job = False  # whether the leaf is outside of pod templates
 
     def __init__(self, path, rest, flags, probe, base, first, second, bads):
         self.path, self.rest, self.flags, self.probe = path, rest, flags, probe
@@ -188,6 +190,8 @@ class Subject:
 class FieldSubject(Subject):
     """A row of fields.py."""
 
+    of_job = True
+
     def __init__(self, field, rest, probe):
         first, second = (fields.spec_with(field, value) for value in field.values)
         super().__init__(field.path, rest, field.flags, probe, field.base, first, second,
@@ -272,14 +276,3 @@ class TemplateSubject(Subject):
 
     def is_right(self, spec):
         return not any(isinstance(found, str) for found in self.of(spec).values())
-
-
-def subjects(schema):
-    """All: [Subject], from the schema of spec; an error if fields.py has not just its leaves."""
-    template = schema["properties"]["pytorchReplicaSpecs"]["properties"]["Worker"]["properties"]["template"]
-    own = {leaf.path for leaf in fields.leaves_of(schema)}
-    rows = {field.path for field in fields.FIELDS}
-    if own != rows:
-        raise ValueError(f"fields.py lacks {sorted(own - rows)}, and has {sorted(rows - own)} for nothing")
-    found = [FieldSubject(field, *way) for field in fields.FIELDS for way in field.ways]
-    return found + [TemplateSubject(leaf, template, rest) for leaf in template_values.leaves_of(template) for rest in ("running", "suspended")]

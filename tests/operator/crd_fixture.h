@@ -39,8 +39,8 @@ void crd_fixture_look(struct crd_fixture *fixture, const struct json *object);
 /* The schema of a field such as "spec.runPolicy.suspend"; borrowed. */
 struct json *crd_fixture_schema_at(struct crd_fixture *fixture, const char *path);
 
-/* REFUSED_BY_CODE: OpenAPI cannot say it. REFUSED_BY_SCHEMA: it is about a pod, which an API server
- * knows better than the code, whatever that says. */
+/* REFUSED_BY_CODE: OpenAPI cannot say it. REFUSED_BY_SCHEMA: it is about a pod or an autoscaler,
+ * which an API server knows better than the code, whatever that says. */
 enum crd_verdict { TAKEN, REFUSED, REFUSED_BY_CODE, REFUSED_BY_SCHEMA };
 struct crd_row {
     const char *name, *spec; /* of a job */

@@ -131,6 +131,10 @@ static void words_and_limits_are_those_of_the_code(void **state)
 
 /* ---- whole objects ---- */
 
+#define TARGET(inside)                                                                             \
+    BOTH ", elasticPolicy: {metrics: [{type: External, external: {metric: {name: queued, "         \
+         "selector: {matchLabels: {a: b}}}, target: {" inside "}}}]}"
+
 static const struct crd_row rows[] = {
     {"j", BOTH, TAKEN},
     {"j", "pytorchReplicaSpecs: {" WORKER "}", TAKEN},
@@ -153,6 +157,13 @@ static const struct crd_row rows[] = {
     {"j", BOTH ", nprocPerNode: many", REFUSED},
     {"j", "pytorchReplicaSpecs: {Worker: {restartPolicy: '', template: " POD "}}", TAKEN},
     {"j", BOTH ", elasticPolicy: {metrics: 1}", REFUSED},
+    {"j", BOTH ", elasticPolicy: {metrics: [{}]}", REFUSED_BY_SCHEMA},
+    {"j", TARGET("type: Utilization, averageUtilization: 80"), TAKEN},
+    {"j", TARGET("type: AverageValue, averageValue: 500m"), TAKEN},
+    {"j", TARGET("type: AverageValue, averageValue: 3"), TAKEN},
+    {"j", TARGET("type: AverageValue, averageValue: lots"), REFUSED_BY_SCHEMA},
+    {"j", TARGET("type: Utilization, averageUtilisation: 80"), REFUSED_BY_SCHEMA},
+    {"j", TARGET("averageUtilization: 80"), REFUSED_BY_SCHEMA},
     {"j", BOTH ", elasticPolicy: {minReplicas: 2, maxReplicas: 1}", REFUSED_BY_CODE},
     {"j", BOTH ", elasticPolicy: {nProcPerNode: 2}, nprocPerNode: auto", REFUSED_BY_CODE},
     {"j", "elasticPolicy: {}, pytorchReplicaSpecs: {" MASTER "}", REFUSED_BY_CODE},
