@@ -22,6 +22,8 @@ a field is not read|operator/manifest/pod.c|s/elastic->rdzv_backend ? elastic->r
 a field of the template gets lost|operator/manifest/manifest_pod.c|s/    avoid_nodes(spec, &pod->avoided);/    json_free(json_take(spec, "tolerations"));\n&/|template.spec.tolerations[].effect suspended
 an edit of a field is not followed|operator/reconcile/policy_gang.c|s/a->min_member == b->min_member &&/true \&\&/|schedulingPolicy.minAvailable running
 what a field has made stays when it is removed|operator/reconcile/policy_autoscaler.c|/^void policy_autoscaler_sync/,/^}/s/policy_autoscaler_delete(snapshot, plan);/return;/|elasticPolicy.metrics[].external.metric.name running
+an edit inside a list is not followed|operator/reconcile/policy_autoscaler.c|s/strcmp(a->metrics_hash, b->metrics_hash) == 0/true/|elasticPolicy.metrics[].resource.target.averageUtilization running
+what a field promises never comes|operator/reconcile/policy_deadline.c|s/job->run_policy.ttl_seconds_after_finished/(struct optional){0}/|runPolicy.ttlSecondsAfterFinished finished
 the order of two edits counts|operator/reconcile/children.c|/^bool children_desired/,/^}/s/child->index < replica->replicas.value/true/|Worker.replicas running
 a bad value ends the operator|operator/reconcile/reconcile.c|s/    ctx->job = job_as_seen(ctx);/    __builtin_trap();/|elasticPolicy.minReplicas running
 a bad value stops other jobs|operator/reconcile/reconcile.c|s/    ctx->job = job_as_seen(ctx);/    for (;;) {}/|elasticPolicy.minReplicas running
