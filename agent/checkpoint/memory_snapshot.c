@@ -206,12 +206,12 @@ int memory_snapshot_scan(const void *memory, int64_t bytes, bool checks,
     return count;
 }
 
-void memory_snapshot_keep(struct memory_snapshots *s, int slot)
+void memory_snapshot_keep(struct memory_snapshots *s, int newest, int older)
 {
     for (int i = 0; i < MEMORY_SNAPSHOT_SLOTS; i++)
-        if (i != slot)
+        if (i != newest && i != older)
             forget(s, i);
-    s->newest = slot;
+    s->newest = newest >= 0 ? newest : older;
     s->passed_over_bytes = 0;
 }
 

@@ -83,9 +83,9 @@ int memory_snapshot_scan(const void *memory, int64_t bytes, bool checks,
                          struct memory_snapshot_entry *ret_entries, int most,
                          struct memory_snapshot_seen *ret_seen);
 
-/* Only the snapshot in this slot stays, and the next one is written to the other; -1: none
- * stays. */
-void memory_snapshot_keep(struct memory_snapshots *snapshots, int slot);
+/* Only the snapshots in these slots stay; -1: there is none, and the other one is the newest. The
+ * next is written over the older one. */
+void memory_snapshot_keep(struct memory_snapshots *snapshots, int newest, int older);
 
 /* Where a slot's payload is written: of the slot that need not stay, whose snapshot is forgotten
  * now; *ret_slot: which. Then, the payload being whole: its snapshot is complete, and must stay.

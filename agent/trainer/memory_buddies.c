@@ -194,7 +194,9 @@ int memory_buddies_fetch(struct memory_buddies *b, struct memory_found *found, s
 
 void memory_buddies_keep(struct memory_buddies *b, const struct memory_found *found, int64_t step)
 {
+    bool is_there = found->step == step;
     for (int member = 0; member < b->group.count; member++)
         if (memory_group_keeps(&b->group, b->group.me, member))
-            memory_snapshot_keep(&b->kept[member], found->step == step ? found->slots[member] : -1);
+            memory_snapshot_keep(&b->kept[member], is_there ? found->slots[member] : -1,
+                                 is_there ? found->older[member] : -1);
 }

@@ -50,7 +50,7 @@ void memory_buddies_exchange(struct memory_buddies *buddies, struct stream *stre
  * group. */
 int memory_buddies_fetch(struct memory_buddies *buddies, struct memory_found *found,
                          struct error *err);
-/* Only what was found stays; nothing if its step is another one. */
+/* Only what was found and the snapshots before it stay; nothing if its step is another one. */
 void memory_buddies_keep(struct memory_buddies *buddies, const struct memory_found *found,
                          int64_t step);
 #endif

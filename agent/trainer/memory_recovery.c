@@ -40,6 +40,28 @@ static int slot_of(const struct rank_memory *rank, int member, int64_t step)
     return -1;
 }
 
+/* Where it has the newest of the steps before; -1: nowhere. */
+static int slot_before(const struct rank_memory *rank, int member, int64_t step)
+{
+    int found = -1;
+    for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
+        if (rank->steps[member][slot] >= 0 && rank->steps[member][slot] < step &&
+            (found < 0 || rank->steps[member][slot] > rank->steps[member][found]))
+            found = slot;
+    return found;
+}
+
+/* How many of those that keep this rank's snapshots beside it lack the step. */
+static int count_lacking(const struct rank_memory *all, const struct memory_group *group,
+                         int64_t step)
+{
+    int count = 0;
+    for (int other = 0; other < group->count; other++)
+        count += other != group->me && memory_group_keeps(group, other, group->me) &&
+                 slot_of(&all[group->ranks[other]], group->me, step) < 0;
+    return count;
+}
+
 /* Who has this step of a member: that one itself, else the first other one; -1: nobody. */
 static int holder_of(const struct rank_memory *all, const struct memory_group *group, int member,
                      int64_t step)
@@ -88,11 +110,13 @@ int memory_recovery_find(struct comm *comm, struct stream *stream, const struct 
     for (int member = 0; member < group->count; member++) {
         int holder = holder_of(all, group, member, found.step);
         found.slots[member] = slot_of(&mine, member, found.step);
+        found.older[member] = slot_before(&mine, member, found.step);
         found.from[member] = holder == member ? -1 : holder;
     }
     for (int r = comm->size - 1; r >= 0; r--) {
         int own = all[r].group.me;
         found.sent += found.step >= 0 && slot_of(&all[r], own, found.step) < 0;
+        found.lacking += count_lacking(all, &all[r].group, found.step);
         if (all[r].last_step > found.last_step)
             found.last_step = all[r].last_step;
         if (all[r].begun_step > found.begun_step)

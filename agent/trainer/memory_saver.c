@@ -43,7 +43,7 @@ int memory_saver_find(struct memory_saver *s, struct error *err)
     if (s->recut.step >= 0) {
         s->found = (struct memory_found){.step = s->recut.step};
         for (int m = 0; m < MEMORY_GROUP_MOST; m++)
-            s->found.slots[m] = -1;
+            s->found.slots[m] = s->found.older[m] = -1;
     } else if (!s->memory) {
         return 0;
     } else if (memory_recovery_find(s->of.checkpointer->of.world, s->of.stream, &s->buddies.group,
@@ -172,6 +172,14 @@ static int begin_moved(struct memory_saver *s, int64_t step, struct error *err)
                : 0;
 }
 
+/* Who was to keep a copy may have been lost, or the copy have been on its way when ranks were: the
+ * next loss may come before the next snapshot. Until it is there, the steps before are kept. */
+static int begin_again(struct memory_saver *s, int64_t step, struct error *err)
+{
+    begin(s, step, false);
+    return s->found.step == step && s->found.lacking > 0 ? memory_saver_send_found(s, err) : 0;
+}
+
 int memory_saver_start(struct memory_saver *s, int64_t step, struct error *err)
 {
     int result = 0;
@@ -180,7 +188,7 @@ int memory_saver_start(struct memory_saver *s, int64_t step, struct error *err)
     else if (s->memory && s->buddies.plan.is_moving)
         result = begin_moved(s, step, err);
     else if (s->memory)
-        begin(s, step, false);
+        result = begin_again(s, step, err);
     memory_recut_close(&s->recut);
     return result;
 }

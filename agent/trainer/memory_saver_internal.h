@@ -33,6 +33,9 @@ struct memory_snapshots *memory_saver_own(struct memory_saver *saver);
 int memory_saver_open_beside(struct memory_saver *saver, struct error *err);
 /* Waits for the snapshot that is under way on all ranks, then begins this one. Collective. */
 int memory_saver_take(struct memory_saver *saver, int64_t step, struct error *err);
+/* Sends the snapshot that was found, which stays where it is, to those that are to keep it, and
+ * waits until they have it. None is under way. Collective. */
+int memory_saver_send_found(struct memory_saver *saver, struct error *err);
 /* Whether the one that is under way has failed. Does not wait. */
 int memory_saver_look(struct memory_saver *saver, struct error *err);
 /* Lets go of what is under way. */

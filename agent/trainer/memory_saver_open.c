@@ -294,8 +294,10 @@ int memory_saver_move(struct memory_saver *s, struct error *err)
     memory_saver_unmap(s);
     if (memory_buddies_move(&s->buddies, err) || agree_on_memory(s, &is_on, err))
         return -1;
-    for (int m = 0; m < MEMORY_GROUP_MOST; m++)
+    for (int m = 0; m < MEMORY_GROUP_MOST; m++) {
         s->found.slots[m] = m == s->buddies.group.me ? own : -1;
+        s->found.older[m] = -1;
+    }
     return is_on ? memory_saver_lay_out(s, false, err) : 0;
 }
 

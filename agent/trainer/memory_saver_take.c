@@ -110,6 +110,14 @@ static int describe(struct memory_saver *s, struct payload *payload, struct erro
     return 0;
 }
 
+static void send_it(struct memory_saver *s, struct stream *stream, int slot, int64_t step)
+{
+    stream_call(stream, note_begin, &s, sizeof s);
+    memory_buddies_exchange(&s->buddies, stream, slot, step);
+    stream_call(stream, note_end, &s, sizeof s);
+    event_record(s->completed, stream);
+}
+
 static int take_it(struct memory_saver *s, int64_t step, struct error *err)
 {
     struct copied copied = {.saver = s, .step = step};
@@ -126,12 +134,8 @@ static int take_it(struct memory_saver *s, int64_t step, struct error *err)
     }
     s->saved_step = step;
     s->is_under_way = stream != NULL;
-    if (!stream)
-        return 0;
-    stream_call(stream, note_begin, &s, sizeof s);
-    memory_buddies_exchange(&s->buddies, stream, copied.slot, step);
-    stream_call(stream, note_end, &s, sizeof s);
-    event_record(s->completed, stream);
+    if (stream)
+        send_it(s, stream, copied.slot, step);
     return 0;
 }
 
@@ -176,6 +180,16 @@ int memory_saver_take(struct memory_saver *s, int64_t step, struct error *err)
         result = error_wrap(err, "checkpoint in memory at step %" PRId64, step);
     activity_enter(s->of.activity, before);
     return result;
+}
+
+int memory_saver_send_found(struct memory_saver *s, struct error *err)
+{
+    struct stream *stream = beside(s);
+    s->saved_step = s->found.step;
+    s->is_under_way = stream != NULL;
+    if (stream)
+        send_it(s, stream, s->found.slots[s->buddies.group.me], s->found.step);
+    return memory_saver_finish(s, err);
 }
 
 int memory_saver_look(struct memory_saver *s, struct error *err)

@@ -228,6 +228,32 @@ static void other_buddies_have_theirs_at_once(void **state)
     close_memory(fds, SIZE);
 }
 
+/* Pods that stay lack copies, as does a new one: of who was lost, and of what was on its way. They
+ * get them before the first step, and the next pod is lost behind it. */
+static void a_start_sends_what_buddies_lack(void **state)
+{
+    enum { SIZE = 4 };
+    static const bool is_new[][SIZE] = {{0, 0, 1, 1}, {1, 1, 0, 0}, {0, 0, 1, 1}};
+    auto_arena struct arena *arena = arena_open();
+    int fds[RUNS_MAX_RANKS] = {0};
+    struct start s = {.flags = "--epochs=5 --device=cpu --memory_every_steps=1000 --memory_buddies",
+                      .size = SIZE,
+                      .local_size = 2,
+                      .stop_at = STOP};
+    open_memory(fds, SIZE);
+    start(&s, arena, *state, fds);
+    s.stop_at = 0;
+    s.die_after = STOP + 2;
+    for (size_t i = 0; i < array_length(is_new); i++) {
+        memcpy(s.is_new, is_new[i], sizeof is_new[i]);
+        const struct run *run = start(&s, arena, *state, fds);
+        if (run->seen[0].resumed_step != STOP + 1)
+            fail_msg("start %zu resumed at step %d: %s", i, run->seen[0].resumed_step,
+                     run->seen[0].notice);
+    }
+    close_memory(fds, SIZE);
+}
+
 /* What the last of five ranks keeps, which is alone on its node, with so many bytes left there. */
 static int64_t kept_by_the_last(const char *data, int64_t left, char notice[1024])
 {
@@ -283,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_pod_goes_on_from_its_buddies),
         cmocka_unit_test(other_buddies_have_theirs_at_once),
+        cmocka_unit_test(a_start_sends_what_buddies_lack),
         cmocka_unit_test(who_has_no_room_keeps_less),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);

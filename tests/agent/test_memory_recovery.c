@@ -18,6 +18,7 @@ struct kept {
     bool damaged, killed; /* the newest: a bit is flipped; the next save was cut off */
     const char *run;      /* that saved; NULL: this one */
     struct memory_found found;
+    int64_t older; /* the step kept of rank 1, before what was found; -1: none */
 };
 
 static struct memory_snapshot_id id_of(int rank, const char *run)
@@ -68,6 +69,11 @@ static int find(struct rank *r, struct comm *comm, struct stream *stream, struct
             (memory_snapshot_read(&all[m], kept->found.slots[m], &it, err) ||
              it.step != kept->found.step))
             result = error_set(err, ERR_INPUT, "the slot has another step");
+        if (group.ranks[m] == 1)
+            kept->older = kept->found.older[m] < 0 ||
+                                  memory_snapshot_read(&all[m], kept->found.older[m], &it, err)
+                              ? -1
+                              : it.step;
         if (m == group.me && (kept->found.slots[m] < 0) != (kept->found.from[m] >= 0))
             result = error_set(err, ERR_INPUT, "neither here nor sent");
     }
@@ -221,34 +227,44 @@ static void another_pods_memory_counts(void **state)
         struct kept kept[SIZE];
         int64_t step;
         int sent, from; /* from: whence rank 1 gets it, if it lacks it */
+        int lacking;
+        int64_t older; /* of rank 1, in rank 0's memory */
     } rows[] = {
-        {"all have their own", {KEPT, KEPT, KEPT}, 9, 0, -1},
-        {"a new pod", {KEPT, NEW, KEPT}, 9, 1, 0},
-        {"two new pods", {NEW, NEW, KEPT}, 9, 2, 2},
-        {"three new pods", {NEW, NEW, NEW}, -1, 0, -1},
+        {"all have their own", {KEPT, KEPT, KEPT}, 9, 0, -1, 0, 8},
+        {"a new pod", {KEPT, NEW, KEPT}, 9, 1, 0, 2, 8},
+        {"two new pods", {NEW, NEW, KEPT}, 9, 2, 2, 4, -1},
+        {"three new pods", {NEW, NEW, NEW}, -1, 0, -1, 6, -1},
         {"killed before the last exchange",
          {{.saved = {8, 9}, .held = {7, 8}, .last_step = 9},
           NEW,
           {.saved = {8, 9}, .held = {7, 8}, .last_step = 9}},
          8,
          1,
-         0},
+         0,
+         2,
+         7},
         {"one of two had it",
          {{.saved = {8, 9}, .held = {7, 8}, .last_step = 9}, NEW, KEPT},
          9,
          1,
-         2},
+         2,
+         4,
+         8},
         {"all from others", /* the ranks' own are too new for what is left of the second pod's */
          {{.saved = {8, 9}, .held = {6, 7}, .last_step = 9},
           NEW,
           {.saved = {8, 9}, .held = {6, 7}, .last_step = 9}},
          7,
          3,
-         0},
+         0,
+         2,
+         6},
         {"nobody keeps the new pod's",
          {{.saved = {8, 9}, .last_step = 9}, NEW, {.saved = {8, 9}, .last_step = 9}},
          -1,
          0,
+         -1,
+         6,
          -1},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -257,6 +273,7 @@ static void another_pods_memory_counts(void **state)
         memcpy(kept, rows[i].kept, sizeof kept);
         for (int r = 0; r < SIZE; r++) {
             kept[r].local_size = 1;
+            kept[r].older = -1;
             ranks[r].arg = &kept[r];
         }
         ranks_run(ranks, SIZE, RANKS_TIMEOUT_MS, find);
@@ -264,10 +281,11 @@ static void another_pods_memory_counts(void **state)
             const struct memory_found *found = &kept[r].found;
             assert_ok(ranks[r].result, &ranks[r].err);
             if (found->step != rows[i].step || found->sent != rows[i].sent ||
-                found->from[1] != rows[i].from)
-                fail_msg("%s: rank %d has step %lld, %d sent, from %d", rows[i].name, r,
-                         (long long)found->step, found->sent, found->from[1]);
+                found->from[1] != rows[i].from || found->lacking != rows[i].lacking)
+                fail_msg("%s: rank %d has step %lld, %d sent, from %d, %d lacking", rows[i].name, r,
+                         (long long)found->step, found->sent, found->from[1], found->lacking);
         }
+        assert_int_equal(kept[0].older, rows[i].older);
     }
 }
 

@@ -69,13 +69,23 @@ static void the_last_two_are_there_after_a_restart(void **state)
     assert_int_equal(memory_snapshot_count_end(&s, 15), 1);
     memory_snapshot_forget_ends(&s);
     assert_int_equal(memory_snapshot_count_end(&s, 15), 1);
-    memory_snapshot_keep(&s, 1); /* the ranks agreed on 11 */
+    memory_snapshot_keep(&s, 1, -1); /* the ranks agreed on 11 */
     assert_int_equal(step_in(&s, 0), -1);
     assert_int_equal(step_in(&s, 1), 11);
     save(&s, 12);
     assert_int_equal(step_in(&s, 0), 12);
     assert_int_equal(step_in(&s, 1), 11);
-    memory_snapshot_keep(&s, -1);
+    memory_snapshot_keep(&s, -1, 1); /* the next one is not here yet, and 11 stays until it is */
+    assert_int_equal(step_in(&s, 0), -1);
+    save(&s, 12);
+    assert_int_equal(step_in(&s, 0), 12);
+    assert_int_equal(step_in(&s, 1), 11);
+    memory_snapshot_keep(&s, 0, 1);
+    assert_int_equal(step_in(&s, 1), 11);
+    save(&s, 13);
+    assert_int_equal(step_in(&s, 0), 12);
+    assert_int_equal(step_in(&s, 1), 13);
+    memory_snapshot_keep(&s, -1, -1);
     assert_int_equal(step_in(&s, 0), -1);
     assert_int_equal(step_in(&s, 1), -1);
     free(memory);
@@ -204,7 +214,7 @@ static void what_is_laid_out_otherwise_is_forgotten(void **state)
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
         assert_fails(memory_snapshot_read(&s, slot, &snapshot, &err), &err, ERR_CONFLICT,
                      "it is of another model, optimizer or strategy, of 5000 bytes and not 904");
-    memory_snapshot_keep(&s, -1);
+    memory_snapshot_keep(&s, -1, -1);
     assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_NOT_FOUND, "");
     memory_snapshot_open(memory, PAYLOAD, &own, &s); /* nothing was saved there */
     assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_NOT_FOUND, "");

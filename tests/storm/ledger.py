@@ -10,7 +10,6 @@ import sys
 
 # The step at hand, which has no snapshot yet; and the one before, if its copy was on the way to a buddy when its pod was lost.
 IN_FLIGHT = {"memory": 1, "a buddy": 2, "disk": 1}
-COPIED_S = 1  # after the end of a step its copy is there
 
 # Of the kinds of a storm over pods, in which the run stands still behind a checkpoint when a blow comes: which end processes, and
 # which let the run go on before they do.
@@ -70,9 +69,10 @@ def lost_more_in_pods(blows, steps):
 
 
 def explained(ends):
-    """How many such starts there may be: those after two launchers lost their memory before one had a copy of the other's again. ends:
-    of the blows that end a launcher, in their order: which, when, and when the next step had ended."""
-    return sum(a[0] != b[0] and b[1] < a[2] + COPIED_S for a, b in zip(ends, ends[1:]))
+    """How many such starts there may be: those after two launchers lost their memory before one had a copy of the other's again, which
+    it has before its ranks begin a step. ends: of the blows that end a launcher, in their order: which, when, and when the next step had
+    ended."""
+    return sum(a[0] != b[0] and b[1] < a[2] for a, b in zip(ends, ends[1:]))
 
 
 def lost_steps(steps):

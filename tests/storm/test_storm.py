@@ -182,7 +182,7 @@ rows = [
     ("... of memory one step, of a buddy's two", [unexplained(f"Resumed at step 9 from memory{of} (2 steps lost)", [], 0) for of in
                                                   ("", ", for 2 ranks a buddy's", " of 3 ranks")] == [1, 0, 0]),
     ("... unless two launchers were lost", [unexplained(LOG, [], 1), unexplained(LOG + "Resumed at step 9 from memory (7 steps lost)", [], 1)] == [0, 1]),
-    ("two launchers are, where the second has no copy yet", [ledger.explained([(0, 1, 5), (1, s, 9)]) for s in (2, 5.5, 6.5)] == [1, 1, 0]),
+    ("two launchers are, where the second has no copy yet", [ledger.explained([(0, 1, 5), (1, s, 9)]) for s in (2, 5.5, 6.5)] == [1, 0, 0]),
     ("... and not one twice", ledger.explained([(1, 1, 5), (1, 2, 6)]) == 0),
     ("the next step is the first behind the one that was done", ledger.seconds_to_next([(10, 4, "server")], AFTER_4) == [3]),
     ("... of whatever process, or of a new one", [ledger.seconds_to_next([(8.5, 3, kind)], AFTER_4) for kind in ("server", "pod")] == [[0.5], [2]]),
