@@ -6,19 +6,35 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { CLASSES = 40, ALIGN = 16, REGION_BYTES = 64 << 20 };
+enum {
+    CLASSES = 40,
+    ALIGN = 16,
+    REGION_BYTES = 64 << 20,
+    LARGE_FROM = REGION_BYTES / 2, /* where large blocks lie */
+    LARGE_BYTES = 1 << 10,         /* of this size or more: most are free between two steps */
+    MAX_LARGE = 512
+};
 
 /* In front of what is handed out. */
 struct block {
-    size_t size;        /* usable */
-    struct block *next; /* in its list, while it is free */
+    size_t size; /* usable */
+    union {
+        struct block *next; /* in its list, while it is free and small */
+        size_t number;      /* of a large one */
+    };
 };
 _Static_assert(sizeof(struct block) == ALIGN, "what follows it is aligned");
 
 /* At the region's beginning, so that a copy of the region has it, too. */
 struct region {
-    size_t used; /* bytes, this header included */
+    size_t used; /* bytes, this header included, without large blocks */
     struct block *free[CLASSES];
+    size_t large_used, large_count;
+    struct {
+        uint32_t offset; /* in the region */
+        uint8_t class;
+        bool in_use;
+    } large[]; /* [large_count], of MAX_LARGE for which there is room */
 };
 
 static struct region *region;
@@ -32,7 +48,8 @@ void region_open(void)
         assert(at != MAP_FAILED);
         region = at;
     }
-    *region = (struct region){.used = (sizeof *region + ALIGN - 1) / ALIGN * ALIGN};
+    size_t header = sizeof *region + MAX_LARGE * sizeof region->large[0];
+    *region = (struct region){.used = (header + ALIGN - 1) / ALIGN * ALIGN};
 }
 
 void region_enter(void)
@@ -68,17 +85,44 @@ static int class_of(size_t bytes, size_t *ret_size)
     return class;
 }
 
+static struct block *large_block(size_t number)
+{
+    return (struct block *)((unsigned char *)region + region->large[number].offset);
+}
+
+static void *alloc_large(int class, size_t size)
+{
+    size_t number = 0;
+    while (number < region->large_count &&
+           (region->large[number].in_use || region->large[number].class != class))
+        number++;
+    if (number == region->large_count) {
+        assert(number < MAX_LARGE);
+        region->large_count++;
+        region->large[number].offset = LARGE_FROM + (uint32_t)region->large_used;
+        region->large[number].class = (uint8_t) class;
+        region->large_used += sizeof(struct block) + size;
+        assert(region->large_used <= REGION_BYTES - LARGE_FROM);
+    }
+    region->large[number].in_use = true;
+    struct block *block = large_block(number);
+    *block = (struct block){.size = size, .number = number};
+    return block + 1;
+}
+
 void *region_alloc(size_t bytes)
 {
     size_t size;
     int class = class_of(bytes ? bytes : 1, &size);
+    if (size >= LARGE_BYTES)
+        return alloc_large(class, size);
     struct block *block = region->free[class];
     if (block) {
         region->free[class] = block->next;
     } else {
         block = (struct block *)((unsigned char *)region + region->used);
         region->used += sizeof *block + size;
-        assert(region->used <= REGION_BYTES);
+        assert(region->used <= LARGE_FROM);
     }
     block->size = size;
     return block + 1;
@@ -99,27 +143,58 @@ void region_free(void *pointer)
     struct block *block = block_of(pointer);
     size_t size;
     int class = class_of(block->size, &size);
+    if (size >= LARGE_BYTES) {
+        region->large[block->number].in_use = false;
+        return;
+    }
     block->next = region->free[class];
     region->free[class] = block;
+}
+
+static size_t bytes_in_use(void)
+{
+    size_t bytes = region->used;
+    for (size_t i = 0; i < region->large_count; i++)
+        if (region->large[i].in_use)
+            bytes += sizeof(struct block) + large_block(i)->size;
+    return bytes;
 }
 
 void region_keep(struct region_state *state)
 {
     assert(!entered);
-    if (state->size < region->used) {
-        state->size = region->used + region->used / 4;
+    size_t used = bytes_in_use();
+    if (state->size < used) {
+        state->size = used + used / 4;
         free(state->bytes);
         state->bytes = malloc(state->size);
         assert(state->bytes);
     }
-    state->used = region->used;
+    state->used = used;
     memcpy(state->bytes, region, region->used);
+    unsigned char *to = state->bytes + region->used;
+    for (size_t i = 0; i < region->large_count; i++) {
+        if (!region->large[i].in_use)
+            continue;
+        size_t bytes = sizeof(struct block) + large_block(i)->size;
+        memcpy(to, large_block(i), bytes);
+        to += bytes;
+    }
 }
 
 void region_bring_back(const struct region_state *state)
 {
     assert(!entered);
-    memcpy(region, state->bytes, state->used);
+    const struct region *kept = (const struct region *)(const void *)state->bytes;
+    memcpy(region, kept, kept->used);
+    const unsigned char *from = state->bytes + region->used;
+    for (size_t i = 0; i < region->large_count; i++) {
+        if (!region->large[i].in_use)
+            continue;
+        size_t bytes = sizeof(struct block) + ((const struct block *)(const void *)from)->size;
+        memcpy(large_block(i), from, bytes);
+        from += bytes;
+    }
 }
 
 void region_drop(struct region_state *state)

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A state. All zero at first; region_keep makes room. */
+/* A state: small blocks with all that lies between them, then those large ones that are in use. All
+ * zero at first; region_keep makes room. */
 struct region_state {
     unsigned char *bytes;
     size_t used, size;
