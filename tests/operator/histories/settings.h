@@ -7,8 +7,9 @@
 #define SETTING_RUN_POLICY "cleanPodPolicy: All, backoffLimit: 1"
 #define SETTING_GROUP      ", restartScope: Job"
 
-/* In "all" alone: what takes minutes together. */
-enum extent { ALWAYS, IN_ALL };
+/* IN_ALL: what takes minutes together. BY_NAME: only where it is named: what is part of a larger
+ * row of the same job, or takes an hour. */
+enum extent { ALWAYS, IN_ALL, BY_NAME };
 
 struct setting {
     enum extent extent;

@@ -1,6 +1,7 @@
 /* Every history of small jobs. The operator's cache, executor, queue and pass are those that ship;
  * the API server, kubelets and people around them are played (world.h). Without arguments a part is
- * tried that takes seconds; with "all" everything, which takes minutes. */
+ * tried that takes seconds; with "all" everything, in a process for each processor, which takes
+ * minutes. */
 #include "tests/operator/histories/explore.h"
 
 #include "base/log.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- memory (region.h) ---- */
 
@@ -63,13 +65,35 @@ void *realloc(void *old, size_t bytes)
 /* ---- jobs ---- */
 
 static bool all;
-static const char *only; /* those with this in their names */
+static const char *only; /* the row of this name, else those with this in their names */
+
+static bool is_a_row(const char *name)
+{
+    for (size_t i = 0; i < setting_count; i++)
+        if (strcmp(settings[i].setting.name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_chosen(const struct setting *setting)
+{
+    const char *name = setting->setting.name;
+    if (!only)
+        return setting->extent <= (all ? IN_ALL : ALWAYS);
+    return is_a_row(only) ? strcmp(name, only) == 0 : strstr(name, only) != NULL;
+}
 
 static void print_found(const char *name, const struct explored *found)
 {
-    printf("# %-44s %8zu states %9zu edges, %3d deep, %5zu ends, rest after %2d\n", name,
+    printf("# %-44s %9zu states %10zu edges, %3d deep, %5zu ends, rest after %2d\n", name,
            found->states, found->edges, found->depth, found->rests, found->longest_calm);
     fflush(stdout);
+}
+
+static int processes(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > EXPLORE_MAX_PROCESSES ? EXPLORE_MAX_PROCESSES : (int)count;
 }
 
 static void every_small_history_ends_well(void **state)
@@ -78,14 +102,32 @@ static void every_small_history_ends_well(void **state)
     size_t states = 0, edges = 0;
     for (size_t i = 0; i < setting_count; i++) {
         const struct world_setting *setting = &settings[i].setting;
-        if (settings[i].extent > (all ? IN_ALL : ALWAYS) || (only && !strstr(setting->name, only)))
+        if (!is_chosen(&settings[i]))
             continue;
-        struct explored found = explore(setting);
+        const struct exploring exploring = {all ? processes() : 1, .reduces = true};
+        struct explored found = explore(setting, exploring);
         print_found(setting->name, &found);
         states += found.states;
         edges += found.edges;
     }
-    printf("# %-44s %8zu states %9zu edges\n", "together", states, edges);
+    printf("# %-44s %9zu states %10zu edges\n", "together", states, edges);
+}
+
+/* What is left out leads to nothing else: where nothing is left out, the same rests are found. */
+static void what_is_left_out_leads_nowhere_else(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct world_setting *setting = &settings[i].setting;
+        if (settings[i].extent > ALWAYS || !is_chosen(&settings[i]))
+            continue;
+        struct explored whole = explore(setting, (struct exploring){1, .reduces = false});
+        struct explored reduced = explore(setting, (struct exploring){1, .reduces = true});
+        printf("# %-44s %8zu of %zu states, %zu ends\n", setting->name, reduced.states,
+               whole.states, reduced.rests);
+        assert_int_equal(whole.rests, reduced.rests);
+        assert_int_equal(whole.rests_sum, reduced.rests_sum);
+    }
 }
 
 /* What comes next while no watch shows a pod: the second pod is not made at first, and each edit
@@ -172,6 +214,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_resumes_beside_no_unseen_pod),
         cmocka_unit_test(every_small_history_ends_well),
+        cmocka_unit_test(what_is_left_out_leads_nowhere_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

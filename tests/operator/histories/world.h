@@ -44,7 +44,8 @@ struct world_setting {
 struct world_event {
     enum cache_kind kind;
     bool gone;
-    char *text;             /* of the object, as JSON */
+    char *text; /* of the object, as JSON, of version 0 */
+    int version;
     uint64_t name, content; /* hashes, the version left out */
 };
 
@@ -53,6 +54,12 @@ struct kube_request;
 /* What the operator's cache was last shown under a name. */
 struct world_shown {
     uint64_t name, content;
+};
+
+/* A pod that a request has made, or deleted. */
+struct world_awaited {
+    uint64_t name, uid; /* hashes; uid 0: the answer was lost, and only the name is known */
+    bool gone;
 };
 
 struct kube; /* the API server, in the client's place */
@@ -72,17 +79,31 @@ struct world {
     uint64_t shown_up_to; /* of what was shown since the last plan, 0: nothing */
     struct kube_request *sent[WORLD_MAX_WAITING]; /* that wait for their answers, in order */
     size_t sent_count;
+    uint64_t ranks[WORLD_MAX_OBJECTS]; /* of all pods that the job may have */
+    int name_count;
+    bool answered; /* a request was, just now */
+    bool is_whole; /* nothing is left out: the operator may die at any time, and states differ by
+                      all that they allow */
+    const bool *compares; /* by enum allowed: what of the allowance is no part of the state */
     /* the operator */
     struct cache *cache;
     struct queue *queue;
     struct executor *executor;
-    struct cached_job *active; /* whose plan is under way; NULL: none */
-    struct arena *seen_arena;  /* of s.seen */
-    int failures_in_row;       /* of plans: the queue waits longer each time */
-    bool changed_meanwhile;    /* while a plan is under way */
+    struct cached_job *active;  /* whose plan is under way; NULL: none */
+    struct arena *seen_arena;   /* of s.seen */
+    struct arena *status_arena; /* of s.truth->status */
+    int failures_in_row;        /* of plans: the queue waits longer each time */
+    bool changed_meanwhile;     /* while a plan is under way */
     struct world_shown shown[WORLD_KINDS][WORLD_MAX_OBJECTS];
     size_t shown_count[WORLD_KINDS];
-    bool expects;           /* the last plan's changes are not all shown */
+    bool expects; /* the last plan's changes are not all shown */
+    /* What the last plan did to pods, in order: what passes have seen of it from the first one on,
+     * the executor does not expect any more, though it may be undone before all is seen. */
+    struct world_awaited awaited[WORLD_MAX_WAITING];
+    size_t awaited_count, awaited_first;
+    uint64_t looked;        /* hash of what passes saw that came too early, if a delete met another
+                               version: that may be seen in any order */
+    bool conflicted;        /* one did */
     bool held;              /* a status waits to be written */
     uint64_t unwritten;     /* hash of the replicas that it completes, until one was written */
     uint64_t seen, answers; /* hashes: what the last plan was made of, and the answers since */
@@ -121,14 +142,23 @@ void world_close(void);
 
 /* What may happen now; the number of choices. */
 size_t world_choices(struct choice *ret_choices);
+/* Whether less may happen then than before. */
+bool world_spends(struct choice choice);
 /* What happens next if nothing goes wrong any more. False: the world is at rest. */
 bool world_calm_choice(struct choice *ret_choice);
 void world_perform(struct choice choice);
 /* A last pass must want nothing, and all must be as the job says. */
 void world_check_rest(void);
 
-/* Equal for two worlds that have the same future. */
+/* Equal for two worlds that have the same future, if they allow the same. */
 uint64_t world_hash(void);
+/* Of a rest: of what is there, and of what is known of it. */
+uint64_t world_hash_rest(void);
+/* By enum allowed (allowance.h): at the beginning at most, and here. */
+void world_most_allowed(int ret_most[]);
+void world_allowance(int ret_left[]);
+/* Whether a rest must show each failure that there was: nothing else has happened. */
+bool world_failures_show(void);
 
 /* ---- its parts ---- */
 
@@ -167,5 +197,7 @@ void operator_start(void);
 void operator_stop(void);
 void operator_pass(void);
 bool operator_waits(void);
+/* A request of its plan about this pod went well; uid NULL: the answer does not say of which. */
+void operator_expects(const char *name, const char *uid, bool gone);
 uint64_t operator_hash(void);
 #endif

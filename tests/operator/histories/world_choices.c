@@ -79,8 +79,6 @@ static void plan_may(struct list *list)
         if (server_writes())
             may(list, CHOICE_REFUSE, 0, 0);
     }
-    if (world->left.crashes)
-        may(list, CHOICE_CRASH, 0, 0);
     if (server_awaits("j"))
         job_may(list);
     for (size_t i = 0; i < world->s.truth->pod_count; i++)
@@ -95,8 +93,6 @@ static void object_may(struct list *list)
     for (size_t i = 0; i < world->event_count; i++)
         if (world_rank_of_event(i) == world->moved && server_may_show(i))
             may(list, CHOICE_SHOW, i, 0);
-    if (world->left.crashes && !world_wants_pass())
-        may(list, CHOICE_CRASH, 0, 0);
     for (size_t i = 0; i < world->s.truth->pod_count; i++)
         if (world_rank(CACHE_PODS, world->s.truth->pods[i].name) == world->moved)
             pod_may(list, i);
@@ -126,8 +122,33 @@ static void operator_may(struct list *list)
         may(list, CHOICE_WAIT, 0, 0);
     else if (operator_waits() && world->left.delays)
         may(list, CHOICE_DELAY, 0, 0);
-    if (world->left.crashes)
-        may(list, CHOICE_CRASH, 0, 0);
+}
+
+bool world_spends(struct choice choice)
+{
+    return choice.kind == CHOICE_FAIL || choice.kind == CHOICE_DELETE ||
+           choice.kind == CHOICE_EVICT || choice.kind == CHOICE_EDIT ||
+           choice.kind == CHOICE_DELAY || choice.kind == CHOICE_CRASH ||
+           (choice.kind > CHOICE_ANSWER && choice.kind <= CHOICE_REFUSE);
+}
+
+/* First what leaves as much allowed as before. */
+static void spend_last(struct list *list)
+{
+    struct choice sorted[WORLD_MAX_CHOICES];
+    size_t count = 0;
+    for (int spending = 0; spending < 2; spending++)
+        for (size_t i = 0; i < list->count; i++)
+            if (world_spends(list->choices[i]) == spending)
+                sorted[count++] = list->choices[i];
+    memcpy(list->choices, sorted, count * sizeof sorted[0]);
+}
+
+/* The operator forgets all, and lists what is there. So its death commutes with all but answers: it
+ * is tried behind each of these, and what pods and people do may follow. */
+static bool may_die(void)
+{
+    return world->answered || (world->is_whole && (world->sent_count || !world_wants_pass()));
 }
 
 /* Not all orders of what may happen are tried, but one of those that nobody can tell apart: a pass
@@ -143,7 +164,22 @@ size_t world_choices(struct choice *ret_choices)
         operator_may(&list);
         world_may(&list);
     }
+    spend_last(&list);
+    if (world->left.crashes && may_die())
+        may(&list, CHOICE_CRASH, 0, 0);
     return list.count;
+}
+
+/* One that may be shown now anyway, if there is any. */
+static int next_to_show(void)
+{
+    for (size_t i = 0; i < world->event_count; i++) {
+        uint64_t rank = world_rank_of_event(i);
+        if (server_may_show(i) &&
+            (world->moved ? rank == world->moved : rank >= world->shown_up_to))
+            return (int)i;
+    }
+    return 0;
 }
 
 bool world_calm_choice(struct choice *ret_choice)
@@ -151,10 +187,10 @@ bool world_calm_choice(struct choice *ret_choice)
     *ret_choice = (struct choice){CHOICE_ANSWER, 0, 0};
     if (world->sent_count)
         return true;
-    ret_choice->kind = CHOICE_SHOW;
+    *ret_choice = (struct choice){CHOICE_SHOW, next_to_show(), 0};
     if (world->event_count)
         return true;
-    ret_choice->kind = CHOICE_PASS;
+    *ret_choice = (struct choice){CHOICE_PASS, 0, 0};
     if (world_wants_pass())
         return true;
     ret_choice->kind = CHOICE_GO;

@@ -7,6 +7,7 @@
 #include "operator/job/resources.h"
 #include "operator/manifest/manifest.h"
 #include "tests/operator/cache/objects.h"
+#include "tests/operator/histories/parsed.h"
 #include "tests/operator/histories/world.h"
 #include "tests/support.h"
 
@@ -148,17 +149,18 @@ static struct world_event *place_of(enum cache_kind kind, uint64_t name)
     return &world->events[world->event_count++];
 }
 
-/* Takes `text` and `versionless`, the same without its version. */
-static void publish(enum cache_kind kind, const char *name, bool gone, char *text,
-                    char *versionless)
+/* Takes the text, of version 0. `order`: what of it times alone tell. */
+static void publish(enum cache_kind kind, const char *name, bool gone, char *text, int version,
+                    int order)
 {
     uint64_t hash = hash_text(0, name);
-    *place_of(kind, hash) = (struct world_event){.kind = kind,
-                                                 .gone = gone,
-                                                 .text = text,
-                                                 .name = hash,
-                                                 .content = gone ? 0 : hash_text(1, versionless)};
-    free(versionless);
+    *place_of(kind, hash) =
+        (struct world_event){.kind = kind,
+                             .gone = gone,
+                             .text = text,
+                             .version = version,
+                             .name = hash,
+                             .content = gone ? 0 : hash_add(hash_text(1, text), (uint64_t)order)};
 }
 
 bool server_may_show(size_t event)
@@ -172,22 +174,21 @@ bool server_may_show(size_t event)
 void server_publish_job(void)
 {
     world->job_version = ++world->version;
-    publish(CACHE_JOBS, "j", false, job_text(world->job_version), job_text(0));
+    publish(CACHE_JOBS, "j", false, job_text(0), world->job_version, 0);
 }
 
 /* Which of its end and its deletion was first matters. */
 void server_publish_pod(const struct pod *pod, bool gone)
 {
     world->pod_versions[pod->type][pod->index] = ++world->version;
-    publish(CACHE_PODS, pod->name, gone, pod_text(pod, world->version),
-            pod_text(pod, pod->exited && pod->exited_ms < pod->deleted_ms ? -1 : 0));
+    publish(CACHE_PODS, pod->name, gone, pod_text(pod, 0), world->version,
+            pod->exited && pod->exited_ms < pod->deleted_ms);
 }
 
 void server_publish_service(const struct service *service, bool gone)
 {
     int version = ++world->version;
-    publish(CACHE_SERVICES, service->name, gone, service_text(service, version),
-            service_text(service, 0));
+    publish(CACHE_SERVICES, service->name, gone, service_text(service, 0), version, 0);
     /* Services decide nothing: their watch is never late, which leaves fewer orders to try. */
     server_show(world->event_count - 1);
 }
@@ -208,14 +209,13 @@ void server_show(size_t at)
     struct world_event event = world->events[at];
     world->event_count--;
     memmove(&world->events[at], &world->events[at + 1], (world->event_count - at) * sizeof event);
-    struct json *object = json_parse_text(event.text, JSON_STRICT, NULL);
-    assert_non_null(object);
+    const struct json *object =
+        parsed(event.text, hash_add(event.content, event.name), event.version);
     if (event.gone)
         cache_delete(world->cache, event.kind, object);
     else
         cache_put(world->cache, event.kind, object);
     find_shown(event.kind, event.name)->content = event.content;
-    json_free(object);
     free(event.text);
 }
 
@@ -228,7 +228,7 @@ void server_list(void)
         world->shown_count[kind] = 0;
         cache_begin_list(world->cache, (enum cache_kind)kind);
     }
-    publish(CACHE_JOBS, "j", false, job_text(world->job_version), job_text(0));
+    publish(CACHE_JOBS, "j", false, job_text(0), world->job_version, 0);
     for (size_t i = 0; i < truth->pod_count; i++)
         server_publish_pod(&truth->pods[i], false);
     for (size_t i = 0; i < truth->service_count; i++)

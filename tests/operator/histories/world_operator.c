@@ -64,6 +64,42 @@ static void on_over(void *context, const char *key, const struct executor_outcom
     world->changed_meanwhile = false;
 }
 
+/* ---- what it expects (expectations.h) ---- */
+
+static void expect_nothing(void)
+{
+    world->awaited_count = world->awaited_first = 0;
+    world->looked = 0;
+    world->conflicted = false;
+}
+
+void operator_expects(const char *name, const char *uid, bool gone)
+{
+    assert_true(world->awaited_count < WORLD_MAX_WAITING);
+    world->awaited[world->awaited_count++] = (struct world_awaited){
+        .name = hash_text(0, name), .uid = uid ? hash_text(0, uid) : 0, .gone = gone};
+}
+
+static bool is_seen(const struct snapshot *snapshot, const struct world_awaited *awaited)
+{
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct pod *pod = &snapshot->pods[i];
+        if (awaited->uid ? hash_text(0, pod->uid) == awaited->uid
+                         : hash_text(0, pod->name) == awaited->name)
+            return !awaited->gone || pod->deleted_ms;
+    }
+    return awaited->gone;
+}
+
+static void note_look(const struct snapshot *snapshot)
+{
+    while (world->awaited_first < world->awaited_count &&
+           is_seen(snapshot, &world->awaited[world->awaited_first]))
+        world->awaited_first++;
+    if (world->conflicted)
+        world->looked = hash_add(world->looked, world_hash_shown());
+}
+
 /* ---- life and death ---- */
 
 void operator_start(void)
@@ -80,6 +116,7 @@ void operator_start(void)
     world->executor = executor_open(NULL, &executor);
     world->failures_in_row = 0;
     world->answers = world->seen = world->unconfirmed = world->unwritten = 0;
+    expect_nothing();
     world->expects = world->held = false;
     server_list();
 }
@@ -190,6 +227,7 @@ static void carry_on(const struct pass *pass, struct cached_job *job)
     world->active = job;
     world->shown_up_to = 0;
     world->answers = 0;
+    expect_nothing();
     world->seen = world_hash_shown();
     executor_start(world->executor, WORLD_KEY, job->job, job->object, pass->snapshot.status,
                    pass->plan);
@@ -206,6 +244,7 @@ void operator_pass(void)
     if (pass.is_of_the_past) /* the worst case: nothing is listed anew, as it was of late */
         pass = pass_over(world->cache, world->executor, key, job, &options, arena);
     if (!pass.plan) {
+        note_look(&pass.snapshot);
         add(now_ms() + pass.early_ms);
         queue_done(world->queue, key);
         cache_release_job(job);
@@ -220,18 +259,22 @@ void operator_pass(void)
     carry_on(&pass, job);
 }
 
+bool world_failures_show(void)
+{
+    const struct world_bounds *all = &world->setting->bounds;
+    return world->s.truth->job->run_policy.restart_scope != SCOPE_JOB &&
+           world->left.deletions == all->deletions && world->left.edits == all->edits &&
+           !world->setting->exit_codes[1] &&
+           strcmp(world->setting->restart_policy, "OnFailure") != 0;
+}
+
 /* The oracle counts what passes saw; this counts what happened. A group that restarts counts its
  * failures as one; what is deleted, or no longer of the job, may not count; and a replica that is
  * done is not asked how often it was restarted in place before. */
 static void check_failures(void)
 {
-    const struct job *job = world->s.truth->job;
     const struct job_status *status = &world->s.truth->status;
-    const struct world_bounds *all = &world->setting->bounds;
-    bool counts = job->run_policy.restart_scope != SCOPE_JOB && !condition_finished(status) &&
-                  world->left.deletions == all->deletions && world->left.edits == all->edits &&
-                  !world->setting->exit_codes[1] &&
-                  strcmp(world->setting->restart_policy, "OnFailure") != 0;
+    bool counts = world_failures_show() && !condition_finished(status);
     simulation_check(&world->s, !counts || status->history.failures == world->failed_pods,
                      "%d pods failed, and %d are counted", world->failed_pods,
                      status->history.failures);
@@ -272,6 +315,6 @@ uint64_t operator_hash(void)
     hash = hash_text(hash, executor_refused(world->executor, WORLD_KEY, "job"));
     hash = hash_add(hash, executor_is_proven(world->executor, WORLD_KEY, "job"));
     if (world->active || world->expects)
-        hash = hash_add(hash, world->answers);
+        hash = hash_add(hash_add(hash, world->answers), world->looked + world->awaited_first);
     return world->active ? hash_add(hash, world->seen) : hash;
 }

@@ -108,12 +108,17 @@ static enum error_code put_status(const struct json *body)
     const char *version = metadata_text(body, "resourceVersion");
     if (!version || atoi(version) != world->job_version)
         return ERR_CONFLICT;
-    struct job_status after = decode_status(json_get(body, "status"), truth->arena);
-    if (job_status_equal(&truth->status, &after))
+    struct arena *arena = arena_open();
+    struct job_status after = decode_status(json_get(body, "status"), arena);
+    if (job_status_equal(&truth->status, &after)) {
+        arena_close(arena);
         return ERR_NONE;
+    }
     struct job_status before = truth->status;
     simulation_judge(&world->s, &before, &after);
     truth->status = after;
+    arena_close(world->status_arena);
+    world->status_arena = arena;
     server_publish_job();
     return ERR_NONE;
 }
@@ -188,6 +193,11 @@ static enum error_code delete_service(const struct kube_request *request, const 
     return ERR_NONE;
 }
 
+static const char *preconditioned_uid(const struct kube_request *request)
+{
+    return json_as_text(json_get(json_get(request->body, "preconditions"), "uid"));
+}
+
 static enum error_code carry_out(const struct kube_request *request)
 {
     if (strcmp(request->method, "PUT") == 0)
@@ -196,7 +206,7 @@ static enum error_code carry_out(const struct kube_request *request)
         return create(request);
     if (is_list(request))
         return ERR_NONE;
-    const char *uid = json_as_text(json_get(json_get(request->body, "preconditions"), "uid"));
+    const char *uid = preconditioned_uid(request);
     assert_string_equal(request->method, "DELETE");
     assert_true(uid && request->kind != CACHE_JOBS);
     return request->kind == CACHE_PODS ? delete_pod(request, uid) : delete_service(request, uid);
@@ -249,6 +259,19 @@ static const char *uid_in(const struct json *answer)
     return metadata_text(items ? json_at(items, 0) : answer, "uid");
 }
 
+/* What the operator is to see of it. */
+static void note_outcome(const struct kube_request *request, enum error_code code, const char *uid)
+{
+    bool deletes = strcmp(request->method, "DELETE") == 0;
+    if (request->event || request->kind != CACHE_PODS || is_list(request))
+        return;
+    world->conflicted |= code == ERR_CONFLICT;
+    if (deletes && (!code || code == ERR_NOT_FOUND))
+        operator_expects(request->name, preconditioned_uid(request), true);
+    else if (!deletes && !code)
+        operator_expects(request->name, uid, false);
+}
+
 static void answer(struct kube_request *request, enum choice_kind how)
 {
     struct error err = {.code = ERR_NONE};
@@ -257,6 +280,7 @@ static void answer(struct kube_request *request, enum choice_kind how)
     struct json *object = !code && says_what ? answer_to(request) : NULL;
     if (code)
         error_set(&err, code, "%s %s: code %d", request->method, request->name, code);
+    note_outcome(request, code, uid_in(object));
     if (!request->event) {
         world->answers = hash_text(hash_add(world->answers, code), uid_in(object));
         if (world->s.is_told)
