@@ -193,8 +193,8 @@ static bool take_arguments(int argc, char **argv)
     if (argc > 3 || (argc > 1 && !all)) {
         fprintf(stderr,
                 "usage: %s [all [NAME]]\n"
-                "Without arguments the rows of make check; all: each row; NAME: those with this "
-                "text in their names.\n",
+                "Without arguments the rows of make check; all: those of make prove; NAME: the row "
+                "of this name, else those with this text in their names.\n",
                 argv[0]);
         return false;
     }
