@@ -70,6 +70,7 @@
  * many seconds it goes on without one that is gone. */
 #define ENV_NNODES       "SHOAL_NNODES"
 #define ENV_SHRINK_AFTER "SHOAL_SHRINK_AFTER"
+#define SHRINK_AFTER_S   30 /* unless it is set */
 
 /* Ours, from the launcher to its ranks: the fewest that may be next time; 0: all of them. */
 #define ENV_MIN_RANKS "SHOAL_MIN_RANKS"

@@ -8,6 +8,9 @@
 #include "base/contract.h"
 #include "base/log.h"
 
+#define QUOTED(text)    #text
+#define TEXT_OF(number) QUOTED(number)
+
 static const struct config_key keys[] = {
     KEY_INT("logging", "logging_steps", logging.steps, "-1", -1, 1e12, "logging_freq",
             "optimizer steps between lines with step and loss; 0: none; -1: 10, mnist_cnn: 0"),
@@ -205,7 +208,7 @@ static const struct config_key keys[] = {
     KEY_DURATION("runtime", "monitor_interval", runtime.monitor_interval_s, "0.1", 0, 1e6, NULL,
                  "seconds between a failure and the ranks' new start", .needs = {NEED_ROUNDS}),
     KEY_DURATION(
-        "runtime", "shrink_after", runtime.shrink_after_s, "30", 0, 1e6, NULL,
+        "runtime", "shrink_after", runtime.shrink_after_s, TEXT_OF(SHRINK_AFTER_S), 0, 1e6, NULL,
         "with nnodes MIN:MAX: seconds to wait for a pod that is gone, before the others go "
         "on without it",
         .environment = ENV_SHRINK_AFTER, .needs = {NEED_ELASTIC}),

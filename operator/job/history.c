@@ -121,6 +121,7 @@ void history_start_over(struct history *history)
         history->completed_count[type] = history->formed[type] = 0;
     history->incident_ms = 0;
     history->incidents_without_cause = 0;
+    history->preempted = 0;
 }
 
 void history_next_attempt(struct history *history)

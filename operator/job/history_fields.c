@@ -33,6 +33,8 @@ const struct history_field history_fields[] = {
      .kind = HISTORY_NODES, .print = " avoids:"},
     {FIELD(history, hardware_leaves), .name = "hardwareLeaves", .kind = HISTORY_COUNT},
     {FIELD(history, hardware_ms), .name = "hardwareTime", .kind = HISTORY_TIME},
+    {FIELD(history, preempted), .name = "preemptedWorker", .kind = HISTORY_COUNT,
+     .print = " preempted="},
     {.member = NULL},
 };
 

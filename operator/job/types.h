@@ -138,7 +138,8 @@ struct elastic_policy {
     bool standalone;
     struct optional nproc_per_node; /* deprecated in favour of job.nproc_per_node */
     struct optional max_restarts;   /* of torchrun; the operator does not use it */
-    struct optional shrink_after_s; /* of the agent's launcher; likewise */
+    /* of the agent's launcher, and of policy_preempt.h; not set: SHRINK_AFTER_S */
+    struct optional shrink_after_s;
     /* The autoscaler's metrics, only carried; NULL: no autoscaler. Borrowed like a template's
      * `raw`. */
     const struct json *metrics;
@@ -391,6 +392,9 @@ struct history {
      * when that was last counted (policy_avoid_node.h). */
     int32_t hardware_leaves;
     int64_t hardware_ms;
+    /* The worker whose room worker 0 is to have, until that has a node (policy_preempt.h); 0:
+     * none. */
+    int32_t preempted;
 };
 
 struct job_status {

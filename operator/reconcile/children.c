@@ -4,6 +4,7 @@
 #include "operator/job/history.h"
 #include "operator/job/names.h"
 #include "operator/reconcile/policy_avoid_node.h"
+#include "operator/reconcile/policy_preempt.h"
 #include "operator/reconcile/policy_queue.h"
 #include "operator/reconcile/policy_scale_up.h"
 #include "operator/reconcile/restart.h"
@@ -84,15 +85,16 @@ static void add_disrupted_event(struct plan *plan, const struct pod *pod)
                    });
 }
 
-/* Whether a pod makes room for another one in its place, or of the next attempt. */
+/* Whether a pod makes room for another one: in its place, of the next attempt, or worker 0's. */
 static bool makes_room(const struct job *job, const struct history *history,
                        const struct child *child, const char *avoided)
 {
     enum restart_policy policy = job->replicas[child->type].restart_policy;
-    return !child->backing_off && (children_is_old_attempt(job, history, child->pod) ||
-                                   policy_leaves_node(history, child->pod) ||
-                                   policy_waits_for_others(child->pod, avoided) ||
-                                   restart_judge(policy, child->pod) == RESTART_REPLACE);
+    return !child->backing_off &&
+           (child->preempted || children_is_old_attempt(job, history, child->pod) ||
+            policy_leaves_node(history, child->pod) ||
+            policy_waits_for_others(child->pod, avoided) ||
+            restart_judge(policy, child->pod) == RESTART_REPLACE);
 }
 
 /* Deletes the pods that must go. Returns whether pods of an old attempt are still there. */
@@ -106,7 +108,9 @@ static bool delete_undesired(struct plan *plan, const struct job *job, const str
         bool room = makes_room(job, history, child, avoided);
         if (room && child->pod->phase == POD_FAILED)
             add_disrupted_event(plan, child->pod);
-        if (room || child->lost || !children_desired(job, child))
+        if (child->preempted && child->pod->phase != POD_FAILED)
+            children_delete_as_seen(plan, child); /* it may have succeeded, or got a node */
+        else if (room || child->lost || !children_desired(job, child))
             children_delete(plan, ACTION_DELETE_POD, child);
         old_attempt |= children_is_old_attempt(job, history, child->pod);
     }
@@ -151,7 +155,8 @@ static void create_missing(struct plan *plan, const struct snapshot *snapshot,
         bool there = view_next(&view->pods, type, i, &pod_at) != NULL;
         bool pod = pods && !there && !history_is_complete(history, type, i);
         bool service = !view_next(&view->services, type, i, &service_at);
-        if ((!pod && !service) || (!there && !may_scale_up))
+        bool may_be_made = may_scale_up && !policy_is_kept_out(view, history, type, i);
+        if ((!pod && !service) || (!there && !may_be_made))
             continue;
         struct action action = {.kind = ACTION_CREATE_SERVICE,
                                 .name = names_child(plan->arena, snapshot->job, type, i),

@@ -22,8 +22,9 @@ void children_delete_as_seen(struct plan *plan, const struct child *pod);
 void children_delete_all(struct plan *plan, const struct view *view);
 
 /* Plans the deletes and creates. It deletes children that the job does not want, pods that have
- * failed or are lost, and pods of an earlier attempt. A pod that the system terminated before it
- * ran is replaced after a backoff. It creates what is missing, unless there is a blocker.
+ * failed or are lost, pods of an earlier attempt, and those that make room for worker 0. A pod that
+ * the system terminated before it ran is replaced after a backoff. It creates what is missing,
+ * unless there is a blocker, or worker 0 needs the room.
  * It does not create completed replicas, nor a child whose name is taken: by a pod that is being
  * deleted, or by a foreign object, which is a blocker. A new attempt begins when the last pod of
  * the old one is gone. */

@@ -13,6 +13,7 @@
 #include "operator/reconcile/policy_autoscaler.h"
 #include "operator/reconcile/policy_deadline.h"
 #include "operator/reconcile/policy_gang.h"
+#include "operator/reconcile/policy_preempt.h"
 #include "operator/reconcile/policy_queue.h"
 #include "operator/reconcile/policy_success.h"
 #include "operator/reconcile/policy_suspend.h"
@@ -195,6 +196,7 @@ static void reconcile_children(struct reconcile_context *ctx, const struct pod_c
     policy_queue_sync(ctx, queue);
     if (!is_blocked)
         policy_gang_sync(ctx->snapshot, ctx->plan);
+    policy_preempt(ctx, !blocker->reason);
     children_sync(ctx->plan, ctx->snapshot, &ctx->view, &ctx->status.history, blocker);
     set_refused_blocker(ctx, blocker);
     if (!is_blocked)

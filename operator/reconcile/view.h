@@ -18,6 +18,7 @@ struct child {
     bool lost;        /* a pod to be deleted by force: policy_node_lost.h */
     bool overdue;     /* a pod past its deletion grace period */
     bool backing_off; /* a failed pod that is not replaced yet: policy_recreate_backoff.h */
+    bool preempted;   /* makes room for worker 0, once policy_preempt() has looked */
     const struct pod *pod; /* NULL: it is a service */
 };
 
@@ -33,6 +34,8 @@ struct view {
     /* when `lost`, `overdue` or `backing_off` of a pod changes by time; POLICY_NEVER: not */
     int64_t recheck_ms;
     bool foreign_pods, foreign_services; /* the snapshot has any that are not the job's */
+    /* No worker is made, as worker 0 needs the room more; from policy_preempt() on. */
+    bool keeps_room;
 };
 
 struct view view_open(const struct snapshot *snapshot, struct arena *arena);

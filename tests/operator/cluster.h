@@ -76,6 +76,7 @@ void cluster_remove_pod(struct cluster *cluster, struct pod *pod);
  *   gone POD               its object vanishes
  *   lose POD, find POD     its node is lost from now on; is back
  *   stuck POD REASON       it says that it waits for this
+ *   unfit POD              it was made in this moment, and no node has room for it
  *   bind POD NODE          it was made in this moment, and came to this node
  *   sign NODE WORD, heal NODE  it bears this sign of bad hardware; it bears none any more
  *   spare N                so many nodes are as those with signs, well, and not the job's

@@ -91,6 +91,14 @@ static void bind_pod(struct cluster *cluster, struct pod *pod, const char *node)
     pod->created_ms = cluster->now_ms;
 }
 
+/* As the scheduler says it. */
+static void refuse_pod(struct cluster *cluster, struct pod *pod)
+{
+    pod->created_ms = cluster->now_ms;
+    pod->waiting_reason = "Unschedulable";
+    pod->waiting_message = "0/3 nodes are available";
+}
+
 static void delete_pod(struct cluster *cluster, const struct pod *pod)
 {
     cluster_carry_out(
@@ -118,6 +126,8 @@ static void move_pod(struct cluster *cluster, const char *verb, struct pod *pod,
         pod->node_lost_ms = 0;
     else if (strcmp(verb, "stuck") == 0)
         pod->waiting_reason = arena_strdup(cluster->arena, argument);
+    else if (strcmp(verb, "unfit") == 0)
+        refuse_pod(cluster, pod);
     else if (strcmp(verb, "bind") == 0)
         bind_pod(cluster, pod, argument);
     else if (strcmp(verb, "delete") == 0)

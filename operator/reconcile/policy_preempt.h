@@ -1,0 +1,33 @@
+/* Room for worker 0 of an elastic job without a Master. There the launchers meet, so that all
+ * others wait while it has no node (docs/decisions/elastic-node-0.md). All workers have one
+ * template: the room of any of them fits worker 0, but for a volume or a node that only some may
+ * use.
+ *
+ * If worker 0's pod is Unschedulable and `shrinkAfterSeconds` old, and enough others run, the last
+ * of them is preempted: its pod is deleted with its grace period. Enough is minReplicas, and what
+ * a gang scheduler asks for. The status remembers which worker went until worker 0 has a node, so
+ * that there is one for each absence of worker 0, whenever the operator dies. As long it is not
+ * made again. Nor is any other that is missing, and those that wait for a node are deleted, too:
+ * they would take the room. They are not held back while so few have nodes that the job cannot run.
+ *
+ * The last one is the buddy that has worker 0's slices (checkpoint.memory_buddies) only if it is
+ * the only other one, or if pods share nodes: buddies are pairs in the order of their pods.
+ *
+ * With restartScope Job all pods go with one, so that nobody waits for worker 0. Where people name
+ * the place to meet (rdzvHost) or another backend than c10d, it is not worker 0's. */
+#ifndef SHOAL_OPERATOR_RECONCILE_POLICY_PREEMPT_H
+#define SHOAL_OPERATOR_RECONCILE_POLICY_PREEMPT_H
+
+#include "operator/reconcile/context.h"
+
+#define REASON_UNSCHEDULABLE "Unschedulable" /* of condition PodScheduled, core/v1 */
+
+/* Chooses a worker if one is to be preempted, with an event that names it, and forgets it when
+ * worker 0 has a node. Marks all pods that make room, in the view. Requests a pass for the end of
+ * the patience. may_choose: pods can be made now, so that the room is of use. */
+void policy_preempt(struct reconcile_context *ctx, bool may_choose);
+
+/* Whether a missing pod is not made, as its place is worker 0's. */
+bool policy_is_kept_out(const struct view *view, const struct history *history,
+                        enum replica_type type, int32_t index);
+#endif
