@@ -102,6 +102,8 @@ static void check_creation(struct simulation *s, const struct action *action,
     check(s, !is_closed(s, &status->history, action->type), "%s is made though others are done",
           action->name);
     check(s, status->start_ms, "%s is made before the job has started", action->name);
+    check(s, !simulation_is_kept_out(s, action->type, action->index, status),
+          "%s is made though worker 0 needs its room", action->name);
 }
 
 static const char *avoided_text(const struct simulation *s, const struct history *history)
@@ -119,6 +121,13 @@ static bool must_move(const struct history *history, const struct pod *pod, cons
     return pod->phase == POD_PENDING && strcmp(pod->avoids ? pod->avoids : "", avoided) != 0;
 }
 
+bool simulation_is_well(struct simulation *s, const struct pod *pod,
+                        const struct job_status *status)
+{
+    return pod->phase != POD_FAILED && has_place(s, pod, status) &&
+           !must_move(&status->history, pod, avoided_text(s, &status->history));
+}
+
 static void check_deletion(struct simulation *s, const struct action *action,
                            const struct job_status *status)
 {
@@ -128,9 +137,7 @@ static void check_deletion(struct simulation *s, const struct action *action,
         check(s, simulation_is_lost(&s->seen, pod), "%s is deleted by force though it is not lost",
               action->name);
     else if (wants_work(s, status))
-        check(s,
-              pod->phase == POD_FAILED || !has_place(s, pod, status) ||
-                  must_move(&status->history, pod, avoided_text(s, &status->history)),
+        check(s, !simulation_is_well(s, pod, status) || simulation_makes_room(s, pod, status),
               "%s is deleted though it is well", action->name);
 }
 
@@ -179,6 +186,7 @@ void simulation_check_plan(struct simulation *s)
     check_failure(s, status);
     check_success(s, status);
     check_told(s, status);
+    simulation_check_preemption(s);
     check(s,
           condition_is_true(status, CONDITION_SUSPENDED) || s->seen.pod_count == 0 ||
               !condition_is_true(&s->seen.status, CONDITION_SUSPENDED),
@@ -260,10 +268,10 @@ static bool is_excused(const struct simulation *s, enum replica_type type, int32
 {
     const struct history *history = &s->truth->status.history;
     return history_is_complete(history, type, index) || !simulation_is_admitted(s->truth) ||
-           is_closed(s, history, type);
+           is_closed(s, history, type) || simulation_is_kept_out(s, type, index, &s->truth->status);
 }
 
-static int32_t gang_of(const struct job *job)
+int32_t simulation_gang_of(const struct job *job)
 {
     const struct replica_spec *worker = &job->replicas[REPLICA_WORKER];
     int32_t workers = worker->present ? (int32_t)worker->replicas.value : 0;
@@ -281,7 +289,7 @@ static void check_company(struct simulation *s)
     bool grouped = truth->options.gang.scheduler != GANG_NONE;
     bool scaled = truth->options.autoscaling && elastic->metrics;
     check(s, grouped == (truth->pod_group.name != NULL), "the PodGroup is missing");
-    check(s, !grouped || truth->pod_group.spec.min_member == gang_of(truth->job),
+    check(s, !grouped || truth->pod_group.spec.min_member == simulation_gang_of(truth->job),
           "the PodGroup says %d", truth->pod_group.spec.min_member);
     check(s, scaled == (truth->autoscaler.name != NULL), "the autoscaler is missing");
     check(s,

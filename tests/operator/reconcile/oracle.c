@@ -319,6 +319,7 @@ void simulation_judge(struct simulation *s, const struct job_status *before,
         forget_completed(s, type, wanted(s, type));
     bool resumed = holds(before, CONDITION_SUSPENDED) && !holds(after, CONDITION_SUSPENDED);
     simulation_judge_nodes(s);
+    simulation_judge_preemption(s, resumed);
     bool broken = is_broken(s, before);
     int32_t fresh = look_at_pods(s, before);
     s->oracle.failures += is_grouped(s) && fresh > 1 ? 1 : fresh;

@@ -50,7 +50,7 @@ static int64_t limit_ms(int64_t from_ms, const struct optional *seconds)
     return from_ms && seconds->set ? from_ms + seconds->value * SECOND_MS : FOREVER;
 }
 
-static void check_wakes(struct simulation *s, int64_t by_ms, const char *limit)
+void simulation_check_wakes(struct simulation *s, int64_t by_ms, const char *limit)
 {
     const struct plan *plan = s->seen.plan;
     const struct action *last = plan->count ? &plan->actions[plan->count - 1] : NULL;
@@ -74,7 +74,8 @@ static void check_deadline(struct simulation *s, const struct job_status *before
         return;
     check(s, !due || condition_finished(after), "the deadline is over and the job goes on");
     if (!condition_finished(after))
-        check_wakes(s, limit_ms(is_new ? s->seen.now_ms : start_ms, seconds), "deadline");
+        simulation_check_wakes(s, limit_ms(is_new ? s->seen.now_ms : start_ms, seconds),
+                               "deadline");
 }
 
 static void check_ttl(struct simulation *s, const struct job_status *before,
@@ -94,7 +95,7 @@ static void check_ttl(struct simulation *s, const struct job_status *before,
           "the TTL is over and the job stays");
     /* one that was invalid from the beginning is looked at again by its own status */
     if (condition_finished(before) || simulation_is_active(s, before))
-        check_wakes(s, over_ms, "TTL");
+        simulation_check_wakes(s, over_ms, "TTL");
 }
 
 /* ---- pods that the system ends ---- */
@@ -111,7 +112,7 @@ static void check_kept(struct simulation *s, const struct pod *pod, struct oracl
     int64_t age_ms = s->seen.now_ms - pod->created_ms;
     check(s, age_ms < REMADE_BY_MS && age_ms >= -REMADE_BY_MS,
           "%s never ran, and is kept for more than a minute", pod->name);
-    check_wakes(s, pod->created_ms + REMADE_BY_MS, "backoff of a pod that never ran");
+    simulation_check_wakes(s, pod->created_ms + REMADE_BY_MS, "backoff of a pod that never ran");
     bool follows = keep->start_ms == s->oracle.start_ms && keep->created_ms <= pod->created_ms;
     if (!s->stale_status && (!follows || age_ms > keep->kept_ms))
         *keep = (struct oracle_keep){s->oracle.start_ms, pod->created_ms, age_ms};
@@ -130,7 +131,7 @@ static void check_remade(struct simulation *s, const struct pod *pod,
           pod->name);
 }
 
-static bool is_deleted(const struct simulation *s, const struct pod *pod)
+bool simulation_deletes(const struct simulation *s, const struct pod *pod)
 {
     const struct plan *plan = s->seen.plan;
     bool found = false;
@@ -152,7 +153,7 @@ static void check_backoff(struct simulation *s, const struct job_status *before,
             pod->index >= job->replicas[pod->type].replicas.value)
             continue;
         struct oracle_keep *keep = &s->oracle.keeps[pod->type][pod->index];
-        if (is_deleted(s, pod))
+        if (simulation_deletes(s, pod))
             check_remade(s, pod, keep);
         else
             check_kept(s, pod, keep);

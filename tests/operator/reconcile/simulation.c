@@ -36,9 +36,14 @@ bool simulation_chance(struct simulation *s, int percent)
 
 /* ---- one simulation ---- */
 
-static const char *draw_spec(struct simulation *s)
+static const char *draw_spec(struct simulation *s, int masters)
 {
-    return chance(s, 25) ? "elasticPolicy: {minReplicas: 1, maxReplicas: 5, metrics: []}" : "";
+    static const char *const specs[] = {
+        "elasticPolicy: {minReplicas: 1, maxReplicas: 5, metrics: []}",
+        "elasticPolicy: {minReplicas: 1, maxReplicas: 5, metrics: [], shrinkAfterSeconds: 3}",
+        "elasticPolicy: {minReplicas: 2, maxReplicas: 5, metrics: [], shrinkAfterSeconds: 0}",
+    };
+    return chance(s, masters ? 20 : 60) ? specs[below(s, (int)array_length(specs))] : "";
 }
 
 static struct cluster *draw_job(struct simulation *s)
@@ -51,7 +56,7 @@ static struct cluster *draw_job(struct simulation *s)
                   chance(s, 50) ? "Job" : "Replica", below(s, 8) - 1, cleans[below(s, 3)]);
     int workers = below(s, 4) + !masters;
     struct cluster *cluster = cluster_open(masters, workers, policies[below(s, 4)], run_policy,
-                                           workers ? draw_spec(s) : "");
+                                           workers ? draw_spec(s, masters) : "");
     str_printf(&s->history, "job: %d + %d, %s, %s\n", masters, workers, run_policy,
                cluster->job->elastic.present ? "elastic" : "not elastic");
     return cluster;
@@ -107,9 +112,10 @@ static void delete_pod(struct simulation *s, struct pod *pod)
 
 static void run_on(struct simulation *s, struct pod *pod)
 {
+    if (pod->phase == POD_RUNNING && s->is_crowded && chance(s, 60))
+        return; /* others wait long meanwhile */
     if (!pod->node) {
-        if (!s->is_crowded || chance(s, 20))
-            simulation_schedule_pod(s, pod);
+        simulation_move_waiting(s, pod);
     } else if (pod->phase == POD_PENDING && simulation_reject_pod(s, pod)) {
         pod->waiting_reason = "UnexpectedAdmissionError";
     } else if (pod->phase == POD_PENDING) {
@@ -353,6 +359,8 @@ static void carry_out(struct simulation *s, const struct action *action)
     bool sets_status = first->kind == ACTION_SET_STATUS;
     if (is_refused(s, action))
         return;
+    if (action->kind == ACTION_DELETE_POD)
+        simulation_judge_deletion(s, action);
     cluster_carry_out(s->truth, action);
     if (action->kind == ACTION_CREATE_POD)
         simulation_made_pod(s, action,

@@ -48,6 +48,7 @@ struct oracle {
     int64_t start_ms;    /* of the last time that the job began; 0: it has not */
     int64_t finished_ms; /* when it ended; 0: it has not */
     struct oracle_keep keeps[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
+    int32_t preempted; /* the worker that went while worker 0 had no node; 0: none */
 };
 
 struct simulation {
@@ -110,7 +111,8 @@ int simulation_exit_code(struct simulation *s);
 struct pod_end simulation_pod_end(struct simulation *s, const char *container, int code);
 /* What waits for a node and may go to one comes there. */
 void simulation_schedule(struct simulation *s);
-void simulation_schedule_pod(struct simulation *s, struct pod *pod);
+/* The scheduler looks at a pod that waits: it comes to a node, or is told why not. */
+void simulation_move_waiting(struct simulation *s, struct pod *pod);
 /* A pod was made by this action of a plan that leads to `history`: it is dated, and says which
  * nodes it avoids. */
 void simulation_made_pod(struct simulation *s, const struct action *action,
@@ -148,6 +150,14 @@ void simulation_judge_clocks(struct simulation *s, const struct job_status *befo
                              const struct job_status *after);
 /* The part of nodes in it: those whose hardware is bad now, and those that are good again. */
 void simulation_judge_nodes(struct simulation *s);
+/* The part of room for worker 0 in it; and of a pod that is deleted. */
+void simulation_judge_preemption(struct simulation *s, bool resumed);
+void simulation_judge_deletion(struct simulation *s, const struct action *action);
+/* By the table of that: whether the pod goes for worker 0; and whether none is made. */
+bool simulation_makes_room(const struct simulation *s, const struct pod *pod,
+                           const struct job_status *status);
+bool simulation_is_kept_out(const struct simulation *s, enum replica_type type, int32_t index,
+                            const struct job_status *status);
 /* Of a pod, by the oracle's tables: it goes because of its node; and its end comes from there. */
 bool simulation_leaves_node(struct simulation *s, const struct pod *pod);
 bool simulation_blames_node(struct simulation *s, const struct pod *pod);
@@ -162,12 +172,22 @@ bool simulation_is_lost(const struct cluster *cluster, const struct pod *pod);
 
 /* The status that the last plan leads to; whether a gang scheduler lets the job's pods be made. */
 const struct job_status *simulation_planned_status(const struct simulation *s);
+/* Whether it has a place where it is, but for that of worker 0; how many a gang scheduler wants. */
+bool simulation_is_well(struct simulation *s, const struct pod *pod,
+                        const struct job_status *status);
+int32_t simulation_gang_of(const struct job *job);
 bool simulation_is_admitted(const struct cluster *cluster);
 
 /* Ends the test if something is not as it must be, with the seed and all that has happened. */
 void simulation_check_plan(struct simulation *s);
 /* Of a plan: what is due by the clock is in it, and nothing before its time. */
 void simulation_check_clocks(struct simulation *s);
+/* Whether a plan deletes the pod with its grace period. */
+bool simulation_deletes(const struct simulation *s, const struct pod *pod);
+/* Another pass follows by then, as this is over (INT64_MAX: never). */
+void simulation_check_wakes(struct simulation *s, int64_t by_ms, const char *limit);
+/* Of a plan: who makes room for worker 0. */
+void simulation_check_preemption(struct simulation *s);
 void simulation_check_world(struct simulation *s);
 void simulation_check_nodes(struct simulation *s);   /* the nodes that it avoids, of the world */
 void simulation_check_rest(struct simulation *s);    /* nothing is left to do */

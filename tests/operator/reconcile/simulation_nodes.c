@@ -20,7 +20,7 @@ void simulation_draw_nodes(struct simulation *s)
     s->truth->options.avoid_node_ms = avoid_ms[below(s, 3)];
     s->skew_ms = skews_ms[below(s, 3)];
     s->is_pinned = chance(s, 20);
-    s->is_crowded = chance(s, 20);
+    s->is_crowded = chance(s, s->truth->job->elastic.present ? 50 : 20);
     s->is_cursed = chance(s, 20);
     s->is_marked = chance(s, 40);
     s->pace_ms = s->is_cursed || chance(s, 10) ? 60000 : 1000;
@@ -61,7 +61,7 @@ bool simulation_came_untold(const struct pod *pod)
     return pod->node && !is_told_of(pod, pod->node) && pod->phase != POD_SUCCEEDED;
 }
 
-void simulation_schedule_pod(struct simulation *s, struct pod *pod)
+static void schedule_pod(struct simulation *s, struct pod *pod)
 {
     int first = s->is_pinned ? pod->index : below(s, SIMULATION_NODES);
     for (int i = 0; i < SIMULATION_NODES && !pod->node; i++) {
@@ -69,13 +69,26 @@ void simulation_schedule_pod(struct simulation *s, struct pod *pod)
         if (s->is_pinned || !is_told_of(pod, node))
             pod->node = node;
     }
+    pod->waiting_reason = pod->node ? NULL : "Unschedulable";
+}
+
+void simulation_move_waiting(struct simulation *s, struct pod *pod)
+{
+    /* worker 0 has the least luck, so that others may run without it */
+    bool is_first = pod->type == REPLICA_WORKER && pod->index == 0;
+    pod->waiting_reason = NULL;
+    if (!s->is_crowded || chance(s, is_first ? 5 : 70))
+        schedule_pod(s, pod);
+    else if (chance(s, 80))
+        pod->waiting_reason = "Unschedulable";
 }
 
 void simulation_schedule(struct simulation *s)
 {
     for (size_t i = 0; i < s->truth->pod_count; i++)
-        if (s->truth->pods[i].phase == POD_PENDING && !s->truth->pods[i].deleted_ms)
-            simulation_schedule_pod(s, &s->truth->pods[i]);
+        if (s->truth->pods[i].phase == POD_PENDING && !s->truth->pods[i].node &&
+            !s->truth->pods[i].deleted_ms)
+            schedule_pod(s, &s->truth->pods[i]);
 }
 
 int simulation_exit_code(struct simulation *s)
