@@ -1,4 +1,5 @@
 #include "tests/agent/world_data.h"
+#include "tests/agent/world_result.h"
 
 #include "agent/comm/comm_nccl.h"
 #include "agent/comm/comm_stage.h"
@@ -15,13 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void world_result_free(struct world_result *result)
-{
-    free(result->gradients);
-    free(result->weights);
-    free(result->gathered);
-}
 
 /* One rank, while it runs. */
 struct world_rank {
@@ -158,52 +152,6 @@ static int world_set_weights(struct world_rank *r)
     return 0;
 }
 
-/* Copies the ranges of a unit's slice out of it; what is left is padding and must be 0. */
-static int collect_unit(struct world_rank *r, int u, bool gradients, float *into)
-{
-    int count;
-    const struct param_range *ranges = shard_ranges(r->shard, &count);
-    const struct shard_unit *unit = shard_get_unit(r->shard, u);
-    int64_t size = unit->shard_count;
-    auto_free float *host = xcalloc((size_t)size, sizeof *host);
-    if (gradients)
-        stream_copy(shard_update_stream(r->shard), host, unit->gradient,
-                    (size_t)size * sizeof *host);
-    else
-        shard_read(r->shard, host, unit->value, size);
-    if (stream_sync(shard_update_stream(r->shard), &r->err) < 0)
-        return -1;
-    bool is_bf16 = !gradients && shard_dtype(r->shard) == DTYPE_BF16;
-    for (int64_t i = size - 1; is_bf16 && i >= 0; i--) { /* from behind: none is overwritten */
-        bf16 x;
-        memcpy(&x, (const char *)host + i * (int64_t)sizeof x, sizeof x);
-        host[i] = bf16_to_float(x);
-    }
-    for (int i = 0; i < count; i++) {
-        const struct param_range *p = &ranges[i];
-        size_t bytes = (size_t)p->count * sizeof *host;
-        if (p->unit != u)
-            continue;
-        if (shard_is_first_replica(r->shard))
-            memcpy(into + r->result->offsets[p->param->index] + p->param_offset,
-                   host + p->shard_offset, bytes);
-        memset(host + p->shard_offset, 0, bytes);
-    }
-    for (int64_t i = 0; i < size; i++)
-        if (host[i] != 0)
-            return error_set(&r->err, ERR_SHAPE, "padding of unit %d is %g", u, (double)host[i]);
-    return 0;
-}
-
-/* Brings this rank's part of gradients or weights together with the others'. */
-static int world_collect(struct world_rank *r, bool gradients, float *into)
-{
-    for (int u = 0; u < shard_unit_count(r->shard); u++)
-        if (collect_unit(r, u, gradients, into) < 0)
-            return -1;
-    return 0;
-}
-
 /* The rank's rows of a batch whose samples begin with `first`, in host memory. */
 static struct batch fill_batch(struct world_rank *r, int64_t first)
 {
@@ -307,7 +255,8 @@ static int world_step(struct world_rank *r, int step)
     shard_finish(r->shard);
     if (step < 2 && r->rank == 0)
         *(step == 0 ? &r->result->first : &r->result->second) = r->comm->stats;
-    if (step == 0 && world_collect(r, true, r->result->gradients) < 0)
+    if (step == 0 &&
+        world_collect(r->shard, true, r->result->offsets, r->result->gradients, &r->err) < 0)
         return -1;
     if (world_read_loss(r, step) < 0)
         return -1;
@@ -327,23 +276,6 @@ static int world_step(struct world_rank *r, int step)
     return 0;
 }
 
-static int gather_params(struct world_rank *r, const struct module *m)
-{
-    for (int k = 0; k < m->param_count; k++) {
-        const struct param *p = m->params[k];
-        auto_free float *values = xcalloc((size_t)p->count, sizeof *values);
-        if (shard_gather_param(r->shard, p, values, &r->err) < 0)
-            return -1;
-        if (r->rank == 0)
-            memcpy(r->result->gathered + r->result->offsets[p->index], values,
-                   (size_t)p->count * sizeof *values);
-    }
-    for (int i = 0; i < m->child_count; i++)
-        if (gather_params(r, m->children[i]) < 0)
-            return -1;
-    return 0;
-}
-
 /* One pass without backward; then the weights, by both ways out of the engine. */
 static int world_evaluate(struct world_rank *r)
 {
@@ -357,9 +289,11 @@ static int world_evaluate(struct world_rank *r)
             return -1;
     r->comm->fn->all_reduce_f64(r->comm, r->compute, r->sums, 3);
     stream_copy(r->compute, sums, r->sums, sizeof sums);
-    if (stream_sync(r->compute, &r->err) < 0 || world_collect(r, false, result->weights) < 0)
+    if (stream_sync(r->compute, &r->err) < 0 ||
+        world_collect(r->shard, false, result->offsets, result->weights, &r->err) < 0)
         return -1;
-    if (gather_params(r, r->model->root) < 0)
+    if (world_gather(r->shard, r->model->root, result->offsets,
+                     r->rank == 0 ? result->gathered : NULL, &r->err) < 0)
         return -1;
     if (r->rank != 0)
         return 0;
@@ -396,28 +330,6 @@ static void *world_thread(void *arg)
         store_mark_lost(comm_local_store(r->group), "another rank failed");
     world_rank_close(r);
     return NULL;
-}
-
-/* Parameters in declaration order may be anywhere in the tree: counts first, then their sums. */
-static void count_params(const struct module *m, struct world_result *result)
-{
-    for (int k = 0; k < m->param_count; k++)
-        result->offsets[m->params[k]->index + 1] = m->params[k]->count;
-    for (int i = 0; i < m->child_count; i++)
-        count_params(m->children[i], result);
-}
-
-static void world_result_open(const struct world *world, struct world_result *result)
-{
-    auto_arena struct arena *arena = arena_open();
-    *result = (struct world_result){0};
-    count_params(world_model(arena, world)->root, result);
-    for (int i = 0; i < WORLD_MAX_PARAMS; i++)
-        result->offsets[i + 1] += result->offsets[i];
-    result->count = result->offsets[WORLD_MAX_PARAMS];
-    result->gradients = xcalloc((size_t)result->count, sizeof(float));
-    result->gathered = xcalloc((size_t)result->count, sizeof(float));
-    result->weights = xcalloc((size_t)result->count, sizeof(float));
 }
 
 /* The cause of a world's end: an error of a rank's own comes before one that only tells of another
