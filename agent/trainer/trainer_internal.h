@@ -88,6 +88,10 @@ int trainer_model_config(const struct agent_config *c, struct arena *arena, cons
  * run's differs. */
 void trainer_schedule_resume(struct trainer *t, const struct checkpoint_state *state);
 
+/* trainer_device.c: opens the device, the communicator between those of all ranks, where the slices
+ * are and the stream that computes: all ranks have one, or all fail. Collective. */
+int trainer_open_device(struct trainer *t, struct error *err);
+
 /* trainer_graphs.c: opens those that the configuration asks for. Reports what the device cannot do;
  * then, and where the optimizer runs on the host, it is done without. Errors: ERR_CONFIG on the
  * CPU. */
