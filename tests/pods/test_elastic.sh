@@ -1,7 +1,7 @@
 #!/bin/bash
 # Elastic jobs in real pods: `kubectl scale` takes a worker away and brings it again while it trains, then one is lost and cannot
-# be made again. Of another the master is lost, and finds no room but a worker's. Both end with the weights of a single worker that
-# nothing happened to.
+# be made again. Of another the master is lost, and finds no room but a worker's; of a third, which has none, worker 0. All end
+# with the weights of a single worker that nothing happened to.
 # shellcheck source=tests/pods/node.sh
 . "$(dirname "$0")/node.sh"
 # shellcheck source=tests/pods/jobs.sh
@@ -11,7 +11,7 @@ kubectl config set-context --current --namespace elastic >/dev/null
 elastic='scope("Replica") | containers(.args += ["--parallel.reduction_slots=3"]) |
     .spec.elasticPolicy = {minReplicas: 1, maxReplicas: 3, shrinkAfterSeconds: 2}'
 no_master='del(.spec.pytorchReplicaSpecs.Master)'
-for job in scaled moved; do mkdir -p "$work/$job/go" && chmod 777 "$work/$job/go"; done
+for job in scaled moved given; do mkdir -p "$work/$job/go" && chmod 777 "$work/$job/go"; done
 check "scaled: apply" apply scaled "held | workers(3) | $elastic | $no_master"
 
 # Each checkpoint is held. Who waits for the end of a step lets the run on meanwhile, one checkpoint at a time.
@@ -94,5 +94,30 @@ let_end moved
 row moved "... and trains" wait_for 200 says "$stays" "goes on with 3 nodes instead of 2"
 row moved "the job succeeds" ends moved Succeeded
 row moved "the weights are those of the undisturbed run" same moved calm
+
+# ---- the same without a Master: the operator preempts the last worker ----
+gone_on() { # the new worker 0 runs, beside the same worker 1, and the last one waits for room
+    [ "$(phase given-worker-0)" = Running ] && [ "$(uid given-worker-0)" != "$first" ] &&
+        [ "$(uid given-worker-1)" = "$second" ] && [ "$(phase given-worker-2)" = Pending ]
+}
+told() { kubectl get events --field-selector reason=WorkerPreempted -o jsonpath='{range .items[*]}{.message}{"\n"}{end}'; }
+preempted() { kubectl get pytorchjob given -o jsonpath='{.status.history.preemptedWorker}'; }
+one_went() { [ "$(told | grep -c .)" -eq 1 ] && told | grep -qF 'Pod given-worker-2 is deleted to make room for pod given-worker-0'; }
+check "given: apply" apply given "held | workers(3) | $elastic | containers(.resources = {limits: {\"shoal.test/place\": \"1\"}}) | $no_master"
+row given "a checkpoint appears" wait_for 300 held given
+first=$(uid given-worker-0) second=$(uid given-worker-1)
+check "the node has room for two" wait_for 60 places 2
+row given "node 0 is lost" lost given-worker-0
+row given "... another takes the place of the last worker" wait_for 200 gone_on
+row given "... which an event names, and no other went" one_went
+row given "... and nothing is held back any more" [ -z "$(preempted)" ]
+row given "... the other worker goes on with it" wait_for 200 soon given says given-worker-1 "goes on with 2 nodes instead of 3; 2 ranks"
+row given "... the next checkpoint appears" wait_for 300 held given
+check "the node has room for three again" wait_for 60 places 3
+row given "the worker is back, and joins" wait_for 300 says given-worker-1 "more nodes are here: all local ranks end with a step, to start again"
+let_end given
+row given "... and trains" wait_for 200 says given-worker-1 "goes on with 3 nodes instead of 2"
+row given "the job succeeds" ends given Succeeded
+row given "the weights are those of the undisturbed run" same given calm
 kill "$proxy"
 tap_done
