@@ -19,6 +19,8 @@ CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utili
 ELASTIC = {"minReplicas": 1, "maxReplicas": 3, "rdzvBackend": "c10d", "metrics": [CPU]}
 PAIR = "j-master-0 j-worker-0"
 ALL = "j-master-0 j-worker-0 j-worker-1"
+THREE = "j-worker-0 j-worker-1 j-worker-2"
+SHRINKS = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 0}
 SCENARIOS = [
     Scenario("life of a job of 3 pods", (), 1, [
         ("create", job(2, run_policy={"cleanPodPolicy": "Running"})),
@@ -61,6 +63,12 @@ SCENARIOS = [
         ("create", job(1)),
         ("pods", PAIR), ("bind", "j-worker-0"), ("play", PAIR, "running"), ("play", "j-worker-0", "ready"), ("condition", "Running"),
         ("play", "j-worker-0", "lost"), ("pods", PAIR), ("play", "j-worker-0", "running"), ("condition", "Running")]),
+    Scenario("room for worker 0", (), 1, [
+        ("create", job(4, master=False, elasticPolicy=SHRINKS)),
+        ("pods", f"{THREE} j-worker-3"), ("bind", "j-worker-3"), ("play", "j-worker-1 j-worker-2 j-worker-3", "running"), ("active", 3),
+        ("play", "j-worker-0", "unschedulable"), ("pods", THREE), ("incidents", 1), ("end", "j-worker-3"),
+        ("bind", "j-worker-0"), ("play", "j-worker-0", "running"),
+        ("pods", f"{THREE} j-worker-3"), ("play", "j-worker-3", "running"), ("active", 4)]),
     Scenario("the leader hands over", ("--leader-elect",), 2, [
         ("create", job(1, "ExitCode")),
         ("pods", PAIR), ("play", PAIR, "running"), ("condition", "Running"),

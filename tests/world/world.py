@@ -137,11 +137,14 @@ def ended(code):
 
 
 def pod_status(state, *more):
-    """running; exit CODE; ready; lost: its node is, as the node controller says it."""
+    """running; exit CODE; unschedulable; ready; lost: its node is, as the node controller says it."""
     if state == "running":
         return {"phase": "Running", "containerStatuses": [container(True, {"running": {"startedAt": now()}})]}
     if state == "exit":
         return {"phase": "Failed" if more[0] else "Succeeded", "containerStatuses": [container(False, ended(more[0]))]}
+    if state == "unschedulable":
+        return {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available",
+                                "lastTransitionTime": now()}]}
     ready = {"type": "Ready", "status": str(state == "ready"), "lastTransitionTime": now()}
     return {"conditions": [ready, {"type": "ContainersReady", "status": "True"}]}
 
@@ -229,6 +232,23 @@ class Player:
             conditions = self.objects().get("pytorchjobs/j", {}).get("status", {}).get("conditions")
             return conditions and (conditions[-1]["type"], conditions[-1]["status"]) == (wanted, "True")
         await self.until(f"condition {wanted}", holds)
+
+    async def active(self, workers):
+        """Waits until the job's status counts so many."""
+        def holds():
+            return self.objects().get("pytorchjobs/j", {}).get("status", {}).get("replicaStatuses", {}).get("Worker", {}).get("active") == workers
+        await self.until(f"{workers} active workers", holds)
+
+    async def incidents(self, count):
+        """Waits until the job's status has seen so many."""
+        def holds():
+            return self.objects().get("pytorchjobs/j", {}).get("status", {}).get("history", {}).get("incidents") == count
+        await self.until(f"{count} incidents", holds)
+
+    async def end(self, name):
+        """A kubelet ends what is being deleted."""
+        await self.api.ask("DELETE", path_of(self.namespace, "pods", name), {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+        await self.gone(f"pods/{name}")
 
     async def there(self, name):
         await self.until(name, lambda: name in self.objects())
