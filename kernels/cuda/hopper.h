@@ -157,6 +157,34 @@ __device__ inline void hopper_copy(bf16 *to, const struct tensor_map *map, int c
 #endif
 }
 
+/* cp.async.bulk: brings `bytes` as they lie in device memory, both 16-byte aligned, as many as a
+ * multiple of 16. They count for the barrier's current phase. One thread. */
+__device__ inline void hopper_copy_plain(void *to, const void *from, int bytes,
+                                         uint64_t *barrier HOPPER_HERE_C)
+{
+#ifndef SHOAL_EMULATION
+    HOPPER_UNITS(asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                              "[%0], [%1], %2, [%3];" ::"r"(hopper_address(to)),
+                              "l"(__cvta_generic_to_global(from)), "r"(bytes),
+                              "r"(hopper_address(barrier))
+                              : "memory"));
+#else
+    emulation::copy_plain(to, from, bytes, barrier, HOPPER_SITE);
+#endif
+}
+
+/* `bytes` at x that a copy has brought, which the thread reads from now on until it next arrives
+ * anywhere: nothing but a check of the emulation's. */
+template <typename T> __device__ inline const T *hopper_brought(const T *x, int bytes HOPPER_HERE_C)
+{
+#ifndef SHOAL_EMULATION
+    (void)bytes;
+#else
+    emulation::reads_brought(x, bytes, HOPPER_SITE);
+#endif
+    return x;
+}
+
 /* ---- registers ---- */
 
 /* setmaxnreg: the warpgroup's threads keep COUNT registers and give others back, or wait until
@@ -281,16 +309,21 @@ template <int N> __device__ inline void hopper_hold(uint32_t (&a)[N][4])
 #endif
 
 /* d = a b^T, or d += it: 64 rows of a and N of b, both [rows, 16] and by rows in shared memory. N:
- * 128. */
+ * 64 or 128. */
 template <int N>
 __device__ inline void hopper_multiply(float (&d)[N / 8][4], uint64_t a, uint64_t b,
                                        bool adds HOPPER_HERE_C)
 {
-    static_assert(N == 128, "the only one that is needed");
+    static_assert(N == 64 || N == 128, "those that are needed");
 #ifndef SHOAL_EMULATION
-    HOPPER_UNITS(asm volatile(HOPPER_WGMMA("128", HOPPER_NAMES64, "%64", "%65", "%66", ", 0, 0")
-                              : HOPPER_D128(d)
-                              : "l"(a), "l"(b), "r"((int)adds)));
+    if constexpr (N == 64)
+        HOPPER_UNITS(asm volatile(HOPPER_WGMMA("64", HOPPER_NAMES32, "%32", "%33", "%34", ", 0, 0")
+                                  : HOPPER_D64(d)
+                                  : "l"(a), "l"(b), "r"((int)adds)));
+    else
+        HOPPER_UNITS(asm volatile(HOPPER_WGMMA("128", HOPPER_NAMES64, "%64", "%65", "%66", ", 0, 0")
+                                  : HOPPER_D128(d)
+                                  : "l"(a), "l"(b), "r"((int)adds)));
 #else
     emulation::multiply(&d[0][0], N, a, b, adds, HOPPER_SITE);
 #endif

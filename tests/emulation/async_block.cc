@@ -172,46 +172,63 @@ void async_block::check_target(unsigned thread, uint32_t to, uint32_t count)
         for (size_t w = 0; w < warps.size(); w++)
             if (c.read_at[w] > seen[w])
                 throw async_fault("a copy to " + hex(at) + ": nothing says that warp " +
-                                  std::to_string(w) + "'s product there is done");
+                                  std::to_string(w) + "'s product or read there is done");
     }
+}
+
+/* Asked for, to a target that is checked. */
+void async_block::add_copy(unsigned thread, copy_state c)
+{
+    barrier_state &b = find(thread, c.barrier);
+    if (!b.is_fenced)
+        throw async_fault("a copy counts at a barrier that TMA need not see: no fence since it "
+                          "was made");
+    check_target(thread, c.to, c.count);
+    for (uint32_t at = c.to; at < c.to + c.count; at += CHUNK)
+        chunk_at(at, "").is_coming = true;
+    c.phase = b.phase;
+    c.number = copies_so_far++;
+    copies.push_back(c);
 }
 
 void async_block::copy(unsigned thread, uint32_t to, const void *map, const int (&place)[4],
                        uint32_t barrier)
 {
-    barrier_state &b = find(thread, barrier);
     copy_state c = {};
     if ((uintptr_t)map % 64)
         throw async_fault("a tensor map that is no multiple of 64");
     memcpy(&c.map, map, sizeof c.map);
     if (c.map.magic != MAP_MAGIC)
         throw async_fault("what is no tensor map is taken for one");
-    if (!b.is_fenced)
-        throw async_fault("a copy counts at a barrier that TMA need not see: no fence since it "
-                          "was made");
     if (to % ROW_BYTES)
         throw async_fault("a copy to " + hex(to) + ", which is no multiple of 128");
-    uint32_t count = c.map.box[1] * c.map.box[2] * c.map.box[3] * ROW_BYTES;
-    check_target(thread, to, count);
-    for (uint32_t at = to; at < to + count; at += CHUNK)
-        chunk_at(at, "").is_coming = true;
     c.to = to;
+    c.count = c.map.box[1] * c.map.box[2] * c.map.box[3] * ROW_BYTES;
     c.barrier = barrier;
-    c.phase = b.phase;
-    c.number = copies_so_far++;
     memcpy(c.place, place, sizeof place);
-    copies.push_back(c);
+    add_copy(thread, c);
+}
+
+void async_block::copy_plain(unsigned thread, uint32_t to, const unsigned char *from,
+                             uint32_t count, uint32_t barrier)
+{
+    copy_state c = {};
+    if (to % CHUNK || (uintptr_t)from % CHUNK || count % CHUNK)
+        throw async_fault("a copy of " + std::to_string(count) + " bytes from " +
+                          hex((uintptr_t)from) + " to " + hex(to) + ": no multiples of 16");
+    c.to = to;
+    c.count = count;
+    c.barrier = barrier;
+    c.plain = from;
+    add_copy(thread, c);
 }
 
 /* Rows of 128 bytes; what is outside of the tensor is 0. */
-void async_block::land(size_t which)
+void async_block::bring_tile(const copy_state &c)
 {
-    copy_state c = copies[which];
-    copies.erase(copies.begin() + (std::ptrdiff_t)which);
     const map_fields &m = c.map;
     enum { ELEMENT = 2 };
-    uint32_t rows = m.box[2], count = rows * ROW_BYTES;
-    for (uint32_t row = 0; row < rows; row++)
+    for (uint32_t row = 0; row < m.box[2]; row++)
         for (uint32_t column = 0; column < m.box[0]; column++) {
             const uint64_t at[] = {(uint64_t)((int64_t)c.place[0] + column), (uint64_t)c.place[1],
                                    (uint64_t)((int64_t)c.place[2] + row), (uint64_t)c.place[3]};
@@ -227,18 +244,59 @@ void async_block::land(size_t which)
             else
                 memset(memory + to, 0, ELEMENT);
         }
-    for (uint32_t at = c.to; at < c.to + count; at += CHUNK) {
+}
+
+void async_block::land(size_t which)
+{
+    copy_state c = copies[which];
+    copies.erase(copies.begin() + (std::ptrdiff_t)which);
+    if (c.plain)
+        memcpy(memory + (c.to - base), c.plain, c.count);
+    else
+        bring_tile(c);
+    for (uint32_t at = c.to; at < c.to + c.count; at += CHUNK) {
         chunk &there = chunk_at(at, "");
         there.is_coming = false;
         there.brought_by = (int)landed.size();
     }
     landed.push_back(c);
     barrier_state &b = barriers[c.barrier];
-    b.bytes -= count;
+    b.bytes -= c.count;
     if (b.bytes < 0 && !b.missing)
         throw async_fault("a copy brings " + std::to_string(-b.bytes) +
                           " bytes more than the barrier at " + hex(c.barrier) + " expects");
     end_phase_if_due(b);
+}
+
+/* What is there must have been brought. */
+const async_block::copy_state &async_block::copy_that_brought(uint32_t address,
+                                                              const std::string &what)
+{
+    const chunk &c = chunk_at(address & ~(uint32_t)(CHUNK - 1), what);
+    if (c.is_coming)
+        throw async_fault(what + ": a copy to there is under way");
+    if (c.brought_by < 0)
+        throw async_fault(what + ": no copy has brought anything to there");
+    return landed[(size_t)c.brought_by];
+}
+
+void async_block::check_waited(unsigned thread, const copy_state &by, const std::string &what) const
+{
+    const barrier_state &b = barriers.at(by.barrier);
+    auto seen = b.seen.find(thread);
+    if (seen == b.seen.end() || seen->second <= by.phase)
+        throw async_fault(what + ": thread " + std::to_string(thread) +
+                          " has not waited for the copy to there");
+}
+
+void async_block::read(unsigned thread, uint32_t from, uint32_t count)
+{
+    unsigned warp = thread / WARP;
+    std::string what = "a read at " + hex(from);
+    for (uint32_t at = from & ~(uint32_t)(CHUNK - 1); at < from + count; at += CHUNK) {
+        check_waited(thread, copy_that_brought(at, what), what);
+        chunk_at(at, what).read_at[warp] = warps[warp].seen[warp];
+    }
 }
 
 void async_block::end()

@@ -76,6 +76,11 @@ class async_block
     /* ---- copies ---- */
     void copy(unsigned thread, uint32_t to, const void *map, const int (&place)[4],
               uint32_t barrier);
+    /* Bytes as they lie. */
+    void copy_plain(unsigned thread, uint32_t to, const unsigned char *from, uint32_t count,
+                    uint32_t barrier);
+    /* The thread reads what copies have brought, itself. */
+    void read(unsigned thread, uint32_t from, uint32_t count);
     size_t copies_under_way() const
     {
         return copies.size();
@@ -111,7 +116,8 @@ class async_block
         std::map<unsigned, uint64_t> seen; /* by thread: phases that it has waited for */
     };
     struct copy_state {
-        uint32_t to, barrier;
+        uint32_t to, count, barrier;
+        const unsigned char *plain; /* NULL: by the map */
         map_fields map;
         int place[4];
         uint64_t phase;
@@ -159,8 +165,12 @@ class async_block
     void end_phase_if_due(barrier_state &b);
     chunk &chunk_at(uint32_t address, const std::string &what);
     void check_target(unsigned thread, uint32_t to, uint32_t count);
+    void add_copy(unsigned thread, copy_state c);
+    void bring_tile(const copy_state &c);
     std::vector<uint32_t> check_matrix(unsigned warp, uint64_t matrix, int count, bool by_rows,
                                        int first, const char *name);
+    const copy_state &copy_that_brought(uint32_t address, const std::string &what);
+    void check_waited(unsigned thread, const copy_state &by, const std::string &what) const;
     void check_read(unsigned warp, uint32_t address, const char *name);
     void make(unsigned warp, const pending_product &product);
     float element(uint32_t address) const;

@@ -206,6 +206,27 @@ void copy_tile(void *to, const void *map, const int (&place)[4], const uint64_t 
     });
 }
 
+void copy_plain(void *to, const void *from, int bytes, const uint64_t *barrier, site at)
+{
+    const auto *first = (const unsigned char *)from;
+    bool is_there = false;
+    if (is_left_out(at))
+        return;
+    for (const memory_range &r : memory_ranges())
+        is_there = is_there || (first >= r.start && first + bytes <= r.start + r.bytes);
+    if (!is_there)
+        stop_thread("a copy from where no device memory is", at);
+    attempt(at, [&] {
+        now.beside->copy_plain(running_thread(), shared_address(to), first, (uint32_t)bytes,
+                               shared_address(barrier));
+    });
+}
+
+void reads_brought(const void *x, int bytes, site at)
+{
+    attempt(at, [&] { now.beside->read(running_thread(), shared_address(x), (uint32_t)bytes); });
+}
+
 /* ---- products ---- */
 
 void products_fence(site at)

@@ -75,19 +75,11 @@ float async_block::element(uint32_t address) const
 void async_block::check_read(unsigned warp, uint32_t address, const char *name)
 {
     std::string what = std::string("a product's ") + name + " at " + hex(address);
-    const chunk &c = chunk_at(address & ~(uint32_t)(CHUNK - 1), what);
-    if (c.is_coming)
-        throw async_fault(what + ": a copy to there is under way");
-    if (c.brought_by < 0)
-        throw async_fault(what + ": no copy has brought anything to there");
-    const copy_state &by = landed[(size_t)c.brought_by];
-    const barrier_state &b = barriers[by.barrier];
-    for (unsigned t = warp * WARP; t < (warp + 1) * WARP; t++) {
-        auto seen = b.seen.find(t);
-        if (seen == b.seen.end() || seen->second <= by.phase)
-            throw async_fault(what + ": thread " + std::to_string(t) +
-                              " has not waited for the copy to there");
-    }
+    const copy_state &by = copy_that_brought(address, what);
+    if (by.plain)
+        throw async_fault(what + ": what is there has no swizzle, as the copy was a plain one");
+    for (unsigned t = warp * WARP; t < (warp + 1) * WARP; t++)
+        check_waited(t, by, what);
 }
 
 /* The chunks that the warp reads of a factor, `count` times 16 from `first` on. */

@@ -294,8 +294,8 @@ static void test_misuse(void **)
     }
 }
 
-/* A copy over what a product of another warp has read: that it is done must have been handed on. Of
- * fibers another order would be told first. */
+/* A copy over what another warp, or a product of it, has read: that it is done must have been
+ * handed on. Of fibers another order would be told first. */
 static void test_order_of_copies(void **)
 {
     enum {
@@ -311,7 +311,8 @@ static void test_order_of_copies(void **)
         emulation::MAP_MAGIC, x, {DEPTH, 1, ROWS, 1}, {128, 128, BYTES}, {DEPTH, 1, ROWS, 1}};
     emulation::async_product product = {true, {}, 0, 0, true, DEPTH, false};
     product.b = AT / 16 | 1024ull / 16 << 32 | 1ull << 62;
-    for (bool is_told : {false, true}) {
+    for (int i = 0; i < 4; i++) {
+        const bool is_told = i % 2, is_product = i / 2;
         emulation::async_block block(shared, sizeof shared, AT, THREADS);
         block.init(0, FULL, 1);
         block.init(0, FREE, 1);
@@ -322,10 +323,14 @@ static void test_order_of_copies(void **)
         block.land(0);
         for (unsigned thread = 0; thread < THREADS; thread++)
             assert_true(block.is_over(thread, FULL, 0));
-        block.fence(1);
-        block.multiply(1, product, 1, std::vector<float>(16 * DEPTH));
-        block.commit(1);
-        assert_int_equal(block.wait(1, 0).size(), 1);
+        if (is_product) {
+            block.fence(1);
+            block.multiply(1, product, 1, std::vector<float>(16 * DEPTH));
+            block.commit(1);
+            assert_int_equal(block.wait(1, 0).size(), 1);
+        } else {
+            block.read(32, AT, 16);
+        }
         if (is_told) {
             block.arrive(32, FREE, 0);
             assert_true(block.is_over(0, FREE, 0));
@@ -336,7 +341,7 @@ static void test_order_of_copies(void **)
         } catch (const emulation::async_fault &fault) {
             text = fault.what();
         }
-        assert_int_equal(text.find("nothing says that warp 1's product there is done") ==
+        assert_int_equal(text.find("nothing says that warp 1's product or read there is done") ==
                              std::string::npos,
                          is_told);
         assert_int_equal(text.empty(), is_told);

@@ -19,6 +19,8 @@ void barriers_made(site at);
 void barrier_arrive(const uint64_t *barrier, int bytes, site at);
 void barrier_wait(const uint64_t *barrier, int parity, site at);
 void copy_tile(void *to, const void *map, const int (&place)[4], const uint64_t *barrier, site at);
+void copy_plain(void *to, const void *from, int bytes, const uint64_t *barrier, site at);
+void reads_brought(const void *x, int bytes, site at);
 
 void products_fence(site at);
 void products_commit(site at);
