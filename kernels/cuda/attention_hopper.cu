@@ -10,19 +10,10 @@
  *
  * Barriers: a stage is `full` when its bytes have come, and `free` when each warp that multiplies
  * says that it needs it no more. Nothing is added up in an order that depends on who was first. */
-#include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/hopper.h"
 
-enum {
-    GROUPS = 2, /* that multiply */
-    QUERIES = HOPPER_ROWS * GROUPS,
-    KEYS = 128,
-    STAGES = 2,
-    THREADS = HOPPER_GROUP * (1 + GROUPS),
-    /* Of a thread; all together are what a multiprocessor has. */
-    REGISTERS_TO_COPY = 24,
-    REGISTERS_TO_MULTIPLY = 240,
-};
+enum { QUERIES = WARPGROUP_ROWS, KEYS = 128, STAGES = 2 };
 
 /* Shared memory, from a multiple of 1024 on. Heads 128 wide are two tiles, one behind the other. */
 template <int HD> struct room {
@@ -66,79 +57,20 @@ __device__ static void online_softmax(float (&x)[KEYS / 8][4], float (&rescale)[
     }
 }
 
-/* Rounds probabilities to the factors of the next product: two columns' sums are one of those. */
-__device__ static void round_probabilities(uint32_t (&p)[KEYS / HOPPER_DEPTH][4],
-                                           const float (&x)[KEYS / 8][4])
-{
-#pragma unroll
-    for (int k = 0; k < KEYS / HOPPER_DEPTH; k++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            p[k][i] = matrix_pair(x[2 * k + i / 2][i % 2 * 2], x[2 * k + i / 2][i % 2 * 2 + 1]);
-}
-
-/* Asks for x = Q K^T: a group's 64 queries, a stage's keys. */
-template <int HD>
-__device__ static void ask_scores(float (&x)[KEYS / 8][4], const bf16 *q, const bf16 *k)
-{
-    constexpr int STEP = HOPPER_DEPTH * (int)sizeof *q, ROW = HOPPER_COLUMNS * (int)sizeof *q;
-    uint64_t queries = hopper_matrix(q, 0), keys = hopper_matrix(k, 0);
-    hopper_fence();
-#pragma unroll
-    for (int at = 0; at < HD * (int)sizeof *q; at += STEP) {
-        int tile = at / ROW, column = at % ROW; /* in bytes */
-        hopper_multiply<KEYS>(x, hopper_matrix_on(queries, tile * QUERIES * ROW + column),
-                              hopper_matrix_on(keys, tile * KEYS * ROW + column), at > 0);
-    }
-    hopper_commit();
-}
-
-/* Asks for y += P V, a stage's values. */
-template <int HD>
-__device__ static void ask_output(float (&y)[HD / 8][4],
-                                  const uint32_t (&p)[KEYS / HOPPER_DEPTH][4], const bf16 *v)
-{
-    constexpr int ROW = HOPPER_COLUMNS * (int)sizeof *v;
-    uint64_t values = hopper_matrix(v, KEYS * ROW);
-    hopper_fence();
-#pragma unroll
-    for (int k = 0; k < KEYS / HOPPER_DEPTH; k++)
-        hopper_multiply_rows<HD>(y, p[k], hopper_matrix_on(values, k * HOPPER_DEPTH * ROW));
-    hopper_commit();
-}
-
-/* One thread: brings rows from `row` on to a tile, and says how much that is. */
-template <int HD, int ROWS>
-__device__ static void bring(bf16 *tile, const struct tensor_map *map, int head, int row, int b,
-                             uint64_t *full)
-{
-    hopper_expect(full, ROWS * HD * (int)sizeof *tile);
-#pragma unroll
-    for (int column = 0; column < HD; column += HOPPER_COLUMNS)
-        hopper_copy(tile + ROWS * column, map, column, head, row, b, full);
-}
-
 /* What the thread does that asks for copies. Phase n of a stage's barriers is of its n-th tile:
  * stages are free at first, as after a phase -1. */
 template <int HD>
 __device__ static void bring_all(const struct attention_maps &maps, room<HD> &r,
                                  const struct attention_work &work, int first, int tiles)
 {
-    bring<HD, QUERIES>(r.q, &maps.q, work.h, first, work.b, &r.q_full);
+    warpgroup_bring<HD, QUERIES>(r.q, &maps.q, work.h, first, work.b, &r.q_full);
     for (int i = 0; i < tiles; i++) {
         int stage = i % STAGES, phase = i / STAGES;
         hopper_wait(&r.k_free[stage], phase + 1);
-        bring<HD, KEYS>(r.k[stage], &maps.k, work.kv, i * KEYS, work.b, &r.k_full[stage]);
+        warpgroup_bring<HD, KEYS>(r.k[stage], &maps.k, work.kv, i * KEYS, work.b, &r.k_full[stage]);
         hopper_wait(&r.v_free[stage], phase + 1);
-        bring<HD, KEYS>(r.v[stage], &maps.v, work.kv, i * KEYS, work.b, &r.v_full[stage]);
+        warpgroup_bring<HD, KEYS>(r.v[stage], &maps.v, work.kv, i * KEYS, work.b, &r.v_full[stage]);
     }
-}
-
-/* A warp does not need the stage any more: its products are done. */
-__device__ static void give_back(uint64_t *free_again)
-{
-    if (matrix_lane() == 0)
-        hopper_arrive(free_again);
 }
 
 /* Divides by the sums, leaves their logarithms and the output. tile: the warp's room. */
@@ -180,8 +112,8 @@ template <int HD>
 __device__ static void attend(const struct attention_args &a, room<HD> &r,
                               const struct tile_position &at, int tiles)
 {
-    int warp = matrix_thread() / 32 - HOPPER_GROUP / 32;
-    const bf16 *q = r.q + warp / 4 * HOPPER_ROWS * HOPPER_COLUMNS;
+    int warp = warpgroup_warp();
+    const bf16 *q = r.q + warp / WARPGROUP_WARPS * HOPPER_ROWS * HOPPER_COLUMNS;
     float x[1][KEYS / 8][4], y[1][HD / 8][4], rescale[2];
     uint32_t p[KEYS / HOPPER_DEPTH][4];
     struct softmax state = {{-INFINITY, -INFINITY}, {0, 0}};
@@ -189,52 +121,51 @@ __device__ static void attend(const struct attention_args &a, room<HD> &r,
     hopper_wait(&r.q_full, 0);
     hopper_wait(&r.k_full[0], 0);
     hopper_hold(y[0]);
-    ask_scores<HD>(x[0], q, r.k[0]);
+    warpgroup_ask_scores<HD, QUERIES, KEYS>(x[0], q, r.k[0]);
     hopper_wait_products<0>();
     hopper_hold(x[0]);
-    give_back(&r.k_free[0]);
+    warpgroup_give_back(&r.k_free[0]);
     softmax_of_tile(a, at, 0, x, rescale, state);
-    round_probabilities(p, x[0]);
+    warpgroup_round(p, x[0]);
     for (int i = 1; i < tiles; i++) {
         int stage = i % STAGES, last = (i - 1) % STAGES;
         hopper_wait(&r.k_full[stage], i / STAGES);
         hopper_hold(p);
         hopper_hold(x[0]);
         hopper_hold(y[0]);
-        ask_scores<HD>(x[0], q, r.k[stage]);
+        warpgroup_ask_scores<HD, QUERIES, KEYS>(x[0], q, r.k[stage]);
         hopper_wait(&r.v_full[last], (i - 1) / STAGES);
-        ask_output<HD>(y[0], p, r.v[last]);
+        warpgroup_ask_sums<HD, KEYS>(y[0], p, r.v[last]);
         hopper_wait_products<1>();
         hopper_hold(x[0]);
-        give_back(&r.k_free[stage]);
+        warpgroup_give_back(&r.k_free[stage]);
         softmax_of_tile(a, at, i, x, rescale, state);
         hopper_wait_products<0>();
         hopper_hold(p);
         hopper_hold(y[0]);
-        give_back(&r.v_free[last]);
+        warpgroup_give_back(&r.v_free[last]);
 #pragma unroll
         for (int n = 0; n < HD / 8; n++)
 #pragma unroll
             for (int j = 0; j < 4; j++)
                 y[0][n][j] *= rescale[j / 2];
-        round_probabilities(p, x[0]);
+        warpgroup_round(p, x[0]);
     }
     hopper_wait(&r.v_full[(tiles - 1) % STAGES], (tiles - 1) / STAGES);
     hopper_hold(p);
     hopper_hold(y[0]);
-    ask_output<HD>(y[0], p, r.v[(tiles - 1) % STAGES]);
+    warpgroup_ask_sums<HD, KEYS>(y[0], p, r.v[(tiles - 1) % STAGES]);
     hopper_wait_products<0>();
     hopper_hold(y[0]);
     finish<HD>(a, at, r.y + 16 * warp * HD, y, state);
 }
 
 template <int HD>
-__global__ void __launch_bounds__(THREADS, 1)
+__global__ void __launch_bounds__(WARPGROUP_THREADS, 1)
     attention_hopper(struct attention_args a, HOPPER_PARAMETER struct attention_maps maps)
 {
     CUDA_SHARED(unsigned char, shared);
-    uint32_t over = hopper_address(shared) % HOPPER_TILE_ALIGN;
-    auto &r = *(room<HD> *)(void *)(shared + (HOPPER_TILE_ALIGN - over) % HOPPER_TILE_ALIGN);
+    auto &r = warpgroup_room<room<HD>>(shared);
     struct attention_work work = attention_work_of(a, a.query_heads, blockIdx.x);
     /* The last queries see the most keys. */
     int first = ((int)(a.shape.T_q - 1) / QUERIES - work.tile) * QUERIES;
@@ -245,8 +176,8 @@ __global__ void __launch_bounds__(THREADS, 1)
         for (int i = 0; i < STAGES; i++) {
             hopper_barrier_init(&r.k_full[i], 1);
             hopper_barrier_init(&r.v_full[i], 1);
-            hopper_barrier_init(&r.k_free[i], GROUPS * HOPPER_GROUP / 32);
-            hopper_barrier_init(&r.v_free[i], GROUPS * HOPPER_GROUP / 32);
+            hopper_barrier_init(&r.k_free[i], WARPGROUPS * WARPGROUP_WARPS);
+            hopper_barrier_init(&r.v_free[i], WARPGROUPS * WARPGROUP_WARPS);
         }
         hopper_barriers_made();
     }
@@ -257,7 +188,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             bring_all<HD>(maps, r, work, first, tiles);
     } else {
         hopper_set_registers<true, REGISTERS_TO_MULTIPLY>();
-        int row = 16 * (matrix_thread() / 32 - HOPPER_GROUP / 32);
+        int row = 16 * warpgroup_warp();
         struct tile_position at = {work.b, work.h, first + row, 0, work.keys};
         attend<HD>(a, r, at, tiles);
     }
@@ -267,19 +198,16 @@ template <int HD> static void launch(struct stream *s, const struct attention_ar
 {
     const struct attention_shape *z = &a->shape;
     int64_t blocks = z->B * z->heads * ((z->T_q + QUERIES - 1) / QUERIES);
-    constexpr int BYTES = (int)sizeof(room<HD>) + HOPPER_TILE_ALIGN;
+    constexpr int BYTES = warpgroup_room_bytes<room<HD>>();
     struct attention_maps maps;
-    cudaError_t status =
-        tensor_map_of_heads(&maps.q, a->q, z->B, z->T_q, z->heads, HD, z->q_stride, QUERIES);
-    if (status == cudaSuccess)
-        status =
-            tensor_map_of_heads(&maps.k, a->k, z->B, z->T_k, z->kv_heads, HD, z->k_stride, KEYS);
-    if (status == cudaSuccess)
-        status =
-            tensor_map_of_heads(&maps.v, a->v, z->B, z->T_k, z->kv_heads, HD, z->v_stride, KEYS);
-    cuda_check(s, status, "a tensor map of attention's");
-    if (status == cudaSuccess)
-        CUDA_LAUNCH(s, (attention_hopper<HD>), (unsigned)blocks, THREADS, BYTES, *a, maps);
+    const struct warpgroup_map all[] = {
+        {&maps.q, a->q, z->T_q, z->heads, z->q_stride, QUERIES},
+        {&maps.k, a->k, z->T_k, z->kv_heads, z->k_stride, KEYS},
+        {&maps.v, a->v, z->T_k, z->kv_heads, z->v_stride, KEYS},
+    };
+    if (warpgroup_make_maps(s, z->B, HD, all))
+        CUDA_LAUNCH(s, (attention_hopper<HD>), (unsigned)blocks, WARPGROUP_THREADS, BYTES, *a,
+                    maps);
 }
 
 bool attention_hopper_is_built()

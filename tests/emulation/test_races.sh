@@ -12,12 +12,12 @@ export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY=$library SHOAL_CUDA_LIBRARY_PAT
 
 run() { SHOAL_EMULATION=$1,gpus=4 build/patience --quiet 300 --cpu 300 "$BUILD/tests/$2" 2>&1; } # SETTING TEST
 
-# FILE. The list has tests of their own for two files, which have no such library: of attention_tile.h's barriers one is for
-# callers that kernels are not, so there are none. attention_hopper.cu's is for barriers in shared memory, which no access is
-# seen of: their twins tell.
+# FILE. The list has tests of their own for some files, which have no such library: of attention_tile.h's barriers one is for
+# callers that kernels are not, so there are none. Those of attention_hopper* are for barriers in shared memory, which no
+# access is seen of: their twins tell.
 tests_of() {
     case $1 in
-    */attention_tile.h | */attention_hopper.cu) ;;
+    */attention_tile.h | */attention_hopper*) ;;
     */numbers.h) printf '%s\n' kernels/test_ops kernels/test_cross_entropy ;;
     *) sed -n "s,^$1 ,,p" "$list" | tr ' ' '\n' ;;
     esac
@@ -42,7 +42,7 @@ if [[ $BUILD != */debug ]] || ! make --no-print-directory --silent V=debug races
     exit
 fi
 if [ $# -eq 0 ]; then
-    # (not of attention_hopper.cu: a minute and a half, for rows of its own in shared memory)
+    # (not of attention_hopper*: minutes, for rows of their own in shared memory)
     for test in $(sed -n 's,^kernels/[^ ]* ,,p' "$list" | tr ' ' '\n' | grep '^kernels/' | grep -v '^kernels/test_attention_hopper' | sort -u) $more; do
         check "no race in $test" run seed=1 "$test"
     done
