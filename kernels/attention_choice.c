@@ -35,11 +35,10 @@ static bool is_possible(enum dtype t, const struct attention_shape *z)
 
 /* What tensor maps can say of q, k and v (tensor_map.h). */
 static bool is_possible_on_hopper(const struct attention_choice *choice,
-                                  enum attention_direction direction,
                                   const struct attention_shape *z)
 {
-    return choice->compute_capability == 90 && direction == ATTENTION_FORWARD &&
-           z->q_stride % z->hd == 0 && z->k_stride % z->hd == 0 && z->v_stride % z->hd == 0;
+    return choice->compute_capability == 90 && z->q_stride % z->hd == 0 &&
+           z->k_stride % z->hd == 0 && z->v_stride % z->hd == 0;
 }
 
 static const struct attention_measured *next(const struct attention_measured *row, size_t bytes)
@@ -76,7 +75,7 @@ enum attention_doer attention_choose(const struct attention_choice *choice,
     if (choice->mode == ATTENTION_OURS || !is_possible(t, z))
         return ATTENTION_BY_US;
     if (choice->mode == ATTENTION_HOPPER)
-        return is_possible_on_hopper(choice, direction, z) ? ATTENTION_BY_HOPPER : ATTENTION_BY_US;
+        return is_possible_on_hopper(choice, z) ? ATTENTION_BY_HOPPER : ATTENTION_BY_US;
     if (choice->mode == ATTENTION_CUDNN)
         return ATTENTION_CUDNN_ASKED;
     if (direction == ATTENTION_BACKWARD && z->nondeterministic)

@@ -16,7 +16,7 @@
  *    nobody has published its speed.
  *  - Below T = 1024 attention is a small part of a step; there are no figures.
  *
- * Our forward for 9.0 (attention_hopper.cu) has run on no GPU either: it is asked for, never
+ * Ours for 9.0 (attention_hopper*.cu) have run on no GPU either: they are asked for, never
  * chosen. */
 #ifndef SHOAL_KERNELS_ATTENTION_CHOICE_H
 #define SHOAL_KERNELS_ATTENTION_CHOICE_H
@@ -96,8 +96,7 @@ static inline bool attention_is_cudnns(enum attention_doer doer)
 
 /* Never cuDNN for calls that it never gets: another dtype than bf16, a bias, dropout, padding,
  * heads that are neither 64 nor 128 wide, strides that are no multiples of 16 bytes. Nor ours for
- * 9.0, which needs strides that are multiples of the width, and has no backward. direction: forward
- * or backward. */
+ * 9.0, which need strides that are multiples of the width. direction: forward or backward. */
 enum attention_doer attention_choose(const struct attention_choice *choice,
                                      enum attention_direction direction, enum dtype t,
                                      const struct attention_shape *shape);

@@ -29,14 +29,15 @@ static bool fits_matrix(const struct stream *s, enum dtype t, const struct atten
            aligned(a->dv, 0);
 }
 
-/* Whether the forward for compute capability 9.0 is asked for and can do it. */
-static bool is_for_hopper(struct stream *s, enum dtype t, const struct attention_args *a)
+/* Whether the kernels for compute capability 9.0 are asked for and can do it. */
+static bool is_for_hopper(struct stream *s, enum dtype t, enum attention_direction direction,
+                          const struct attention_args *a)
 {
     const struct attention_choice *choice = cuda_attention_choice(s);
     if (choice->mode != ATTENTION_HOPPER)
         return false;
     if (fits_matrix(s, t, a) &&
-        attention_choose(choice, ATTENTION_FORWARD, t, &a->shape) == ATTENTION_BY_HOPPER)
+        attention_choose(choice, direction, t, &a->shape) == ATTENTION_BY_HOPPER)
         return true;
     slow_path_not_hopper(t, &a->shape);
     return false;
@@ -112,7 +113,7 @@ static void forward_ours(struct stream *s, enum dtype t, struct attention_args *
             return;
         transpose_bias(s, t, a, rows);
     }
-    if (is_for_hopper(s, t, a)) {
+    if (is_for_hopper(s, t, ATTENTION_FORWARD, a)) {
         attention_hopper_forward(s, a);
     } else if (fits_matrix(s, t, a)) {
         attention_matrix_forward(s, a);
@@ -191,10 +192,25 @@ static struct room room_of(struct attention_args *a, int64_t queries, int64_t ke
     return room;
 }
 
+static void backward_for_hopper(struct stream *s, struct attention_args *a)
+{
+    const struct attention_shape *z = &a->shape;
+    int64_t stats = z->B * z->heads * attention_stats_count(z->T_q);
+    a->stats = (struct attention_stats *)cuda_scratch(s, (size_t)stats * sizeof *a->stats);
+    if (!a->stats)
+        return;
+    attention_hopper_queries_backward(s, a);
+    attention_hopper_keys_backward(s, a);
+}
+
 static void backward_ours(struct stream *s, enum dtype t, struct attention_args *a, float *dbias)
 {
     const struct attention_shape *shape = &a->shape;
     complete(a);
+    if (shape->B * shape->T_q > 0 && is_for_hopper(s, t, ATTENTION_BACKWARD, a)) {
+        backward_for_hopper(s, a);
+        return;
+    }
     bool matrix = fits_matrix(s, t, a) && aligned(a->kept_y, 0);
     int queries = matrix ? attention_matrix_queries(shape->hd) : ATTENTION_GENERAL_QUERIES;
     int keys = matrix ? attention_matrix_keys(shape->hd) : ATTENTION_GENERAL_KEYS;

@@ -22,6 +22,15 @@ struct attention_heads {
     struct divider of_keys;             /* those that share keys */
 };
 
+/* What the backward for compute capability 9.0 knows of queries, in tiles of 64: those of a head
+ * are one after the other, up to a multiple of two tiles. The kernel that makes dq leaves them for
+ * the one that makes dk and dv. */
+enum { ATTENTION_STATS_QUERIES = 64 };
+struct attention_stats {
+    float lse[ATTENTION_STATS_QUERIES];   /* times log2 e; infinite past the last query */
+    float delta[ATTENTION_STATS_QUERIES]; /* as below; 0 there */
+};
+
 struct attention_args {
     struct attention_shape shape;
     struct attention_dropout dropout;
@@ -40,6 +49,7 @@ struct attention_args {
      * [B, heads, diagonal_rows, diagonal_length]. */
     float *diagonals;
     int64_t diagonal_rows, diagonal_length;
+    struct attention_stats *stats; /* of the backward for 9.0 */
 };
 
 #ifdef __cplusplus
@@ -55,10 +65,13 @@ void attention_matrix_forward(struct stream *s, const struct attention_args *a);
 void attention_matrix_queries_backward(struct stream *s, const struct attention_args *a);
 void attention_matrix_keys_backward(struct stream *s, const struct attention_args *a);
 
-/* The forward for compute capability 9.0 alone: as the one by matrix units, without bias, dropout
- * and padding, strides a multiple of the width. The build must have it: its code is of sm_90a. */
+/* For compute capability 9.0 alone: as those by matrix units, without bias, dropout and padding,
+ * strides a multiple of the width, at least a query. The build must have them: their code is of
+ * sm_90a. Backward has `stats` for `delta`. */
 bool attention_hopper_is_built(void);
 void attention_hopper_forward(struct stream *s, const struct attention_args *a);
+void attention_hopper_queries_backward(struct stream *s, const struct attention_args *a);
+void attention_hopper_keys_backward(struct stream *s, const struct attention_args *a);
 
 /* Queries that share one sum of a diagonal, and keys of a step, in the kernel that makes dq. */
 enum {
@@ -96,6 +109,19 @@ __device__ inline struct attention_work attention_work_of(const struct attention
     work.kv = (int)divide(h, heads.of_keys, &rest);
     work.keys = (int)(a.shape.key_counts ? a.shape.key_counts[work.b] : a.shape.T_k);
     return work;
+}
+
+/* attention_args' stats of a head. */
+__host__ __device__ inline int64_t attention_stats_count(int64_t T_q)
+{
+    const int64_t most = 2 * ATTENTION_STATS_QUERIES;
+    return (T_q + most - 1) / most * 2;
+}
+
+/* Which of them has query q of a head, counted through all sequences. */
+__device__ inline int64_t attention_stats_index(int64_t T_q, int64_t head, int q)
+{
+    return head * attention_stats_count(T_q) + q / ATTENTION_STATS_QUERIES;
 }
 
 /* Keys that the queries before `end` see. */

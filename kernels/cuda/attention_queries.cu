@@ -25,17 +25,6 @@ template <int ROWS> struct row_stats {
     float lse[ROWS][2], delta[ROWS][2]; /* lse: times log2 e, infinite past the last query */
 };
 
-__device__ static float dot8(const bf16 *x, const bf16 *y)
-{
-    float left[8], right[8], sum = 0;
-    numbers_load(left, x);
-    numbers_load(right, y);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        sum += left[i] * right[i];
-    return sum;
-}
-
 /* What the warp's queries from at.q0 on know of their rows; dy: their gradients, in a tile. */
 template <int HD, int ROWS>
 __device__ static void load_row_stats(const struct attention_args &a,
@@ -55,7 +44,7 @@ __device__ static void load_row_stats(const struct attention_args &a,
                 (const bf16 *)a.kept_y + ((at.b * z.T_q + (inside ? q : 0)) * z.heads + at.h) * HD;
             float sum = 0;
             for (int chunk = (int)quarter; chunk < HD / 8; chunk += 4)
-                sum += dot8(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
+                sum += tile_dot8(y + 8 * chunk, tile_chunk<HD>(dy, row, chunk));
             sum += __shfl_xor_sync(CUDA_WARP, sum, 1);
             sum += __shfl_xor_sync(CUDA_WARP, sum, 2);
             values.delta[r][half] = inside ? sum : 0;

@@ -353,6 +353,18 @@ __device__ inline void tile_store(const struct tile_rows &to, int first, bf16 *t
     }
 }
 
+/* The sum of x * y, eight elements each. */
+__device__ inline float tile_dot8(const bf16 *x, const bf16 *y)
+{
+    float left[8], right[8], sum = 0;
+    numbers_load(left, x);
+    numbers_load(right, y);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        sum += left[i] * right[i];
+    return sum;
+}
+
 /* ---- the four lanes of a quad, over which a row's columns are spread ---- */
 
 __device__ inline float quad_max(float x)

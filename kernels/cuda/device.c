@@ -198,8 +198,8 @@ static int check_attention(const struct cuda_device *d, enum attention_mode mode
         return error_set(err, ERR_CONFIG,
                          ENV_ATTENTION "=hopper: this build has no code of sm_90a: build it with "
                                        "CUDA_ARCHS=90a, or leave " ENV_ATTENTION " unset");
-    log_warning("attention: " ENV_ATTENTION "=hopper: forward by wgmma and TMA, whose results and "
-                "speed have been measured on no GPU yet; backward by our other kernels");
+    log_warning("attention: " ENV_ATTENTION "=hopper: kernels on wgmma and TMA, whose results and "
+                "speed have been measured on no GPU yet");
     return 0;
 }
 

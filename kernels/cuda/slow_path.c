@@ -60,7 +60,7 @@ void slow_path_not_hopper(enum dtype t, const struct attention_shape *shape)
     static atomic_bool told;
     if (is_first(&told))
         log_warning("attention: " ENV_ATTENTION "=hopper is for bf16, heads 64 or 128 wide, rows "
-                    "that are a multiple of that apart, no bias, dropout or padding: a forward in "
-                    "%s of heads %lld wide is done by our other kernels",
+                    "that are a multiple of that apart, no bias, dropout or padding: attention "
+                    "in %s of heads %lld wide is done by our other kernels",
                     dtype_name(t), (long long)shape->hd);
 }

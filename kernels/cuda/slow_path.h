@@ -16,7 +16,7 @@ void slow_path_no_algorithm(enum dtype t, const struct matmul *p);
  * begin at multiples of 16 bytes. */
 void slow_path_product(enum dtype t, const struct matmul *p, uint32_t alignment);
 
-/* Attention forward that the kernel for compute capability 9.0 was asked for and cannot do. */
+/* Attention that the kernels for compute capability 9.0 were asked for and cannot do. */
 void slow_path_not_hopper(enum dtype t, const struct attention_shape *shape);
 
 /* Attention without matrix units: told if it is bf16's. */

@@ -163,10 +163,12 @@ static void test_hopper(void **state)
     const struct attention_choice newer = choice(ATTENTION_HOPPER, 100);
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct attention_shape *shape = &rows[i].shape;
-        assert_int_equal(attention_choose(&hopper, ATTENTION_FORWARD, DTYPE_BF16, shape),
-                         rows[i].is_possible ? ATTENTION_BY_HOPPER : ATTENTION_BY_US);
+        for (int direction = ATTENTION_FORWARD; direction <= ATTENTION_BACKWARD; direction++)
+            assert_int_equal(attention_choose(&hopper, direction, DTYPE_BF16, shape),
+                             rows[i].is_possible ? ATTENTION_BY_HOPPER : ATTENTION_BY_US);
         assert_false(tries_cudnn(&hopper, ATTENTION_FORWARD, DTYPE_F32, shape));
-        assert_false(tries_cudnn(&hopper, ATTENTION_BACKWARD, DTYPE_BF16, shape));
+        assert_int_equal(attention_choose(&hopper, ATTENTION_BACKWARD, DTYPE_F32, shape),
+                         ATTENTION_BY_US);
         assert_false(tries_cudnn(&older, ATTENTION_FORWARD, DTYPE_BF16, shape));
         assert_false(tries_cudnn(&newer, ATTENTION_FORWARD, DTYPE_BF16, shape));
         for (int mode = ATTENTION_AUTO; mode <= ATTENTION_CUDNN; mode++) {
