@@ -1,11 +1,11 @@
 /* Attention by our kernels and by cuDNN's, side by side, as rows of kernels/attention_table.c.
  * `make bench-gpu` shows them, `make attention-table` puts them there.
  *   attention_bench [DEVICE [THREADS [TFLOPS GBYTES]]]      DEVICE none: what is predicted, alone
- * With SHOAL_ATTENTION=hopper our forward for compute capability 9.0 takes cuDNN's place, in rows
- * of another form, which also say how far the two outputs are apart. Each number is the best of
- * several rounds, of bf16. Where cuDNN cannot do it, a line on stderr says so, and what stands
- * there is no row of the table: it ends with "cuDNN: none". With PREDICT_FOR (predicted.h) a row
- * has what is predicted for both, too. The last line is "attention: complete". */
+ * With SHOAL_ATTENTION=hopper our kernels for compute capability 9.0 take cuDNN's place, in rows of
+ * another form, which also say how far the two outputs, or gradients, are apart. Each number is the
+ * best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr says so, and what
+ * stands there is no row of the table: it ends with "cuDNN: none". With PREDICT_FOR (predicted.h) a
+ * row has what is predicted for both, too. The last line is "attention: complete". */
 #include "base/contract.h"
 #include "base/mem.h"
 #include "tests/bench/timing.h"
@@ -46,7 +46,7 @@ struct bench {
     struct attention_shape shape;
     bf16 *qkv, *y, *dqkv; /* q, k and v: columns */
     float *lse;
-    bf16 *host_y; /* what the forward for 9.0 is compared by; NULL: cuDNN is measured */
+    bf16 *host_y, *host_dqkv; /* what ours for 9.0 are compared by; NULL: cuDNN is measured */
 };
 
 static void forward(void *ctx)
@@ -94,14 +94,17 @@ static double time_of(struct bench *b, void (*run)(void *ctx))
 static void measure_backward(struct bench *b, double ret_ms[DIRECTIONS])
 {
     ret_ms[1] = time_of(b, backward);
+    if (b->host_y)
+        return; /* ours are deterministic in any case */
     b->shape.nondeterministic = true;
     ret_ms[2] = time_of(b, backward);
 }
 
-static void keep_output(struct bench *b, int64_t count)
+static void keep_results(struct bench *b, int64_t outputs, int64_t gradients)
 {
     struct error err;
-    stream_copy(b->timing.s, b->host_y, b->y, (size_t)count * sizeof *b->host_y);
+    stream_copy(b->timing.s, b->host_y, b->y, (size_t)outputs * sizeof *b->host_y);
+    stream_copy(b->timing.s, b->host_dqkv, b->dqkv, (size_t)gradients * sizeof *b->host_dqkv);
     if (stream_sync(b->timing.s, &err) < 0) {
         fprintf(stderr, "attention_bench: %s\n", err.msg);
         exit(1);
@@ -120,10 +123,9 @@ static void measure(struct bench *b, const struct row *row, double ret_ms[DIRECT
     b->y = timing_random(&b->timing, tokens * row->heads * row->hd);
     b->lse = timing_room(&b->timing, (size_t)(tokens * row->heads) * sizeof *b->lse);
     ret_ms[0] = time_of(b, forward);
+    measure_backward(b, ret_ms);
     if (b->host_y)
-        keep_output(b, tokens * row->heads * row->hd);
-    else
-        measure_backward(b, ret_ms);
+        keep_results(b, tokens * row->heads * row->hd, tokens * width);
     void *all[] = {b->qkv, b->dqkv, b->y, b->lse};
     for (size_t i = 0; i < array_length(all); i++)
         device_free(b->timing.device, all[i]);
@@ -180,26 +182,29 @@ static void print_row(const struct timing *t, int direction, const struct row *r
     printf(" */\n");
 }
 
+/* The largest difference, as a part of the largest value. */
 static double largest_difference(const bf16 *x, const bf16 *y, int64_t count)
 {
-    double largest = 0;
+    double largest = 0, value = 0;
     for (int64_t i = 0; i < count; i++) {
         double apart = fabs((double)bf16_to_float(x[i]) - (double)bf16_to_float(y[i]));
         if (isnan(apart))
             return apart;
         largest = fmax(largest, apart);
+        value = fmax(value, fabs((double)bf16_to_float(x[i])));
     }
-    return largest;
+    return value > 0 ? largest / value : largest;
 }
 
-static void print_hopper_row(const struct row *row, const double ms[MODES], double apart)
+static void print_hopper_row(const struct row *row, int direction, const double ms[MODES],
+                             double apart)
 {
-    printf(
-        "    FORWARD, %lld, %s, %lld, %lld x %lld/%lld heads: ours %.4f ms, %.0f TFLOP/s; hopper "
-        "%.4f ms, %.0f TFLOP/s: %.2f x, apart by %.5f\n",
-        (long long)row->hd, row->causal ? "CAUSAL" : "FULL", (long long)row->T, (long long)row->B,
-        (long long)row->heads, (long long)row->kv_heads, ms[OURS], tflops(row, 0, ms[OURS]),
-        ms[HOPPER], tflops(row, 0, ms[HOPPER]), ms[OURS] / ms[HOPPER], apart);
+    printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ours %.4f ms, %.0f TFLOP/s; hopper "
+           "%.4f ms, %.0f TFLOP/s: %.2f x, apart by %.5f of the largest\n",
+           directions[direction], (long long)row->hd, row->causal ? "CAUSAL" : "FULL",
+           (long long)row->T, (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
+           ms[OURS], tflops(row, direction, ms[OURS]), ms[HOPPER],
+           tflops(row, direction, ms[HOPPER]), ms[OURS] / ms[HOPPER], apart);
 }
 
 /* A row with BENCH_TINY. */
@@ -222,15 +227,24 @@ static void compare_with_cudnn(struct bench benches[MODES], const struct row *ro
 static void compare_with_hopper(struct bench benches[MODES], const struct row *row)
 {
     double ms[MODES][DIRECTIONS] = {{0}};
-    const int64_t count = row->B * row->T * row->heads * row->hd;
+    struct bench *ours = &benches[OURS], *hopper = &benches[HOPPER];
+    const int64_t outputs = row->B * row->T * row->heads * row->hd;
+    const int64_t gradients = row->B * row->T * (row->heads + 2 * row->kv_heads) * row->hd;
     for (int mode = 0; mode < MODES; mode++) {
-        benches[mode].host_y = xcalloc((size_t)count, sizeof *benches[mode].host_y);
+        benches[mode].host_y = xcalloc((size_t)outputs, sizeof *benches[mode].host_y);
+        benches[mode].host_dqkv = xcalloc((size_t)gradients, sizeof *benches[mode].host_dqkv);
         measure(&benches[mode], row, ms[mode]);
     }
-    print_hopper_row(row, (const double[]){ms[OURS][0], ms[HOPPER][0]},
-                     largest_difference(benches[OURS].host_y, benches[HOPPER].host_y, count));
-    for (int mode = 0; mode < MODES; mode++)
+    const double apart[] = {largest_difference(ours->host_y, hopper->host_y, outputs),
+                            largest_difference(ours->host_dqkv, hopper->host_dqkv, gradients)};
+    for (int direction = 0; direction < (int)array_length(apart); direction++)
+        print_hopper_row(row, direction,
+                         (const double[]){ms[OURS][direction], ms[HOPPER][direction]},
+                         apart[direction]);
+    for (int mode = 0; mode < MODES; mode++) {
         free(benches[mode].host_y);
+        free(benches[mode].host_dqkv);
+    }
 }
 
 int main(int argc, char **argv)
@@ -247,7 +261,7 @@ int main(int argc, char **argv)
     if (is_hopper && !timing_measures(&benches[HOPPER].timing))
         return 0; /* nothing is predicted of it */
     printf("attention, bf16: hd, mask, T, and ms of ours and of %s\n",
-           is_hopper ? "the forward for compute capability 9.0" : "cuDNN's");
+           is_hopper ? "those for compute capability 9.0" : "cuDNN's");
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct row row = timing_is_tiny() ? tiny(&rows[i]) : rows[i];
         (is_hopper ? compare_with_hopper : compare_with_cudnn)(benches, &row);

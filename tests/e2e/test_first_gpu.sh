@@ -39,7 +39,7 @@ for model in llama llama-ours llama-cudnn llama-cudnn-fast llama-hopper llama-gr
 done
 check "the first step is traced" lists "--preset llama3.2-1b" "--profiler.enable true"
 check "a variant asks for cuDNN's attention" grep -E '^SHOAL_ATTENTION=cudnn timeout [0-9]+ .*/shoal-agent' "$list"
-check "the forward for 9.0 is tested, measured, and takes a step" [ "$(grep -cE 'test_attention_hopper$|^SHOAL_ATTENTION=hopper timeout [0-9]+ .*/(attention_bench cuda|shoal-agent .*)$' "$list")" = 3 ]
+check "attention for 9.0 is tested, measured, and takes a step" [ "$(grep -cE 'test_attention_hopper$|^SHOAL_ATTENTION=hopper timeout [0-9]+ .*/(attention_bench cuda|shoal-agent .*)$' "$list")" = 3 ]
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
@@ -114,7 +114,7 @@ check "a stage that may not fit in the call is left" fails 0 'left for the next 
 check "without PyTorch its stage says so" first PYTHON=false STAGES=torch
 check "... in the table" contains "$table" "cannot import a PyTorch that sees the GPU: skipped"
 program tests/kernels/test_attention_hopper 'echo "not ok 1 - rows"; exit 1'
-check "the forward for 9.0 is not measured where its tests fail" fails 1 "first-gpu: failed: hopper" first STAGES=hopper
+check "attention for 9.0 is not measured where its tests fail" fails 1 "first-gpu: failed: hopper" first STAGES=hopper
 check "... which the table says" contains "$table" "**its results are wrong**"
 check "... with the test's own words" contains "$table" "not ok 1 - rows"
 cp "$fakes/bin/nvidia-smi" "$work/nvidia-smi"
@@ -143,9 +143,11 @@ exec '$BUILD/shoal-agent' \"\$@\""
 table=$work/emulated/TABLE.md
 check "benches, a step and its trace on an emulated GPU" first OUT="$work/emulated" BENCH_TINY=1 STAGES="attention head step" \
     SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
-check "the forward for 9.0 there: tests, bench, a step" first OUT="$work/emulated" BENCH_TINY=1 STAGES=hopper \
+check "attention for 9.0 there: tests, bench, a step" first OUT="$work/emulated" BENCH_TINY=1 STAGES=hopper \
     SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
-check "... 14 rows beside ours, whose outputs are near" [ "$(grep -cE '^    FORWARD, .* heads: ours [0-9.]+ ms, .*; hopper [0-9.]+ ms, .*, apart by 0\.0[0-9]+$' "$table")" = 14 ]
+for direction in FORWARD BACKWARD; do
+    check "... 14 rows beside ours, whose results are near: $direction" [ "$(grep -cE "^    $direction, .* heads: ours [0-9.]+ ms, .*; hopper [0-9.]+ ms, .*, apart by 0\.0[0-9]+ of the largest\$" "$table")" = 14 ]
+done
 check "... and its step" grep -E '^\| llama-hopper \| [1-9][0-9]* \|' "$table"
 check "... attention, rows that the table of the choice takes" [ "$(grep -cE '^    \{90, ATTENTION_(FORWARD|BACKWARD|BACKWARD_NONDETERMINISTIC), ' "$table")" = 42 ]
 check "... to the end" contains "$table" "attention: complete"

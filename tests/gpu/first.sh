@@ -19,7 +19,7 @@ all_stages='
  50 head       products of the head, by rows of a chunk and stride of the logits
  80 step       Llama-3.2-1B at 8192 tokens, with a trace of its kernels
 260 variants   the same with our attention, cuDNN'"'"'s, CUDA graphs, checkpointing
-120 hopper     our forward for compute capability 9.0: its tests, then its speed, then a step
+180 hopper     our attention for compute capability 9.0: its tests, then its speed, then a step
 290 check      the tests on this GPU, as make check-gpu
 220 sanitizer  tests of the kernels under compute-sanitizer
  60 gpt2       GPT-2 124M, 16 x 1024 tokens
@@ -157,7 +157,7 @@ stage_hopper() {
         }
         ;;
     esac
-    run hopper-test.log 30 env SHOAL_TEST_DEVICE=cuda "$build/tests/kernels/test_attention_hopper" || {
+    run hopper-test.log 90 env SHOAL_TEST_DEVICE=cuda "$build/tests/kernels/test_attention_hopper" || {
         stage_failed=1
         say "**its results are wrong**"
         say_log hopper-test.log
