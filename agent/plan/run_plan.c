@@ -254,13 +254,15 @@ static int64_t cudnn_scratch(const struct run_plan_facts *f, int64_t T)
 }
 
 /* What attention's backward has for itself, at the most (kernels/cuda/attention.cu, cudnn_run.c):
- * of each query and head a sum; of a bias, its numbers as they are read and sums of the scores'
- * gradients along diagonals, of so many queries each. */
+ * of each query and head a sum, or two numbers of so many tiles of 128; of a bias, its numbers as
+ * they are read and sums of the scores' gradients along diagonals, of so many queries each. */
 static int64_t attention_scratch(const struct run_plan_facts *f)
 {
     const struct plan_activations *a = &f->activations;
     int64_t T = max(f->sequence_tokens - a->target_tokens, a->target_tokens);
     int64_t heads = f->batch_rows * a->heads, floats = heads * T;
+    if (a->hopper_backward)
+        return heads * ((T + 127) / 128 * 128) * 2 * (int64_t)sizeof(float);
     if (!a->bias)
         return floats * (int64_t)sizeof(float) + cudnn_scratch(f, T);
     int64_t queries = a->hd > 64 ? 16 : 32, length = (T + 63) / 64 * 64 + 32;

@@ -72,6 +72,7 @@ struct plan_activations {
     bool gated;                         /* the feed-forward has a gate: SwiGLU */
     bool bias;                          /* attention has one, of the distance */
     bool cudnn_forward, cudnn_backward; /* attention is cuDNN's, where it can be */
+    bool hopper_backward;               /* it is our kernels' for compute capability 9.0 */
     bool nondeterministic;              /* its backward may add up in any order */
     int64_t chunk_rows;                 /* tokens whose logits are alive at once */
     int64_t logit_stride;               /* elements of a token's logits */

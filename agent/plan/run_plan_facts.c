@@ -75,8 +75,9 @@ static int choose_attention(const struct agent_config *c, const struct model *mo
         return 0;
     enum dtype t = trainer_dtype(c);
     a->cudnn_forward = attention_is_cudnns(attention_choose(&choice, ATTENTION_FORWARD, t, &shape));
-    a->cudnn_backward =
-        attention_is_cudnns(attention_choose(&choice, ATTENTION_BACKWARD, t, &shape));
+    const enum attention_doer backward = attention_choose(&choice, ATTENTION_BACKWARD, t, &shape);
+    a->cudnn_backward = attention_is_cudnns(backward);
+    a->hopper_backward = backward == ATTENTION_BY_HOPPER;
     return 0;
 }
 
@@ -120,6 +121,7 @@ void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *fa
     facts->activations.chunk_rows = language_chunk_rows(0, l->V, DTYPE_F32, true);
     facts->activations.logit_stride = nn_logit_stride(l->V, true);
     facts->activations.cudnn_forward = facts->activations.cudnn_backward = false;
+    facts->activations.hopper_backward = false;
 }
 
 struct flops_shape run_plan_flops_shape(const struct agent_config *c,
