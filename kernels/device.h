@@ -72,6 +72,8 @@ int device_cuda_version(const struct device *device);
 int device_compute_capability(const struct device *device);
 /* The oldest that multiplies bf16 in matrix units: Ampere. Older GPUs are for fp32. */
 enum { DEVICE_BF16_CAPABILITY = 80 };
+/* Likewise fp8: Ada; data centres have Hopper. */
+enum { DEVICE_FP8_CAPABILITY = 89 };
 /* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
  * CPU. For tests and benches. */
 int64_t device_library_attentions(const struct device *device);

@@ -10,6 +10,7 @@
 
 #include "kernels/device.h"
 #include "kernels/dtype.h"
+#include "kernels/fp8.h"
 #include "kernels/shapes.h"
 
 #ifdef __cplusplus
@@ -113,6 +114,26 @@ typedef void op_linear_backward_data(struct stream *s, enum dtype t, void *dx, c
 typedef void op_linear_backward_weights(struct stream *s, enum dtype t, float *dw, float *dbias,
                                         const void *x, const void *dy,
                                         const struct linear_shape *shape, bool accumulate);
+/* dbias alone. */
+typedef void op_linear_backward_bias(struct stream *s, enum dtype t, float *dbias, const void *dy,
+                                     const struct linear_shape *shape, bool accumulate);
+
+/* ---- products in fp8 (kernels/fp8.h says what formats and scales are) ---- */
+
+/* scale[0] = that of x: [rows, cols], whose rows are `stride` elements apart. cols and stride are
+ * multiples of 8. */
+typedef void op_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
+                          int64_t rows, int64_t cols, int64_t stride);
+/* The codes of x times scale[0].scale, as y: [rows, fp8_padded(cols)] and y_transposed: [cols,
+ * fp8_padded(rows)]; either may be NULL. What is padded is 0. x as above. */
+typedef void op_fp8_cast(struct stream *s, enum fp8 f, uint8_t *y, uint8_t *y_transposed,
+                         const struct fp8_scale *scale, const bf16 *x, int64_t rows, int64_t cols,
+                         int64_t stride);
+/* The product p of codes a and b. bias: [n], bf16, or NULL; not with accumulate or an fp32 c. On a
+ * GPU that has no fp8, the stream fails. */
+typedef void op_fp8_matmul(struct stream *s, const struct fp8_matmul *p, void *c, const uint8_t *a,
+                           const struct fp8_scale *a_scale, const uint8_t *b,
+                           const struct fp8_scale *b_scale, const bf16 *bias);
 
 /* The product before a GELU (tanh's approximation): z as linear_forward's y, of dtype t, and y =
  * gelu(z). Where the shape may be nondeterministic, y may be of z before that is rounded. y and z
@@ -274,8 +295,9 @@ typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, vo
     X(fill) X(scale) X(add) X(cast) X(normal) X(uniform) X(normalize) \
     X(conv2d_forward) X(conv2d_backward_data) X(conv2d_backward_weights) X(relu_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) X(channels_first) X(channels_last) \
-    X(linear_forward) X(linear_backward_data) X(linear_backward_weights) \
-    X(linear_gelu_forward) X(linear_gelu_backward_data) X(dropout) \
+    X(linear_forward) X(linear_backward_data) X(linear_backward_weights) X(linear_backward_bias) \
+    X(linear_gelu_forward) X(linear_gelu_backward_data) X(fp8_scale) X(fp8_cast) X(fp8_matmul) \
+    X(dropout) \
     X(embedding_forward) X(embedding_backward) \
     X(rms_norm_forward) X(rms_norm_backward) X(layer_norm_forward) X(layer_norm_backward) \
     X(rope) X(attention_forward) X(attention_backward) \

@@ -84,3 +84,17 @@ void cpu_linear_backward_weights(struct stream *s, enum dtype t, float *dw, floa
     cpu_call(s, backward_weights_run, struct linear_args, .s = s, .t = t, .dw = dw, .dbias = dbias,
              .x = x, .dy = dy, .shape = *shape, .accumulate = accumulate);
 }
+
+static void backward_bias_run(void *args)
+{
+    const struct linear_args *a = args;
+    const struct linear_shape *z = &a->shape;
+    cpu_sum_rows(a->dbias, a->t, a->dy, z->rows, z->out, z->y_stride, a->accumulate);
+}
+
+void cpu_linear_backward_bias(struct stream *s, enum dtype t, float *dbias, const void *dy,
+                              const struct linear_shape *shape, bool accumulate)
+{
+    cpu_call(s, backward_bias_run, struct linear_args, .s = s, .t = t, .dbias = dbias, .dy = dy,
+             .shape = *shape, .accumulate = accumulate);
+}

@@ -112,7 +112,7 @@ static bool succeeded(struct stream *s, const struct blas_functions *lt, cublasS
     char text[256];
     snprintf(text, sizeof text,
              "%s of a %s product (m %lld, n %lld, k %lld, strides %lld %lld %lld): %s", what,
-             dtype_name(plan->t), (long long)p->m, (long long)p->n, (long long)p->k,
+             blas_input_name(plan), (long long)p->m, (long long)p->n, (long long)p->k,
              (long long)p->a_stride, (long long)p->b_stride, (long long)p->c_stride,
              lt->status_name(status));
     cuda_check(s, cudaErrorUnknown, text);
@@ -124,25 +124,37 @@ static cudaDataType data_type(enum dtype t)
     return t == DTYPE_F32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
-/* A row-major [rows, cols] is a column-major [cols, rows]. */
-static cublasStatus_t describe(const struct blas_functions *lt, cublasLtMatrixLayout_t *ret_layout,
-                               enum dtype t, int64_t rows, int64_t cols, int64_t stride)
+static cudaDataType input_type(const struct blas_plan *plan, enum fp8 f)
 {
-    return lt->layout_create(ret_layout, data_type(t), (uint64_t)cols, (uint64_t)rows, stride);
+    if (!plan->fp8)
+        return data_type(plan->t);
+    return f == FP8_E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
 }
 
-/* Where bias and aux lie: the heuristic looks at their alignment, and a plan serves all of that
- * alignment. */
+/* A row-major [rows, cols] is a column-major [cols, rows]. */
+static cublasStatus_t describe(const struct blas_functions *lt, cublasLtMatrixLayout_t *ret_layout,
+                               cudaDataType type, int64_t rows, int64_t cols, int64_t stride)
+{
+    return lt->layout_create(ret_layout, type, (uint64_t)cols, (uint64_t)rows, stride);
+}
+
+/* The pointers that a descriptor holds; its A is our b. The heuristic looks at the alignment of
+ * bias and aux, and a plan serves all of that alignment. */
 static cublasStatus_t set_pointers(const struct blas_functions *lt, const struct blas_plan *plan,
                                    const struct blas_operands *o)
 {
+    const struct {
+        cublasLtMatmulDescAttributes_t attribute;
+        const void *pointer;
+    } rows[] = {{CUBLASLT_MATMUL_DESC_BIAS_POINTER, o->bias},
+                {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o->aux},
+                {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o->b_inverse},
+                {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o->a_inverse}};
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (o->bias)
-        status =
-            lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof o->bias);
-    if (!status && o->aux)
-        status = lt->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &o->aux,
-                              sizeof o->aux);
+    for (size_t i = 0; !status && i < array_length(rows); i++)
+        if (rows[i].pointer)
+            status = lt->desc_set(plan->desc, rows[i].attribute, &rows[i].pointer,
+                                  sizeof rows[i].pointer);
     return status;
 }
 
@@ -181,13 +193,14 @@ static cublasStatus_t make_desc(const struct blas_functions *lt, struct blas_pla
 static cublasStatus_t make_layouts(const struct blas_functions *lt, struct blas_plan *plan)
 {
     const struct matmul *p = &plan->matmul;
-    cublasStatus_t status = describe(lt, &plan->a, plan->t, p->trans_b ? p->n : p->k,
-                                     p->trans_b ? p->k : p->n, p->b_stride);
+    cublasStatus_t status =
+        describe(lt, &plan->a, input_type(plan, plan->b_format), p->trans_b ? p->n : p->k,
+                 p->trans_b ? p->k : p->n, p->b_stride);
     if (!status)
-        status = describe(lt, &plan->b, plan->t, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k,
-                          p->a_stride);
+        status = describe(lt, &plan->b, input_type(plan, plan->a_format), p->trans_a ? p->k : p->m,
+                          p->trans_a ? p->m : p->k, p->a_stride);
     if (!status)
-        status = describe(lt, &plan->c, p->t_c, p->m, p->n, p->c_stride);
+        status = describe(lt, &plan->c, data_type(p->t_c), p->m, p->n, p->c_stride);
     return status;
 }
 
@@ -248,6 +261,17 @@ static bool may_end_in_steps(const struct blas_plan *plan)
     return plan->epilogue != BLAS_PLAIN && plan->epilogue != BLAS_BIAS;
 }
 
+/* fp8 has no slow way: it is aligned, or fails. */
+static void tell_slow_path(const struct blas_plan *plan)
+{
+    if (plan->fp8 || (plan->impossible && may_end_in_steps(plan)))
+        return;
+    if (plan->impossible)
+        slow_path_no_algorithm(plan->t, &plan->matmul);
+    else
+        slow_path_product(plan->t, &plan->matmul, plan->alignment);
+}
+
 /* NULL: the stream has failed. A new plan is made, and run first, outside of captures: the library
  * loads its kernels then. */
 static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *want,
@@ -258,9 +282,7 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
     blas->uses++;
     for (int i = 0; i < BLAS_PLANS; i++) {
         struct blas_plan *plan = &blas->plans[i];
-        if (plan->used_at && plan->t == want->t && plan->epilogue == want->epilogue &&
-            plan->aux_stride == want->aux_stride && plan->alignment == want->alignment &&
-            matmul_equal(&plan->matmul, &want->matmul)) {
+        if (plan->used_at && blas_plan_is_for(plan, want)) {
             plan->used_at = blas->uses;
             return plan;
         }
@@ -276,12 +298,7 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
     if (!status)
         status = choose(s, oldest, o);
     if (succeeded(s, &blas->lt, status, "plan", oldest)) {
-        if (oldest->impossible && may_end_in_steps(oldest))
-            return oldest;
-        if (oldest->impossible)
-            slow_path_no_algorithm(oldest->t, &oldest->matmul);
-        else
-            slow_path_product(oldest->t, &oldest->matmul, oldest->alignment);
+        tell_slow_path(oldest);
         return oldest;
     }
     plan_clear(&blas->lt, oldest);
@@ -306,19 +323,12 @@ cublasStatus_t blas_start(const struct blas *blas, const struct blas_plan *plan,
                            algorithm->workspaceSize, handle);
 }
 
-bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
-                          const void *b, const struct blas_finish *finish, void *c)
+/* Queues the product that `want` describes; false if there is no algorithm. */
+static bool run(struct stream *s, const struct blas_plan *want,
+                const struct blas_operands *operands)
 {
-    assert(p->m >= 1 && p->n >= 1 && p->k >= 1);
-    assert(finish->epilogue == BLAS_PLAIN || !p->accumulate);
     const struct blas *blas = cuda_blas(s);
-    const struct blas_operands operands = {a, b, finish->bias, finish->aux, c};
-    const struct blas_plan want = {.matmul = *p,
-                                   .t = t,
-                                   .epilogue = finish->epilogue,
-                                   .aux_stride = finish->aux ? finish->aux_stride : 0,
-                                   .alignment = alignment_of(&operands)};
-    struct blas_plan *plan = plan_find(s, &want, &operands);
+    struct blas_plan *plan = plan_find(s, want, operands);
     if (!plan)
         return true;
     if (plan->impossible)
@@ -327,13 +337,29 @@ bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p
     void *workspace = bytes > 0 ? cuda_scratch(s, bytes) : NULL;
     if (bytes > 0 && !workspace)
         return true;
-    if (!succeeded(s, &blas->lt, set_pointers(&blas->lt, plan, &operands), "epilogue", plan))
+    /* The plan serves every bias and scale: which one it is, is set for each call. */
+    if (!succeeded(s, &blas->lt, set_pointers(&blas->lt, plan, operands), "pointers", plan))
         return true;
     cudaStream_t handle = plan->has_run ? cuda_captured(s) : cuda_uncaptured(s);
     plan->has_run = true;
-    succeeded(s, &blas->lt, blas_start(blas, plan, &plan->algorithm, &operands, workspace, handle),
+    succeeded(s, &blas->lt, blas_start(blas, plan, &plan->algorithm, operands, workspace, handle),
               "start", plan);
     return true;
+}
+
+bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
+                          const void *b, const struct blas_finish *finish, void *c)
+{
+    assert(p->m >= 1 && p->n >= 1 && p->k >= 1);
+    assert(finish->epilogue == BLAS_PLAIN || !p->accumulate);
+    const struct blas_operands operands = {
+        .a = a, .b = b, .bias = finish->bias, .aux = finish->aux, .c = c};
+    const struct blas_plan want = {.matmul = *p,
+                                   .t = t,
+                                   .epilogue = finish->epilogue,
+                                   .aux_stride = finish->aux ? finish->aux_stride : 0,
+                                   .alignment = alignment_of(&operands)};
+    return run(s, &want, &operands);
 }
 
 bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
@@ -341,4 +367,33 @@ bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const v
 {
     const struct blas_finish finish = {.epilogue = bias ? BLAS_BIAS : BLAS_PLAIN, .bias = bias};
     return blas_matmul_finished(s, t, p, a, b, &finish, c);
+}
+
+bool blas_matmul_fp8(struct stream *s, const struct fp8_matmul *p, const struct blas_fp8 *o)
+{
+    assert(p->m >= 1 && p->n >= 1 && p->k >= 1 && !(o->bias && p->accumulate));
+    const struct blas_operands operands = {.a = o->a,
+                                           .b = o->b,
+                                           .bias = o->bias,
+                                           .c = o->c,
+                                           .a_inverse = o->a_inverse,
+                                           .b_inverse = o->b_inverse};
+    const struct blas_plan want = {
+        .matmul = {.trans_b = true,
+                   .m = p->m,
+                   .n = p->n,
+                   .k = p->k,
+                   .a_stride = p->k,
+                   .b_stride = p->k,
+                   .c_stride = p->c_stride,
+                   .t_c = p->t_c,
+                   .accumulate = p->accumulate},
+        .t = DTYPE_BF16,
+        .fp8 = true,
+        .a_format = p->a_format,
+        .b_format = p->b_format,
+        .epilogue = o->bias ? BLAS_BIAS : BLAS_PLAIN,
+        .alignment = alignment_of(&operands),
+    };
+    return s->device->compute_capability >= DEVICE_FP8_CAPABILITY && run(s, &want, &operands);
 }

@@ -54,6 +54,16 @@ bool blas_matmul_finished(struct stream *s, enum dtype t, const struct matmul *p
 bool blas_matmul(struct stream *s, enum dtype t, const struct matmul *p, const void *a,
                  const void *b, const void *bias, void *c);
 
+/* Likewise in fp8, of codes, with what undoes their scales; bias: NULL, or bf16 as c is. False on
+ * GPUs that have no fp8, too. */
+struct blas_fp8 {
+    const uint8_t *a, *b;
+    const float *a_inverse, *b_inverse; /* on the device */
+    const void *bias;
+    void *c;
+};
+bool blas_matmul_fp8(struct stream *s, const struct fp8_matmul *p, const struct blas_fp8 *o);
+
 /* That of the stream's device (stream.c). */
 struct blas *cuda_blas(struct stream *s);
 

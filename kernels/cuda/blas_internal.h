@@ -43,6 +43,8 @@ struct blas_functions {
 struct blas_plan {
     struct matmul matmul; /* what it is for */
     enum dtype t;
+    bool fp8; /* its inputs are of these formats, and not of t */
+    enum fp8 a_format, b_format;
     enum blas_epilogue epilogue;
     int64_t aux_stride; /* 0: without aux */
     uint32_t alignment; /* of all operands, bytes */
@@ -55,6 +57,21 @@ struct blas_plan {
     bool is_tuned;   /* the algorithm was measured */
 };
 
+/* Whether both are of the same product. */
+static inline bool blas_plan_is_for(const struct blas_plan *plan, const struct blas_plan *want)
+{
+    return plan->t == want->t && plan->fp8 == want->fp8 && plan->a_format == want->a_format &&
+           plan->b_format == want->b_format && plan->epilogue == want->epilogue &&
+           plan->aux_stride == want->aux_stride && plan->alignment == want->alignment &&
+           matmul_equal(&plan->matmul, &want->matmul);
+}
+
+/* For people: of what numbers. */
+static inline const char *blas_input_name(const struct blas_plan *plan)
+{
+    return plan->fp8 ? "fp8" : dtype_name(plan->t);
+}
+
 struct blas {
     struct blas_functions lt;
     cublasLtHandle_t handle;
@@ -66,6 +83,7 @@ struct blas {
 struct blas_operands {
     const void *a, *b, *bias, *aux;
     void *c;
+    const float *a_inverse, *b_inverse; /* what undoes the scales of fp8; else NULL */
 };
 
 /* Queues the plan's product by `algorithm`. */

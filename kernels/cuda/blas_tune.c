@@ -82,12 +82,11 @@ static size_t most_workspace(const cublasLtMatmulHeuristicResult_t *found, int c
 /* The same product, measured, but that it overwrites its result. NULL: there is none. */
 static const struct blas_plan *overwriting(const struct blas *blas, const struct blas_plan *plan)
 {
-    struct matmul matmul = plan->matmul;
-    matmul.accumulate = false;
+    struct blas_plan want = *plan;
+    want.matmul.accumulate = false;
     for (int i = 0; i < BLAS_PLANS; i++) {
         const struct blas_plan *other = &blas->plans[i];
-        if (other->is_tuned && other->t == plan->t && other->epilogue == BLAS_PLAIN &&
-            other->alignment == plan->alignment && matmul_equal(&other->matmul, &matmul))
+        if (other->is_tuned && blas_plan_is_for(other, &want))
             return other;
     }
     return NULL;
@@ -110,7 +109,7 @@ static void count(struct product_tuning *sum, const struct blas_plan *plan,
     sum->fastest_ns += all[fastest].ns;
     log_debug("cuBLASLt: %s product, m %lld, n %lld, k %lld: algorithm %d of %d takes %.1f us, the "
               "heuristic's first %.1f us (%d failed)",
-              dtype_name(plan->t), (long long)p->m, (long long)p->n, (long long)p->k, fastest + 1,
+              blas_input_name(plan), (long long)p->m, (long long)p->n, (long long)p->k, fastest + 1,
               candidates, (double)all[fastest].ns / 1e3, (double)first_ns / 1e3, failed);
 }
 

@@ -158,3 +158,9 @@ void cuda_linear_backward_weights(struct stream *s, enum dtype t, float *dw, flo
     if (dbias)
         cuda_sum_rows(s, dbias, t, dy, shape->rows, shape->out, shape->y_stride, accumulate);
 }
+
+void cuda_linear_backward_bias(struct stream *s, enum dtype t, float *dbias, const void *dy,
+                               const struct linear_shape *shape, bool accumulate)
+{
+    cuda_sum_rows(s, dbias, t, dy, shape->rows, shape->out, shape->y_stride, accumulate);
+}

@@ -1,11 +1,13 @@
 /* cuBLASLt on the emulated GPU: a product is a kernel of one thread, so that it runs in the
  * stream's order, and sees what a GPU would see. It refuses what the real library refuses: types,
- * leading dimensions, alignments and workspaces that are not as they were described. An algorithm
- * is good for the problem it was found for alone. Of several algorithms the first is not the
- * fastest, and some do not run. Where the caller lets in sums whose order is not fixed, it takes
- * them: then no two runs give the same bits. Epilogues work on sums that are not rounded yet, and
- * the gradient of a bias is added up from its last term to its first. */
-#include "kernels/dtype.h"
+ * leading dimensions, alignments and workspaces that are not as they were described; and of fp8
+ * (cublasLtMatmul's table of its data types) what is not two inputs at multiples of 16 bytes with
+ * the sum along their columns, two e5m2, or a GPU older than 8.9. An algorithm is good for the
+ * problem it was found for alone. Of several algorithms the first is not the fastest, and some do
+ * not run. Where the caller lets in sums whose order is not fixed, it takes them: then no two runs
+ * give the same bits. Epilogues work on sums that are not rounded yet, and the gradient of a bias
+ * is added up from its last term to its first. */
+#include "kernels/fp8.h"
 #include "tests/emulation/emulation.h"
 
 #include <cmath>
@@ -21,6 +23,7 @@ struct cublasLtMatmulDesc {
     void *aux = nullptr;
     int64_t aux_ld = 0;
     uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const float *scale_a = nullptr, *scale_b = nullptr; /* of fp8; none is 1 */
     bool has_run = false;
 };
 
@@ -57,16 +60,29 @@ const form forms[] = {
     {64, CUBLAS_STATUS_SUCCESS, true, 10}, /* the fastest, with other bits and more workspace */
 };
 
+bool is_fp8(cudaDataType type)
+{
+    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
+float number_at(const void *data, cudaDataType type, int64_t i)
+{
+    if (is_fp8(type))
+        return fp8_to_float(type == CUDA_R_8F_E4M3 ? FP8_E4M3 : FP8_E5M2,
+                            ((const uint8_t *)data)[i]);
+    return type == CUDA_R_16BF ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
+}
+
 struct matrix {
     const void *data;
-    bool is_bf16;
+    cudaDataType type;
     bool trans;
     int64_t ld;
     /* Element (row, col) of op(the matrix), which is column-major. */
     float at(int64_t row, int64_t col) const
     {
         int64_t i = trans ? col + row * ld : row + col * ld;
-        return is_bf16 ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
+        return number_at(data, type, i);
     }
     /* Its rows (of_cols: columns), each `length` floats, behind one another. */
     std::vector<float> dense(int64_t count, int64_t length, bool of_cols) const
@@ -85,7 +101,8 @@ struct recipe {
     uint16_t alignments[4];
     uint16_t form, epilogue;
     uint32_t ld_aux;
-    bool trans_a, trans_b, bf16_inputs, bf16_output, unordered;
+    cudaDataType type_a, type_b, type_c;
+    bool trans_a, trans_b, unordered;
     bool operator==(const recipe &other) const
     {
         return !memcmp(this, &other, sizeof other);
@@ -98,6 +115,7 @@ struct product {
     matrix a, b, c, bias, aux;
     void *d;
     float alpha, beta;
+    const float *scale_a, *scale_b;
     float *parts;
 };
 
@@ -135,7 +153,7 @@ float sum_of(const product &p, const float *a, const float *b, int64_t element, 
 
 void put(const product &p, const void *to, int64_t i, float value)
 {
-    if (p.how.bf16_output)
+    if (p.how.type_c == CUDA_R_16BF)
         ((bf16 *)to)[i] = bf16_from_float(value);
     else
         ((float *)to)[i] = value;
@@ -193,10 +211,11 @@ void multiply(product p)
     emulation::spend(forms[p.how.form].us);
     const unsigned start = p.how.unordered ? runs++ : 0;
     const int64_t m = p.how.m, n = p.how.n, k = p.how.k;
+    const float scale = p.alpha * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
     const std::vector<float> a = p.a.dense(m, k, false), b = p.b.dense(n, k, true);
     for (int64_t i = 0; i < m * n; i++) {
         const int64_t row = i % m, col = i / m;
-        float sum = p.alpha * sum_of(p, &a[(size_t)(row * k)], &b[(size_t)(col * k)], i, start);
+        float sum = scale * sum_of(p, &a[(size_t)(row * k)], &b[(size_t)(col * k)], i, start);
         if (p.beta != 0)
             sum += p.beta * p.c.at(row, col);
         put(p, p.d, row + col * p.c.ld, finish(p, sum, row, col));
@@ -212,7 +231,22 @@ bool is_aligned(const void *pointer, uint32_t bytes)
 
 uint32_t element_bytes(cudaDataType type)
 {
-    return type == CUDA_R_32F ? 4 : 2;
+    return type == CUDA_R_32F ? 4 : is_fp8(type) ? 1 : 2;
+}
+
+/* Of two inputs in fp8 what the library asks for; of others any. */
+bool suits_fp8(const recipe &how)
+{
+    if (!is_fp8(how.type_a) && !is_fp8(how.type_b))
+        return true;
+    const uint32_t rows =
+        how.k | how.m | how.ld_a | how.ld_b | how.ld_c * element_bytes(how.type_c); /* bytes */
+    bool aligned = rows % 16 == 0;
+    for (uint16_t alignment : how.alignments)
+        aligned = aligned && alignment >= 16;
+    return is_fp8(how.type_a) && is_fp8(how.type_b) && how.trans_a && !how.trans_b && aligned &&
+           !(how.type_a == CUDA_R_8F_E5M2 && how.type_b == CUDA_R_8F_E5M2) &&
+           emulation::option_number("capability", 90) >= 89;
 }
 
 /* The recipe of a problem whose parts fit together. */
@@ -222,8 +256,10 @@ bool describe(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &a,
     memset(ret_recipe, 0, sizeof *ret_recipe); /* the gaps too */
     const uint64_t m = desc.trans_a ? a.cols : a.rows, k = desc.trans_a ? a.rows : a.cols;
     const uint64_t n = desc.trans_b ? b.rows : b.cols;
-    if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F) || c.rows != m ||
-        c.cols != n || (desc.trans_b ? b.cols : b.rows) != k)
+    const bool fp8 = is_fp8(a.type) || is_fp8(b.type);
+    if ((a.type != b.type && !fp8) || is_fp8(c.type) ||
+        (c.type != a.type && c.type != CUDA_R_32F && !fp8) || c.rows != m || c.cols != n ||
+        (desc.trans_b ? b.cols : b.rows) != k)
         return false;
     ret_recipe->m = (uint32_t)m;
     ret_recipe->n = (uint32_t)n;
@@ -235,8 +271,9 @@ bool describe(const cublasLtMatmulDesc &desc, const cublasLtMatrixLayout &a,
     ret_recipe->trans_b = desc.trans_b;
     ret_recipe->epilogue = (uint16_t)desc.epilogue;
     ret_recipe->ld_aux = (uint32_t)desc.aux_ld;
-    ret_recipe->bf16_inputs = a.type == CUDA_R_16BF;
-    ret_recipe->bf16_output = c.type == CUDA_R_16BF;
+    ret_recipe->type_a = a.type;
+    ret_recipe->type_b = b.type;
+    ret_recipe->type_c = c.type;
     return true;
 }
 
@@ -303,6 +340,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
     void *const wide = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? (void *)&desc->bias
                        : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ? (void *)&desc->aux
                        : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD ? (void *)&desc->aux_ld
+                       : attribute == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ? (void *)&desc->scale_a
+                       : attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER ? (void *)&desc->scale_b
                                                                            : nullptr;
     if (bytes != (wide ? sizeof(void *) : sizeof number))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -374,13 +413,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!handle || requested < 1 || !(*c == *d) || !describe(*desc, *a, *b, *c, &how))
         return CUBLAS_STATUS_INVALID_VALUE;
     /* there were versions without such kernels */
-    if ((how.bf16_inputs && (a->ld % 2 || b->ld % 2)) || how.m * how.n * how.k == 1)
+    if ((how.type_a == CUDA_R_16BF && (a->ld % 2 || b->ld % 2)) || how.m * how.n * how.k == 1)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!is_right_epilogue(*desc, *c))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     how.unordered = preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (int i = 0; i < 4; i++)
         how.alignments[i] = (uint16_t)preference->alignments[i];
+    if (!suits_fp8(how))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     for (const form &each : forms) {
         how.form = (uint16_t)(&each - forms);
         const size_t workspace = parts_bytes(how);
@@ -427,14 +468,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     product p = {how,
-                 {a, how.bf16_inputs, how.trans_a, a_layout->ld},
-                 {b, how.bf16_inputs, how.trans_b, b_layout->ld},
-                 {c, how.bf16_output, false, c_layout->ld},
-                 {desc->bias, how.bf16_output, false, 1},
-                 {desc->aux, how.bf16_output, false, desc->aux_ld},
+                 {a, how.type_a, how.trans_a, a_layout->ld},
+                 {b, how.type_b, how.trans_b, b_layout->ld},
+                 {c, how.type_c, false, c_layout->ld},
+                 {desc->bias, how.type_c, false, 1},
+                 {desc->aux, how.type_c, false, desc->aux_ld},
                  d,
                  *(const float *)alpha,
                  *(const float *)beta,
+                 desc->scale_a,
+                 desc->scale_b,
                  parts_bytes(how) ? (float *)workspace : nullptr};
     return emulation::launch_kernel(stream, "cublasLtMatmul", {__FILE__, __LINE__}, 1, 1, 0,
                                     multiply, p) == cudaSuccess

@@ -124,6 +124,34 @@ static void test_accumulated_dx(void **state)
     }
 }
 
+/* The gradient of the bias alone is that which is made beside the weights'. */
+static void check_bias_alone(struct world *world, const struct linear_row *l, enum dtype t)
+{
+    const struct linear_shape *z = &l->shape;
+    int64_t dy_count = z->rows * z->y_stride;
+    const float *before = host_random(world, z->out, -1, 1);
+    void *dy = to_device_as(world, t, host_random(world, dy_count, -1, 1), dy_count);
+    void *x = to_device_as(world, t, host_random(world, z->rows * z->in, -1, 1), z->rows * z->in);
+    float *dw = to_device(world, host_zeros(world, z->in * z->out), z->in * z->out);
+    float *alone = to_device(world, before, z->out), *beside = to_device(world, before, z->out);
+    world->ops->linear_backward_bias(world->stream, t, alone, dy, z, l->accumulate);
+    world->ops->linear_backward_weights(world->stream, t, dw, beside, x, dy, z, l->accumulate);
+    const float *got = from_device(world, alone, z->out),
+                *want = from_device(world, beside, z->out);
+    assert_memory_equal(got, want, (size_t)z->out * sizeof *got);
+    from_device_as(world, t, dy, dy_count);
+    from_device_as(world, t, x, z->rows * z->in);
+    from_device(world, dw, z->in * z->out);
+}
+
+static void test_bias_alone(void **state)
+{
+    for (size_t i = 0; i < array_length(rows); i++) {
+        check_bias_alone(*state, &rows[i], DTYPE_F32);
+        check_bias_alone(*state, &rows[i], DTYPE_BF16);
+    }
+}
+
 /* relu changes nothing but what is below 0. */
 static void check_relu(struct world *world, const struct linear_row *l, enum dtype t)
 {
@@ -187,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_linear, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_linear, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_accumulated_dx, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_bias_alone, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_relu, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_many_shapes, world_setup, world_teardown),
     };
