@@ -75,7 +75,8 @@ static const struct {
     {"gradient_clipping", only_fsdp},
     {"megatron_lm_", only_fsdp},
     {"parallelism_config_", only_fsdp},
-    {"fp8_", "there is no fp8"},
+    {"fp8_",
+     "precision.fp8=true in the file, with mixed_precision: bf16, is fp8; it has no recipes"},
     {"tpu_", no_tpu},
 };
 

@@ -138,6 +138,7 @@ struct agent_config {
     struct {
         int64_t mixed;        /* enum config_precision, never AUTO */
         int64_t reduce_dtype; /* enum config_state_dtype: FP32 or BF16 */
+        bool fp8;             /* linear layers of blocks; needs bf16 */
     } precision;
     struct {
         int64_t activation_checkpointing; /* enum config_recompute */

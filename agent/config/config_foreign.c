@@ -97,7 +97,7 @@ const struct config_refusal config_refusals[] = {
     {"precision.mixed_precision mixed_precision precision", "64-true 64 fp64", NULL, REFUSED,
      "not supported: nothing is computed in 64 bits; " PRECISIONS},
     {"precision.mixed_precision mixed_precision precision", "fp8 transformer-engine", NULL, REFUSED,
-     "not supported: there are no 8-bit kernels; " PRECISIONS},
+     "fp8 is a setting beside it: mixed_precision=bf16 and precision.fp8=true; " PRECISIONS},
     {LOADING, "rank0", NULL, IGNORED,
      "each rank reads its own slices, and no rank more than those"},
     {"fp16 precision.fp16 precision.loss_scale loss_scale", NULL, "false 0", REFUSED,

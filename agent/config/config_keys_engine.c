@@ -77,6 +77,12 @@ static const struct config_key keys[] = {
     KEY_CHOICE("precision", "reduce_dtype", precision.reduce_dtype, "fp32",
                CHOICES({"fp32=float32", STATE_FP32}, {"bf16=bfloat16", STATE_BF16}), NULL,
                "in which gradients are summed over ranks"),
+    KEY_BOOL("precision", "fp8", precision.fp8, "false", NULL,
+             "linear layers of transformer blocks multiply numbers of 8 bits: e4m3 values and "
+             "weights, e5m2 gradients, each tensor with a scale of the moment; the rest stays "
+             "bf16. Faster on compute capability 8.9 and newer, older GPUs refuse it; slower on "
+             "the CPU",
+             .needs = {NEED_LANGUAGE}),
 
     KEY_CHOICE(
         "memory", "activation_checkpointing", memory.activation_checkpointing, "none",

@@ -24,6 +24,10 @@ static int check_optimizer(const struct agent_config *c, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "optimizer.state_dtype=fp32: with precision.mixed_precision=bf16-true all "
                          "state is bf16; bf16-mixed keeps weights and state in fp32");
+    if (c->precision.fp8 && config_is_language(c) && c->precision.mixed == PRECISION_FP32)
+        return error_set(err, ERR_CONFIG,
+                         "precision.fp8 needs precision.mixed_precision=bf16 or bf16-true: what is "
+                         "cast to 8 bits is bf16, as is all that stays");
     if (c->schedule.warmup_steps > 0 && c->schedule.warmup_ratio > 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.warmup_steps and schedule.warmup_ratio: only one can be given");

@@ -47,6 +47,8 @@ struct module {
                                 of its own: it stays in its parent's */
     bool is_head;            /* a task's head: weights for another task lack it, and it then keeps
                                 its initial values */
+    bool is_linear;          /* a matrix product with a weight of its own */
+    bool fp8;                /* such a product that is done in fp8 (nn_fp8.h) */
     float dropout;           /* a Dropout: its probability; else 0 */
     struct param *params[MODULE_MAX_PARAMS];
     int param_count;

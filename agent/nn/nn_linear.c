@@ -1,5 +1,6 @@
 #include "agent/nn/nn_linear.h"
 
+#include "agent/nn/nn_fp8.h"
 #include "agent/nn/nn_internal.h"
 #include "agent/nn/nn_pointwise.h"
 
@@ -33,6 +34,7 @@ struct module *nn_linear_new(struct arena *arena, struct module *parent, const c
                              uint64_t *next_index, int64_t in, int64_t out)
 {
     struct module *m = add_linear(arena, parent, name, in, out, true);
+    m->is_linear = true;
     nn_add_weight_and_bias(arena, m, next_index, 2, (int64_t[]){out, in});
     return m;
 }
@@ -40,6 +42,7 @@ struct module *nn_linear_new(struct arena *arena, struct module *parent, const c
 static void add_normal(struct arena *arena, struct module *m, uint64_t *next_index,
                        const int64_t *weight, float stddev, int64_t bias)
 {
+    m->is_linear = true;
     module_add_param(arena, m, "weight", (*next_index)++, 2, weight,
                      (struct param_init){INIT_NORMAL, 0, stddev});
     if (bias)
@@ -114,6 +117,22 @@ static void backward_through_gelu(struct tape *tape, struct tensor *z, const voi
     tape_accumulate_gradient(tape, z, dz);
 }
 
+/* In fp8: op->memory is what forward left. */
+static void fp8_backward(struct tape *tape, const struct tape_op *op, const void *dy,
+                         const struct linear_shape *shape)
+{
+    const struct module *m = op->module;
+    struct tensor *x = op->inputs[0];
+    struct nn_fp8_part part = {.out = shape->out};
+    bool add;
+    part.dw = tape_param_gradient(m->params[NN_WEIGHT], &part.add);
+    if (nn_bias(m)) {
+        float *dbias = tape_param_gradient(m->params[NN_BIAS], &add);
+        nn_ops(tape)->linear_backward_bias(tape_stream(tape), x->dtype, dbias, dy, shape, add);
+    }
+    nn_fp8_backward(tape, x, m->params[NN_WEIGHT]->value, dy, op->memory, shape, &part, 1);
+}
+
 static void linear_backward(struct tape *tape, struct tape_op *op)
 {
     struct linear_args a;
@@ -125,6 +144,10 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
                                 : nn_at(y->gradient, y->dtype, a.column);
     if (!dy)
         return;
+    if (op->memory) {
+        fp8_backward(tape, op, dy, &shape);
+        return;
+    }
 
     bool add;
     float *dw = tape_param_gradient(m->params[NN_WEIGHT], &add);
@@ -143,18 +166,34 @@ static void linear_backward(struct tape *tape, struct tape_op *op)
                                            m->params[NN_WEIGHT]->value, &shape, add);
 }
 
-/* The op, whose value is there. z: NULL, or what x is the GELU of: consumed, too. */
+/* The op, whose value is there. memory: of fp8, else NULL. z: NULL, or what x is the GELU of:
+ * consumed, too. */
 static void record(struct tape *tape, struct module *m, struct tensor *x, struct tensor *z,
-                   struct tensor *y, bool relu, const struct linear_args *a)
+                   struct tensor *y, bool relu, void *memory, const struct linear_args *a)
 {
     struct tape_op op = {.backward = linear_backward,
                          .module = m,
                          .output = y,
                          .inputs = {[X] = x, [GELU_OF] = z},
                          .reads_inputs = true,
-                         .reads_output = relu};
+                         .reads_output = relu,
+                         .memory = memory};
     NN_SET_ARGS(op, *a);
     tape_record(tape, &op);
+}
+
+/* y's value. Returns the op's memory, where it is in fp8; else NULL. */
+static void *multiply(struct tape *tape, const struct module *m, const struct tensor *x, void *y,
+                      enum dtype t_y, bool relu, const struct linear_shape *shape)
+{
+    const void *w = m->params[NN_WEIGHT]->value;
+    if (m->fp8) {
+        assert(x->dtype == DTYPE_BF16 && t_y == DTYPE_BF16);
+        return nn_fp8_forward(tape, y, x, w, nn_bias(m), relu, shape);
+    }
+    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, t_y, y, x->data, w, nn_bias(m), relu,
+                                 shape);
+    return NULL;
 }
 
 /* The op, between the borders of its module; y is the caller's, and may be NULL on a
@@ -162,14 +201,13 @@ static void record(struct tape *tape, struct module *m, struct tensor *x, struct
 static void apply(struct tape *tape, struct module *m, struct tensor *x, struct tensor *z,
                   struct tensor *y, bool relu, const struct linear_args *a)
 {
+    void *memory = NULL;
     if (y) {
         const struct linear_shape shape = shape_of(tape, m, x, y, a->in_out);
         assert(x->shape[x->dims - 1] == shape.in && a->column + shape.out <= shape.y_stride);
-        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype,
-                                     nn_at(y->data, y->dtype, a->column), x->data,
-                                     m->params[NN_WEIGHT]->value, nn_bias(m), relu, &shape);
+        memory = multiply(tape, m, x, nn_at(y->data, y->dtype, a->column), y->dtype, relu, &shape);
     }
-    record(tape, m, x, z, y, relu, a);
+    record(tape, m, x, z, y, relu, memory, a);
 }
 
 /* Of x's shape but for the last dimension. */
@@ -248,7 +286,7 @@ static struct tensor *up_with_gelu(struct tape *tape, struct module *up, struct 
         nn_ops(tape)->linear_gelu_forward(tape_stream(tape), x->dtype, y->data, z->data, x->data,
                                           up->params[NN_WEIGHT]->value, nn_bias(up), &shape);
     }
-    record(tape, up, x, NULL, z, false, &a);
+    record(tape, up, x, NULL, z, false, NULL, &a);
     tape_leave(tape, up);
     *ret_z = tape_is_recording(tape) ? tape_retain(z) : NULL;
     return nn_gelu_made(tape, z, y, true);
@@ -257,6 +295,8 @@ static struct tensor *up_with_gelu(struct tape *tape, struct module *up, struct 
 struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module *down,
                              struct tensor *x, bool tanh)
 {
+    if (up->fp8 || down->fp8) /* whose products know no GELU */
+        return nn_conv1d(tape, down, nn_gelu(tape, nn_conv1d(tape, up, x), tanh));
     struct tensor *z;
     bool together = tanh && !tape_failed(tape) && makes_gelu(tape, up);
     struct tensor *y =
@@ -302,7 +342,7 @@ static bool is_one_matrix(struct tape *tape, const struct packed_args *a, enum d
         return false;
     for (int i = 0; i < a->count; i++) {
         const struct module *m = a->modules[i];
-        if (m->unit >= 0 || nn_bias(m))
+        if (m->unit >= 0 || nn_bias(m) || m->fp8 != a->modules[0]->fp8)
             return false;
         const struct param *p = m->params[NN_WEIGHT],
                            *before = i > 0 ? a->modules[i - 1]->params[NN_WEIGHT] : NULL;
@@ -335,12 +375,35 @@ static void packed_backward_weights(struct tape *tape, const struct packed_args 
     }
 }
 
+/* Weights whose gradients lie as they do are one part. */
+static void packed_fp8_backward(struct tape *tape, const struct tape_op *op,
+                                const struct packed_args *a, const struct linear_shape *shape)
+{
+    struct nn_fp8_part parts[NN_MOST_LINEARS];
+    int count = 0;
+    for (int i = 0; i < a->count; i++) {
+        struct nn_fp8_part part = {.out = width_of(a->modules[i])};
+        part.dw = tape_param_gradient(a->modules[i]->params[NN_WEIGHT], &part.add);
+        struct nn_fp8_part *before = count > 0 ? &parts[count - 1] : NULL;
+        if (before && before->add == part.add && part.dw == before->dw + before->out * shape->in)
+            before->out += part.out;
+        else
+            parts[count++] = part;
+    }
+    nn_fp8_backward(tape, op->inputs[0], a->modules[0]->params[NN_WEIGHT]->value,
+                    op->output->gradient, op->memory, shape, parts, count);
+}
+
 static void packed_backward(struct tape *tape, struct tape_op *op)
 {
     struct packed_args a;
     NN_GET_ARGS(op, a);
     struct tensor *x = op->inputs[0], *y = op->output;
     const struct linear_shape shape = packed_shape(&a, x);
+    if (op->memory) {
+        packed_fp8_backward(tape, op, &a, &shape);
+        return;
+    }
     packed_backward_weights(tape, &a, x, y);
     bool add;
     void *dx = tape_gradient_in_place(tape, x, &add);
@@ -353,14 +416,13 @@ static void apply_packed(struct tape *tape, const struct packed_args *a, struct 
                          struct tensor *y)
 {
     const struct linear_shape shape = packed_shape(a, x);
-    if (y)
-        nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, y->dtype, y->data, x->data,
-                                     a->modules[0]->params[NN_WEIGHT]->value, NULL, false, &shape);
+    void *memory = y ? multiply(tape, a->modules[0], x, y->data, y->dtype, false, &shape) : NULL;
     struct tape_op op = {.backward = packed_backward,
                          .module = a->modules[0],
                          .output = y,
                          .inputs = {x},
-                         .reads_inputs = true};
+                         .reads_inputs = true,
+                         .memory = memory};
     NN_SET_ARGS(op, *a);
     tape_record(tape, &op);
 }

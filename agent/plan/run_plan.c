@@ -209,6 +209,24 @@ static struct layers decoder_layers(const struct run_plan_facts *f)
     return (struct layers){a->decoder_L, whole, recomputes ? tokens * value * a->D : whole};
 }
 
+/* What a linear layer holds in fp8 at once (agent/nn/nn_fp8.c): forward, values and the weight; for
+ * the weight's gradient dy twice, and values; for the values' one dy, and the weight. */
+static int64_t copies_of(int64_t rows, int64_t in, int64_t out)
+{
+    return max(rows * in + in * out, max(rows * (2 * out + in), rows * out + in * out));
+}
+
+/* The most that one of a block's has. */
+static int64_t fp8_copies(const struct run_plan_facts *f)
+{
+    const struct plan_activations *a = &f->activations;
+    int64_t rows = f->batch_rows * max(f->sequence_tokens - a->target_tokens, a->target_tokens);
+    int64_t heads = a->heads * a->hd, qkv = heads + 2 * a->kv_heads * a->hd;
+    int64_t most = max(copies_of(rows, a->D, qkv), copies_of(rows, heads, a->D));
+    most = max(most, copies_of(rows, a->D, (a->gated ? 2 : 1) * a->I));
+    return a->fp8 ? max(most, copies_of(rows, a->I, a->D)) : 0;
+}
+
 static void add_activations(const struct run_plan_facts *f, struct run_plan *plan)
 {
     const struct plan_activations *a = &f->activations;
@@ -228,6 +246,7 @@ static void add_activations(const struct run_plan_facts *f, struct run_plan *pla
     }
     plan->activations += a->checkpointing == TAPE_CHECKPOINTING_FULL ? at_work : 0;
     plan->activation_gradients = tokens * value * (a->I + a->D);
+    plan->fp8_copies = fp8_copies(f);
     tokens = a->decoder_L > 0 ? f->batch_rows * a->target_tokens : tokens;
     int64_t rows = tokens < a->chunk_rows ? tokens : a->chunk_rows;
     plan->logits = rows * a->logit_stride * value;
@@ -275,7 +294,7 @@ static void add_totals(const struct run_plan_facts *f, const struct run_plan *pl
 {
     int64_t step = s->transient + plan->activations + plan->logits;
     int64_t scratch = max(RUN_PLAN_SCRATCH, attention_scratch(f));
-    s->allowance = scratch + plan->activation_gradients + step / RUN_PLAN_PART;
+    s->allowance = scratch + plan->fp8_copies + plan->activation_gradients + step / RUN_PLAN_PART;
     s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
     s->device = s->reserve + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);

@@ -13,9 +13,10 @@
  *
  * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the
  * total has an allowance for it, the sum of three parts. The first is RUN_PLAN_SCRATCH bytes, the
- * largest workspace of a matrix product, or the scratch of a layer's attention if that is more. The
- * second is gradients of the feed-forward's middle and of what goes on to the next layer. The third
- * is a RUN_PLAN_PART of what comes and goes within a step. A GPU's memory is reserved up to here,
+ * largest workspace of a matrix product, or the scratch of a layer's attention if that is more; and
+ * with fp8 the copies of a product's operands. The second is gradients of the feed-forward's middle
+ * and of what goes on to the next layer. The third is a RUN_PLAN_PART of what comes and goes within
+ * a step. A GPU's memory is reserved up to here,
  * but RUN_PLAN_LIBRARIES bytes are left free for what libraries ask for after that: further
  * communicators, NCCL's buffers at the first collective, kernels that are loaded at their first
  * launch. They promise no number; it is a guess, and no part of the total. The driver takes what
@@ -74,6 +75,7 @@ struct plan_activations {
     bool cudnn_forward, cudnn_backward; /* attention is cuDNN's, where it can be */
     bool hopper_backward;               /* it is our kernels' for compute capability 9.0 */
     bool nondeterministic;              /* its backward may add up in any order */
+    bool fp8;                           /* blocks' linear layers multiply in it */
     int64_t chunk_rows;                 /* tokens whose logits are alive at once */
     int64_t logit_stride;               /* elements of a token's logits */
     enum tape_checkpointing checkpointing;
@@ -128,6 +130,7 @@ struct run_plan {
     int64_t logits;                  /* bytes of a chunk of them, and then of its gradient */
     int64_t activation_gradients;    /* likewise, gradients of activations that a layer's backward
                                         works on */
+    int64_t fp8_copies;              /* likewise, in fp8: of one linear layer's operands */
     int64_t graphs;                  /* bytes per rank that CUDA graphs are allowed for */
     int64_t samples, tokens;         /* of all ranks in an optimizer step */
     double flops[FLOPS_CONVENTIONS]; /* of all ranks in an optimizer step; 0: not known */

@@ -169,6 +169,8 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
         "In the total, estimated overhead, not part of the out-of-memory check: scratch of ops and "
         "gaps between tensors %.3f GB",
         (double)p->strategies[current - FULL_SHARD].allowance / giga);
+    if (p->fp8_copies > 0)
+        str_printf(out, " (%.3f GB of it copies in fp8)", (double)p->fp8_copies / giga);
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
     str_add(out, "\n");
@@ -229,8 +231,8 @@ void run_plan_json(const struct run_plan *p, const struct run_plan_facts *f,
     }
     str_printf(out,
                ",\"activation_bytes\":%" PRId64 ",\"logits_bytes\":%" PRId64
-               ",\"cuda_graphs_bytes\":%" PRId64,
-               p->activations, p->logits, p->graphs);
+               ",\"fp8_copy_bytes\":%" PRId64 ",\"cuda_graphs_bytes\":%" PRId64,
+               p->activations, p->logits, p->fp8_copies, p->graphs);
     str_printf(out,
                ",\"advice\":{\"size\":\"%s\",\"strategy\":\"%s\",\"offload_activations\":%s,"
                "\"cpu_offload_if_needed\":%s,\"activation_checkpointing\":\"%s\","

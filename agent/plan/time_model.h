@@ -97,6 +97,8 @@ struct time_launch time_of_launch(const struct time_device *device, bool graphs)
 /* Idle at a step's end: what is read back, logged and launched anew. */
 double time_of_step_end(int ranks);
 
+/* How many times as fast as bf16's the products are in fp8 where a device has it. */
+extern const double time_fp8_products;
 /* By how much kernels are slower while collectives take some of the SMs. */
 extern const double time_interference;
 /* How much of an update that runs beside forward is hidden there. */

@@ -52,14 +52,16 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
                        f->activations.cudnn_backward && f->activations.nondeterministic);
     w.graphs = f->cuda_graphs;
     w.update_beside = c->runtime.overlap_optimizer && !f->cuda_graphs && !f->cpu_offload;
+    w.fp8_casts = f->activations.fp8;
+    w.products = w.fp8_casts ? time_fp8_products : w.products;
     w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
     /* kernels/cuda/linear_gelu.c, linear.cu */
-    bool gelu = l->gelu_in_products && device->compute_capability >= 90;
+    bool gelu = l->gelu_in_products && device->compute_capability >= 90 && !w.fp8_casts;
     w.fused_activation_gradient = gelu;
     w.fused_activation = gelu && f->activations.nondeterministic &&
                          f->activations.checkpointing != TAPE_CHECKPOINTING_SELECTIVE;
-    w.fused_bias = f->activations.nondeterministic;
+    w.fused_bias = f->activations.nondeterministic && !w.fp8_casts;
     w.update_bytes = b->gradient + 2 * (b->master > 0 ? b->master : b->value) + 2 * b->state;
     w.cast_bytes = b->master > 0 ? b->master + b->value : 0;
     w.clips = c->optimizer.grad_clip > 0;
@@ -105,6 +107,11 @@ static struct time_ranks ranks_of(const struct run_plan_facts *f, const struct r
 static bool lacks_bf16(const struct time_device *device, const struct agent_config *c)
 {
     return device->bf16 <= 0 && trainer_dtype(c) == DTYPE_BF16;
+}
+
+static bool lacks_fp8(const struct time_device *device, const struct agent_config *c)
+{
+    return device->compute_capability < DEVICE_FP8_CAPABILITY && trainer_is_fp8(c);
 }
 
 /* ---- one configuration ---- */
@@ -307,6 +314,8 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
     struct outcome now;
     if (lacks_bf16(device, config))
         return trainer_refuse_bf16(device->driver_name, device->compute_capability, err);
+    if (lacks_fp8(device, config))
+        return trainer_refuse_fp8(device->driver_name, device->compute_capability, err);
     *ret_plan = (struct time_plan){.question = *question, .world_size = world->world_size};
     if (evaluate(&asked, model, world, question, &now, err) < 0)
         return -1;

@@ -58,9 +58,13 @@ static void head_product(struct time_walk *w, const struct time_product *product
 static void transform(struct time_walk *w, int64_t R)
 {
     const struct time_shape *s = w->shape;
-    time_linear(w, TIME_LINEAR_FORWARD, R, s->D, s->D, 1);
-    time_linear(w, TIME_LINEAR_WEIGHTS, R, s->D, s->D, 1);
-    time_linear(w, TIME_LINEAR_DATA, R, s->D, s->D, 1);
+    struct time_ways plain = *w->ways; /* in no block */
+    struct time_walk layer = {w->device, s, &plain, w->step, w->adds};
+    plain.products = 1;
+    plain.fp8_casts = false;
+    time_linear(&layer, TIME_LINEAR_FORWARD, R, s->D, s->D, 1);
+    time_linear(&layer, TIME_LINEAR_WEIGHTS, R, s->D, s->D, 1);
+    time_linear(&layer, TIME_LINEAR_DATA, R, s->D, s->D, 1);
     time_pass(w, wide(s, R) * 2, 2, 1, 0.95);
     time_pass(w, wide(s, R) * 3, 1, 1, 0.92);
     time_pass(w, wide(s, R), 1, 1, 0.6);

@@ -31,6 +31,7 @@ struct time_ways {
         backward_of;     /* the kernels' speeds that each direction takes */
     double products;     /* speed of the blocks' products: 1; more with fp8 */
     double passes;       /* bytes of the passes over activations, of ours: 1; more without fusion */
+    bool fp8_casts;      /* operands of blocks' products are scaled and cast as ours are */
     bool packed;         /* queries, keys and values as one product, gate and up as another */
     bool fused_residual; /* a block's sum is made by the next norm, and its gradient not copied */
     bool fused_rope, fused_bias;

@@ -26,6 +26,21 @@ void time_pass(struct time_walk *w, double bytes, int64_t count, int64_t launche
     time_pass_of(w, TIME_PASSES, bytes * w->ways->passes, count, launches, efficiency);
 }
 
+/* What fp8 costs beside a product (agent/nn/nn_fp8.c), of bf16: forward, values and the weight are
+ * read for their scales, then cast; backward, so is dy, twice written, and both are cast again. The
+ * weights' product counts the values, the values' one the rest. */
+static void add_casts(struct time_walk *w, enum time_linear kind, int64_t rows, int64_t out,
+                      int64_t in, int64_t count)
+{
+    const double scan = 2, cast = 3, both = 4; /* bytes of an element; both: two are written */
+    double x = (double)(rows * in), y = (double)(rows * out), weight = (double)(in * out);
+    double bytes = kind == TIME_LINEAR_FORWARD   ? (scan + cast) * (x + weight)
+                   : kind == TIME_LINEAR_WEIGHTS ? cast * x
+                                                 : (scan + both) * y + cast * weight;
+    int64_t launches = kind == TIME_LINEAR_FORWARD ? 6 : kind == TIME_LINEAR_WEIGHTS ? 1 : 4;
+    time_pass_of(w, TIME_PASSES, bytes, count, launches, 0.9);
+}
+
 /* What a linear layer of `out` by `in` does for rows; TIME_LINEAR_DATA: the input's gradient. */
 void time_linear(struct time_walk *w, enum time_linear kind, int64_t rows, int64_t out, int64_t in,
                  int64_t count)
@@ -41,6 +56,8 @@ void time_linear(struct time_walk *w, enum time_linear kind, int64_t rows, int64
     else if (kind != TIME_LINEAR_FORWARD)
         p.N = in, p.K = out, p.adds = kind == TIME_LINEAR_DATA_ADDS;
     time_add(w, TIME_PRODUCTS, time_of_product(w->device, &p), count, 1);
+    if (w->ways->fp8_casts)
+        add_casts(w, kind, rows, out, in, count);
 }
 
 /* ---- one block ---- */

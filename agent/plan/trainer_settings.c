@@ -9,6 +9,11 @@ enum dtype trainer_dtype(const struct agent_config *c)
     return c->precision.mixed == PRECISION_FP32 ? DTYPE_F32 : DTYPE_BF16;
 }
 
+bool trainer_is_fp8(const struct agent_config *c)
+{
+    return c->precision.fp8 && config_is_language(c);
+}
+
 int trainer_refuse_bf16(const char *gpu, int capability, struct error *err)
 {
     return error_set(err, ERR_UNSUPPORTED,
@@ -16,6 +21,15 @@ int trainer_refuse_bf16(const char *gpu, int capability, struct error *err)
                      "precision.mixed_precision=no, and it trains in fp32",
                      gpu, capability / 10, capability % 10, DEVICE_BF16_CAPABILITY / 10,
                      DEVICE_BF16_CAPABILITY % 10);
+}
+
+int trainer_refuse_fp8(const char *gpu, int capability, struct error *err)
+{
+    return error_set(err, ERR_UNSUPPORTED,
+                     "%s has compute capability %d.%d, and fp8 needs %d.%d (L4, L40S, H100 and "
+                     "newer): set precision.fp8=false, and it multiplies bf16",
+                     gpu, capability / 10, capability % 10, DEVICE_FP8_CAPABILITY / 10,
+                     DEVICE_FP8_CAPABILITY % 10);
 }
 
 enum dtype trainer_slice_dtype(const struct agent_config *c)

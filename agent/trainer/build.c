@@ -1,6 +1,7 @@
 #include "agent/trainer/build.h"
 
 #include "agent/models/mnist.h"
+#include "agent/nn/nn_fp8.h"
 #include "agent/plan/run_plan.h"
 #include "agent/shard/shard_layout.h"
 #include "agent/shard/wrap.h"
@@ -61,6 +62,8 @@ int build_model(const struct agent_config *config, struct arena *arena, struct m
         if (build_architecture(config, arena, &architecture, err))
             return -1;
         *ret_model = architecture_build(arena, &architecture);
+        if (config->precision.fp8 && nn_fp8_begin((*ret_model)->root, err) < 0)
+            return -1;
     }
     return choose_units(config, (*ret_model)->root, arena, err);
 }

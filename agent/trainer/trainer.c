@@ -209,6 +209,10 @@ static void notify_limits(struct trainer *t)
     warn_of_early_end(t);
     trainer_tell_order(t);
     trainer_begin_tuning(t);
+    if (trainer_is_fp8(c) && device_is_host(t->device))
+        t->listener->notice(t->listener->ctx,
+                            "precision.fp8: this CPU multiplies no numbers of 8 bits; it decodes "
+                            "them, and is slower than without");
     if (c->runtime.debug != DEBUG_OFF && t->world == t->env.world)
         t->listener->notice(t->listener->ctx,
                             "runtime.debug is ignored: only collectives of NCCL are noted");

@@ -309,7 +309,7 @@ static void every_model_ignores_what_it_has_no_use_for(void **state)
          "data.padding data.pad_to_multiple_of data.label_pad_token_id data.mlm_probability "
          "data.packing data.add_bos data.add_eos data.train_split data.eval_split "
          "data.shuffle_buffer data.num_workers data.prefetch_factor data.loader_timeout "
-         "memory.activation_checkpointing memory.offload_activations runtime.deterministic "
+         "precision.fp8 memory.activation_checkpointing memory.offload_activations runtime.deterministic "
          "runtime.tune"},
         {"--model_type llama",
          "data.text_pair_column data.target_column data.source_prefix data.label_column "

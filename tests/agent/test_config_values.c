@@ -263,6 +263,8 @@ static const struct {
     {"--eval_strategy steps", "", "eval.eval_strategy=steps needs eval.eval_steps"},
     {"--warmup 0.1 --warmup_steps 5", "", "only one can be given"},
     {"--state_dtype bf16 --model_type llama", "", "needs precision.mixed_precision=bf16-true"},
+    {"--precision no --model_type llama --precision.fp8", "",
+     "precision.fp8 needs precision.mixed_precision=bf16 or bf16-true"},
     {"--precision bf16-true --model_type llama --state_dtype fp32", "",
      "optimizer.state_dtype=fp32: with precision.mixed_precision=bf16-true all"},
     {"--init pretrained", "", "model.init=pretrained needs model.name_or_path"},

@@ -108,6 +108,26 @@ static void scratch_is_what_attention_has_if_that_is_more(void **state)
     }
 }
 
+/* One linear layer's operands at a time: of the 1B's, gate and up have the most. */
+static void fp8_has_copies(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = plan_facts_1b(8);
+    struct run_plan without, with;
+    run_plan_make(&f, &without);
+    f.activations.fp8 = true;
+    run_plan_make(&f, &with);
+    int64_t rows = f.batch_rows * f.sequence_tokens, D = f.activations.D, I = f.activations.I;
+    assert_int_equal(without.fp8_copies, 0);
+    assert_int_equal(with.fp8_copies, rows * (2 * 2 * I + D)); /* twice dy, and x */
+    for (int i = 0; i < RUN_PLAN_STRATEGIES; i++)
+        assert_int_equal(with.strategies[i].device - without.strategies[i].device, with.fp8_copies);
+    f.batch_rows = 1;
+    f.sequence_tokens = 16; /* then the weight is the most of it */
+    run_plan_make(&f, &with);
+    assert_int_equal(with.fp8_copies, 16 * 2 * I + 2 * I * D);
+}
+
 /* t5-small in bf16, 4 samples of 512 tokens to 128. A token of the encoder keeps 2 (4 * 512 + 3 *
  * 512
  * + 512 + 2 * 2048) + 32 bytes a layer; one of the decoder as much, and 2 (4 * 512) + 32 for what
@@ -195,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_decoders_layers_count_by_its_own_tokens),
         cmocka_unit_test(what_is_offloaded_is_on_the_host),
         cmocka_unit_test(scratch_is_what_attention_has_if_that_is_more),
+        cmocka_unit_test(fp8_has_copies),
         cmocka_unit_test(what_80_gb_hold_need_not_be_computed_again),
     };
     return cmocka_run_group_tests(tests, plan_facts_fill, NULL);

@@ -149,7 +149,7 @@ static void what_nobody_stands_in_for_is_refused(void **state)
         {"accelerate launch --multi_gpu --use_fsdp x.py",
          "accelerate launch: --multi_gpu gives each rank a copy, --use_fsdp a slice: only one"},
         {"accelerate launch --fp8_margin 1 x.py",
-         "accelerate launch: --fp8_margin: there is no fp8"},
+         "accelerate launch: --fp8_margin: precision.fp8=true in the file"},
         {"accelerate launch --tpu x.py", "accelerate launch: --tpu: there is no TPU backend"},
         {"torchrun", "torchrun: names no script"},
         {"torchrun --nnodes=2", "torchrun: names no script"},

@@ -19,6 +19,8 @@ flags_of() { # MODEL LAYERS
     gpt2) flags+=(--model_type=gpt2 --batch_size=4 --vocab_size=512 --max_position_embeddings=64 --dropout=0) ;;
     bert) flags+=(--model_type=bert --head=masked_lm --intermediate_size=256 --vocab_size=16 --max_position_embeddings=64) ;;
     llama_again) flags+=(--model_type=llama_v3 --num_key_value_heads=1 --intermediate_size=256 --vocab_size=512 --activation_checkpointing=full) ;;
+    llama_fp8) flags+=(--model_type=llama_v3 --num_key_value_heads=1 --intermediate_size=256 --vocab_size=512 --precision.fp8=true) ;;
+    gpt2_fp8) flags+=(--model_type=gpt2 --batch_size=4 --vocab_size=512 --max_position_embeddings=64 --dropout=0 --precision.fp8=true) ;;
     esac
     case $1 in
     bert) flags+=(--dataset="$work/rows.jsonl" --tokenizer="$work/tokenizer" --max_seq_length=16) ;;
@@ -45,7 +47,7 @@ layers() { # MODEL
     [ $((runs3 - runs2)) -gt 0 ] && [ $((runs3 - runs2)) = $((plans3 - plans2)) ] &&
         [ $((plans2 - runs2)) -le 5 ] && [ $((runs2 - plans2)) -le 5 ]
 }
-for model in llama llama_again gpt2 bert; do
+for model in llama llama_again llama_fp8 gpt2 gpt2_fp8 bert; do
     check "a layer of $model has the kernels that are planned, and the rest nearly" layers "$model"
 done
 images() {
