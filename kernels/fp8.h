@@ -82,22 +82,21 @@ ON_ANY_DEVICE static inline float fp8_power(int exponent)
 ON_ANY_DEVICE static inline uint8_t fp8_from_float(enum fp8 f, float x)
 {
     const struct fp8_form form = fp8_form(f);
-    const int shift = 23 - form.mantissa;
-    uint32_t bits, code;
+    const uint32_t shift = 23 - (uint32_t)form.mantissa, largest = form.largest;
+    uint32_t bits, small;
     memcpy(&bits, &x, sizeof bits);
-    const uint8_t sign = (uint8_t)(bits >> 24 & 0x80);
+    const uint32_t sign = bits >> 24 & 0x80;
     bits &= 0x7fffffff;
-    if (bits > 0x7f800000)
-        return sign | 0x7f;
-    if (bits >> 23 < (uint32_t)(128 - form.bias)) {
-        /* below the normal numbers: a count of the smallest step, rounded by the addition */
-        float steps = fp8_float_of_bits(bits) * fp8_power(form.bias - 1 + form.mantissa) + 0x1p23f;
-        memcpy(&code, &steps, sizeof code);
-        return sign | (uint8_t)code;
-    }
-    bits += (1u << (shift - 1)) - 1 + (bits >> shift & 1);
-    code = (bits >> shift) - ((uint32_t)(127 - form.bias) << form.mantissa);
-    return sign | (uint8_t)(code < form.largest ? code : form.largest);
+    /* below the normal numbers: a count of the smallest step, rounded by the addition */
+    float steps = fp8_float_of_bits(bits) * fp8_power(form.bias - 1 + form.mantissa) + 0x1p23f;
+    memcpy(&small, &steps, sizeof small);
+    const uint32_t rounded = bits + (1u << (shift - 1)) - 1 + (bits >> shift & 1);
+    uint32_t code = (rounded >> shift) - ((uint32_t)(127 - form.bias) << form.mantissa);
+    /* without branches: a loop of these is vector code */
+    code = code < largest ? code : largest;
+    code = bits >> 23 < (uint32_t)(128 - form.bias) ? small & 0x7f : code;
+    code = bits > 0x7f800000 ? 0x7f : code;
+    return (uint8_t)(sign | code);
 }
 
 ON_ANY_DEVICE static inline float fp8_to_float(enum fp8 f, uint8_t code)

@@ -22,7 +22,7 @@ static struct run_facts facts_of(const struct report_setting *s, const struct tr
     struct run_facts facts = {
         .model = f->model,
         .strategy = f->strategy,
-        .precision = precisions[c->precision.mixed],
+        .precision = trainer_is_fp8(c) ? "fp8" : precisions[c->precision.mixed],
         .preset = s->config->preset,
         .device = f->device,
         .predicts_tokens = f->predicts_tokens,

@@ -47,20 +47,47 @@ void cpu_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const 
              .cols = cols, .stride = stride);
 }
 
+enum { TILE = 64 };
+
+/* The codes of a tile of x, at most TILE by TILE. */
+CPU_HOT static void encode(uint8_t tile[TILE][TILE], enum fp8 f, const bf16 *x, int64_t rows,
+                           int64_t cols, int64_t stride, float scale)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const bf16 *row = x + r * stride;
+        if (f == FP8_E4M3)
+            for (int64_t c = 0; c < cols; c++)
+                tile[r][c] = fp8_from_float(FP8_E4M3, bf16_to_float(row[c]) * scale);
+        else
+            for (int64_t c = 0; c < cols; c++)
+                tile[r][c] = fp8_from_float(FP8_E5M2, bf16_to_float(row[c]) * scale);
+    }
+}
+
+/* TILE rows from `first` on, in whole lines of both results. */
+static void cast_rows(const struct tensor_args *a, int64_t first)
+{
+    const int64_t width = fp8_padded(a->cols), height = fp8_padded(a->rows);
+    const int64_t left = a->rows - first, rows = left < TILE ? left : TILE;
+    uint8_t tile[TILE][TILE];
+    for (int64_t col = 0; col < a->cols; col += TILE) {
+        int64_t cols = a->cols - col < TILE ? a->cols - col : TILE;
+        encode(tile, a->f, a->x + first * a->stride + col, rows, cols, a->stride, a->scale->scale);
+        for (int64_t r = 0; a->y && r < rows; r++)
+            memcpy(a->y + (first + r) * width + col, tile[r], (size_t)cols);
+        for (int64_t c = 0; a->y_transposed && c < cols; c++)
+            for (int64_t r = 0; r < rows; r++)
+                a->y_transposed[(col + c) * height + first + r] = tile[r][c];
+    }
+}
+
 static void cast_run(void *args)
 {
     const struct tensor_args *a = args;
     const int64_t width = fp8_padded(a->cols), height = fp8_padded(a->rows);
-    const float scale = a->scale->scale;
 #pragma omp parallel for schedule(static) if (a->rows * a->cols > CPU_GRAIN)
-    for (int64_t r = 0; r < a->rows; r++)
-        for (int64_t c = 0; c < a->cols; c++) {
-            uint8_t code = fp8_from_float(a->f, bf16_to_float(a->x[r * a->stride + c]) * scale);
-            if (a->y)
-                a->y[r * width + c] = code;
-            if (a->y_transposed)
-                a->y_transposed[c * height + r] = code;
-        }
+    for (int64_t first = 0; first < a->rows; first += TILE)
+        cast_rows(a, first);
     for (int64_t r = 0; a->y && r < a->rows; r++)
         memset(a->y + r * width + a->cols, 0, (size_t)(width - a->cols));
     for (int64_t c = 0; a->y_transposed && c < a->cols; c++)
@@ -85,6 +112,7 @@ struct matmul_args {
     const bf16 *bias;
 };
 
+/* All numbers that the scale makes of codes are bf16's, but for what is below its smallest. */
 static void decode(bf16 *values, enum fp8 f, const uint8_t *codes, const struct fp8_scale *scale,
                    int64_t count)
 {
