@@ -127,7 +127,7 @@ $(CUDA)/%.cu.o: %.cu
 # else in a test run compiles.
 SASS := build/sass
 SASS_HOT := $(addprefix attention_,forward keys queries) adam conv2d cross_entropy gated layer_norm rms_norm
-SASS_HOPPER := attention_hopper # whose instructions no other GPU has
+SASS_HOPPER := attention_hopper attention_hopper_keys attention_hopper_queries # whose instructions no other GPU has
 SASS_CUBINS := $(if $(NVCC),$(foreach a,80 90a,$(patsubst %,$(SASS)/$(a)/%.cubin,$(SASS_HOT))) $(patsubst %,$(SASS)/90a/%.cubin,$(SASS_HOPPER)))
 SASS_OLDEST := $(if $(NVCC),$(patsubst kernels/cuda/%.cu,$(SASS)/75/%.cubin,$(wildcard kernels/cuda/*.cu)))
 .PHONY: sass sass-cubins
