@@ -199,8 +199,8 @@ rows = [
         [["step", "60.00", "60.0", "%"], ["recovery", "38.50", "38.5", "%"], ["pending", "1.00", "1.0", "%"], ["suspended", "0.50", "0.5", "%"],
          "sum 100.00 of 100 s; goodput 60.3%".split()], "", 0)),
     ("... and that it is more than all, or less", [goodput.faults(job_that_ended({"step": step, "recovery": 39.5, "suspended": 0.5}, goodput=step / (step + 39.5)))
-                                                 for step in (58.9, 59.1, 60.9, 61.1)] ==
-     [["98.90 s are told of 100 s: more than 1 % off"], [], [], ["101.10 s are told of 100 s: more than 1 % off"]]),
+                                                 for step in (58.9, 59.1, 61.9, 62.1)] ==
+     [["98.90 s are told of 100 s: more than 1 % off"], [], [], ["102.10 s are told of 100 s: more than 1 % off"]]),
     ("... that it goes on", goodput_printed(job_that_ended(secondsKind="recovery"))[1:] == ("the job has ended, and recovery goes on\n", 1)),
     ("... that the goodput is another", goodput.faults(job_that_ended(goodput=0.6)) == ["goodput is 0.6, not the share of steps"]),
     ("... that a kind is not time", goodput.faults(job_that_ended({"step": 101, "recovery": -1}, goodput=1.01)) == ["a kind has less than no time"]),
