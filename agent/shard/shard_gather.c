@@ -183,7 +183,7 @@ static int prefetch(struct shard *shard, const struct unit_order *order, const s
                     int step, struct error *err)
 {
     int i = order_find(order, u->view.module->unit);
-    if (i < 0)
+    if (i < 0 || shard->in_place) /* there is nothing to gather, only its update to wait for */
         return 0;
     for (i += step; i >= 0 && i < order->count; i += step) {
         struct unit *next = &shard->units[order->units[i]];

@@ -98,6 +98,7 @@ void shard_values_changed(struct shard *shard)
         shard_order(shard, shard->update, shard->transfer); /* a gather may still read the copies */
     for (int i = 0; i < shard->unit_count; i++) {
         struct unit *u = &shard->units[i];
+        u->updating = false; /* what is recorded lies before these values */
         if (u->view.copy)
             device_ops(stream_device(shard->update))
                 ->cast(shard->update, c->param_dtype, u->view.copy, c->slice_dtype, u->view.value,

@@ -186,9 +186,13 @@ void memory_buddies_exchange(struct memory_buddies *b, struct stream *stream, in
 
 int memory_buddies_fetch(struct memory_buddies *b, struct memory_found *found, struct error *err)
 {
-    for (int member = 0; b->comm && member < b->group.count; member++)
-        if (found->from[member] >= 0)
-            send_one(b, b->stream, member, found->from[member], found->step, &found->slots[member]);
+    for (int member = 0; b->comm && member < b->group.count; member++) {
+        if (found->from[member] < 0)
+            continue;
+        if (found->slots[member] < 0 && found->older[member] >= 0) /* it stays until this is here */
+            memory_snapshot_keep(&b->kept[member], -1, found->older[member]);
+        send_one(b, b->stream, member, found->from[member], found->step, &found->slots[member]);
+    }
     return b->comm ? stream_sync(b->stream, err) : 0;
 }
 

@@ -206,7 +206,9 @@ static int run_epochs(struct trainer *t, struct error *err)
         if (saves && save(t, SAVE_BESIDE, err))
             return -1;
     }
-    return memory_saver_finish(&t->memory_saver, err) ? -1 : save(t, SAVE_LAST, err);
+    if (memory_saver_finish(&t->memory_saver, err) || save(t, SAVE_LAST, err))
+        return -1;
+    return shard_sync(t->shard, err); /* no step follows that would tell of a failed update */
 }
 
 int trainer_run(struct trainer *t, struct error *err)

@@ -137,6 +137,7 @@ static int world_set_weights(struct world_rank *r)
 {
     int count;
     const struct param_range *ranges = shard_ranges(r->shard, &count);
+    shard_clear_values(r->shard); /* as a trainer does; who waits for this waits for what follows */
     shard_init_values(r->shard, 1); /* zeroes the padding */
     for (int i = 0; i < count && !r->world->llama && !r->world->language; i++) {
         const struct param_range *p = &ranges[i];
