@@ -20,7 +20,7 @@ apt() { # TOOL ARG...: with lists of its own, and as if no package were installe
     local tool=$1
     shift
     "$tool" -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists" \
-        -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User= -qq "$@" >&2
+        -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User= -o APT::Default-Release= -qq "$@" >&2
 }
 
 if found=$(command -v promtool) && knows_pods "${found%/*}"; then
@@ -36,8 +36,11 @@ if ! knows_pods "$cache"; then
     : >"$work/status"
     echo "deb [signed-by=$keyring] $mirror trixie main" >"$work/sources.list"
     cd "$work"
-    apt apt-get update
-    apt apt-get download promtool prometheus prometheus-alertmanager
+    { apt apt-get update && apt apt-get download promtool prometheus prometheus-alertmanager; } || {
+        echo "promtool.sh: cannot get them from $mirror: set DEBIAN_MIRROR to another mirror, or put promtool, prometheus and" \
+            "prometheus-alertmanager of Debian 13 into one folder of the PATH" >&2
+        exit 1
+    }
     for package in *.deb; do
         dpkg-deb -x "$package" files
     done

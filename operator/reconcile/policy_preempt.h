@@ -1,7 +1,7 @@
 /* Room for worker 0 of an elastic job without a Master. There the launchers meet, so that all
  * others wait while it has no node (docs/decisions/elastic-node-0.md). All workers have one
  * template: the room of any of them fits worker 0, but for a volume or a node that only some may
- * use.
+ * use, or one that takes no more pods.
  *
  * If worker 0's pod is Unschedulable and `shrinkAfterSeconds` old, and enough others run, the last
  * of them is preempted: its pod is deleted with its grace period. Enough is minReplicas, and what

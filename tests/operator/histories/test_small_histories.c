@@ -1,7 +1,7 @@
 /* Every history of small jobs. The operator's cache, executor, queue and pass are those that ship;
  * the API server, kubelets and people around them are played (world.h). Without arguments a part is
  * tried that takes seconds; with "all" everything, in a process for each processor, which takes
- * minutes. */
+ * three quarters of an hour of a processor. */
 #include "tests/operator/histories/explore.h"
 
 #include "base/log.h"
