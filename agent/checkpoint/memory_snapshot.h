@@ -83,8 +83,8 @@ int memory_snapshot_scan(const void *memory, int64_t bytes, bool checks,
                          struct memory_snapshot_entry *ret_entries, int most,
                          struct memory_snapshot_seen *ret_seen);
 
-/* Only the snapshots in these slots stay; -1: there is none, and the other one is the newest. The
- * next is written over the older one. */
+/* Only the snapshots in these slots stay, and the next one is written over the older; -1: there is
+ * none. Without a newest the older must stay until then; without both nothing is kept. */
 void memory_snapshot_keep(struct memory_snapshots *snapshots, int newest, int older);
 
 /* Where a slot's payload is written: of the slot that need not stay, whose snapshot is forgotten

@@ -21,9 +21,9 @@
  * FP8_ALIGN: it is named. */
 int nn_fp8_begin(struct module *root, struct error *err);
 
-/* ---- for nn_linear.c ---- */
+/* ---- for nn_linear.c and nn_linears.c ---- */
 
-/* y, bf16, as linear_forward makes it, with the weight's memory. Returns what backward needs: a
+/* y, bf16, as linear_forward makes it. w: the gathered weight, bf16. Returns what backward needs: a
  * tape_op's `memory`. NULL if the tape has failed. */
 void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const void *w,
                      const void *bias, bool relu, const struct linear_shape *shape);

@@ -31,6 +31,23 @@ static inline void *nn_at(void *memory, enum dtype dtype, int64_t index)
 void nn_add_weight_and_bias(struct arena *arena, struct module *m, uint64_t *next_index, int dims,
                             const int64_t *shape);
 
+/* ---- nn_linear.c's ---- */
+
+/* y = x w^T, of nn_linear's module: y's value alone. Returns the op's memory, where it is in fp8;
+ * else NULL. */
+void *nn_multiply(struct tape *tape, const struct module *m, const struct tensor *x, void *y,
+                  enum dtype t_y, bool relu, const struct linear_shape *shape);
+/* A tensor of x's shape but for the last dimension, which errors call `what`. NULL if the tape has
+ * failed. */
+struct tensor *nn_new_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                              const char *what);
+/* nn_linear()'s op between the borders of its module: into columns of y from this one on. y is the
+ * caller's, and may be NULL on a failed tape. Consumes x. */
+void nn_linear_into(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
+                    int64_t column);
+
+/* ---- relu and GELU ---- */
+
 /* Applies relu's backward, in place, to the gradient of an output whose op ended in a relu. NULL if
  * the tape has failed. */
 void *nn_gradient_through_relu(struct tape *tape, struct tensor *y);

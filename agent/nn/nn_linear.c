@@ -182,9 +182,8 @@ static void record(struct tape *tape, struct module *m, struct tensor *x, struct
     tape_record(tape, &op);
 }
 
-/* y's value. Returns the op's memory, where it is in fp8; else NULL. */
-static void *multiply(struct tape *tape, const struct module *m, const struct tensor *x, void *y,
-                      enum dtype t_y, bool relu, const struct linear_shape *shape)
+void *nn_multiply(struct tape *tape, const struct module *m, const struct tensor *x, void *y,
+                  enum dtype t_y, bool relu, const struct linear_shape *shape)
 {
     const void *w = m->params[NN_WEIGHT]->value;
     if (m->fp8) {
@@ -205,14 +204,14 @@ static void apply(struct tape *tape, struct module *m, struct tensor *x, struct 
     if (y) {
         const struct linear_shape shape = shape_of(tape, m, x, y, a->in_out);
         assert(x->shape[x->dims - 1] == shape.in && a->column + shape.out <= shape.y_stride);
-        memory = multiply(tape, m, x, nn_at(y->data, y->dtype, a->column), y->dtype, relu, &shape);
+        memory =
+            nn_multiply(tape, m, x, nn_at(y->data, y->dtype, a->column), y->dtype, relu, &shape);
     }
     record(tape, m, x, z, y, relu, memory, a);
 }
 
-/* Of x's shape but for the last dimension. */
-static struct tensor *new_columns(struct tape *tape, const struct tensor *x, int64_t width,
-                                  const char *what)
+struct tensor *nn_new_columns(struct tape *tape, const struct tensor *x, int64_t width,
+                              const char *what)
 {
     if (tape_failed(tape))
         return NULL;
@@ -220,6 +219,12 @@ static struct tensor *new_columns(struct tape *tape, const struct tensor *x, int
     memcpy(shape, x->shape, sizeof shape);
     shape[x->dims - 1] = width;
     return tape_tensor(tape, x->dims, shape, what);
+}
+
+void nn_linear_into(struct tape *tape, struct module *m, struct tensor *x, struct tensor *y,
+                    int64_t column)
+{
+    apply(tape, m, x, NULL, y, false, &(struct linear_args){.column = column});
 }
 
 static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct tensor *x, bool relu,
@@ -230,7 +235,7 @@ static struct tensor *apply_to_new(struct tape *tape, struct module *m, struct t
         tape_release(tape, x);
         return NULL;
     }
-    struct tensor *y = new_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
+    struct tensor *y = nn_new_columns(tape, x, m->params[NN_WEIGHT]->shape[a->in_out], m->path);
     apply(tape, m, x, NULL, y, relu, a);
     tape_leave(tape, m);
     return y;
@@ -279,8 +284,8 @@ static struct tensor *up_with_gelu(struct tape *tape, struct module *up, struct 
         return NULL;
     }
     int64_t width = up->params[NN_WEIGHT]->shape[1];
-    struct tensor *z = new_columns(tape, x, width, up->path);
-    struct tensor *y = new_columns(tape, x, width, "gelu");
+    struct tensor *z = nn_new_columns(tape, x, width, up->path);
+    struct tensor *y = nn_new_columns(tape, x, width, "gelu");
     if (z && y) {
         const struct linear_shape shape = shape_of(tape, up, x, z, a.in_out);
         nn_ops(tape)->linear_gelu_forward(tape_stream(tape), x->dtype, y->data, z->data, x->data,
@@ -308,152 +313,8 @@ struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module
         return NULL;
     }
     const struct linear_args a = {.in_out = true};
-    struct tensor *out = new_columns(tape, y, down->params[NN_WEIGHT]->shape[1], down->path);
+    struct tensor *out = nn_new_columns(tape, y, down->params[NN_WEIGHT]->shape[1], down->path);
     apply(tape, down, y, z, out, false, &a);
     tape_leave(tape, down);
     return out;
-}
-
-/* ---- several products of one tensor ---- */
-
-struct packed_args {
-    int count;
-    struct module *modules[NN_MOST_LINEARS];
-};
-
-static int64_t width_of(const struct module *m)
-{
-    return m->params[NN_WEIGHT]->shape[0];
-}
-
-static struct linear_shape packed_shape(const struct packed_args *a, const struct tensor *x)
-{
-    int64_t out = 0, in = a->modules[0]->params[NN_WEIGHT]->shape[1];
-    for (int i = 0; i < a->count; i++)
-        out += width_of(a->modules[i]);
-    return linear_dense(x->count / in, in, out);
-}
-
-/* Whether the weights lie behind each other, as in a unit's memory, and are no units themselves: on
- * a GPU they are one matrix then. The CPU multiplies one after the other, and keeps its bits. */
-static bool is_one_matrix(struct tape *tape, const struct packed_args *a, enum dtype t)
-{
-    if (device_is_host(stream_device(tape_stream(tape))))
-        return false;
-    for (int i = 0; i < a->count; i++) {
-        const struct module *m = a->modules[i];
-        if (m->unit >= 0 || nn_bias(m) || m->fp8 != a->modules[0]->fp8)
-            return false;
-        const struct param *p = m->params[NN_WEIGHT],
-                           *before = i > 0 ? a->modules[i - 1]->params[NN_WEIGHT] : NULL;
-        if (before &&
-            p->value != (const char *)before->value + before->count * (int64_t)dtype_bytes(t))
-            return false;
-    }
-    return true;
-}
-
-/* The gradients lie as the weights do, or else each is made on its own. */
-static void packed_backward_weights(struct tape *tape, const struct packed_args *a,
-                                    const struct tensor *x, const struct tensor *y)
-{
-    float *dw[NN_MOST_LINEARS];
-    bool adds[NN_MOST_LINEARS], is_one = true;
-    for (int i = 0; i < a->count; i++) {
-        dw[i] = tape_param_gradient(a->modules[i]->params[NN_WEIGHT], &adds[i]);
-        is_one = is_one && adds[i] == adds[0] &&
-                 (i == 0 || dw[i] == dw[i - 1] + a->modules[i - 1]->params[NN_WEIGHT]->count);
-    }
-    struct linear_shape shape = packed_shape(a, x);
-    int64_t column = 0;
-    for (int i = 0; i < (is_one ? 1 : a->count); i++) {
-        shape.out = is_one ? shape.out : width_of(a->modules[i]);
-        nn_ops(tape)->linear_backward_weights(tape_stream(tape), x->dtype, dw[i], NULL, x->data,
-                                              nn_at(y->gradient, y->dtype, column), &shape,
-                                              adds[i]);
-        column += shape.out;
-    }
-}
-
-/* Weights whose gradients lie as they do are one part. */
-static void packed_fp8_backward(struct tape *tape, const struct tape_op *op,
-                                const struct packed_args *a, const struct linear_shape *shape)
-{
-    struct nn_fp8_part parts[NN_MOST_LINEARS];
-    int count = 0;
-    for (int i = 0; i < a->count; i++) {
-        struct nn_fp8_part part = {.out = width_of(a->modules[i])};
-        part.dw = tape_param_gradient(a->modules[i]->params[NN_WEIGHT], &part.add);
-        struct nn_fp8_part *before = count > 0 ? &parts[count - 1] : NULL;
-        if (before && before->add == part.add && part.dw == before->dw + before->out * shape->in)
-            before->out += part.out;
-        else
-            parts[count++] = part;
-    }
-    nn_fp8_backward(tape, op->inputs[0], a->modules[0]->params[NN_WEIGHT]->value,
-                    op->output->gradient, op->memory, shape, parts, count);
-}
-
-static void packed_backward(struct tape *tape, struct tape_op *op)
-{
-    struct packed_args a;
-    NN_GET_ARGS(op, a);
-    struct tensor *x = op->inputs[0], *y = op->output;
-    const struct linear_shape shape = packed_shape(&a, x);
-    if (op->memory) {
-        packed_fp8_backward(tape, op, &a, &shape);
-        return;
-    }
-    packed_backward_weights(tape, &a, x, y);
-    bool add;
-    void *dx = tape_gradient_in_place(tape, x, &add);
-    if (dx)
-        nn_ops(tape)->linear_backward_data(tape_stream(tape), x->dtype, dx, y->gradient,
-                                           a.modules[0]->params[NN_WEIGHT]->value, &shape, add);
-}
-
-static void apply_packed(struct tape *tape, const struct packed_args *a, struct tensor *x,
-                         struct tensor *y)
-{
-    const struct linear_shape shape = packed_shape(a, x);
-    void *memory = y ? multiply(tape, a->modules[0], x, y->data, y->dtype, false, &shape) : NULL;
-    struct tape_op op = {.backward = packed_backward,
-                         .module = a->modules[0],
-                         .output = y,
-                         .inputs = {x},
-                         .reads_inputs = true,
-                         .memory = memory};
-    NN_SET_ARGS(op, *a);
-    tape_record(tape, &op);
-}
-
-struct tensor *nn_linears(struct tape *tape, struct module *const *modules, int count,
-                          struct tensor *x, const char *what)
-{
-    struct packed_args a = {.count = count};
-    assert(count >= 1 && count <= NN_MOST_LINEARS);
-    memcpy(a.modules, modules, (size_t)count * sizeof *modules);
-    if (tape_failed(tape)) {
-        tape_release(tape, x);
-        return NULL;
-    }
-    struct tensor *y = new_columns(tape, x, packed_shape(&a, x).out, what);
-    if (is_one_matrix(tape, &a, x->dtype)) {
-        apply_packed(tape, &a, x, y);
-        return y;
-    }
-    int64_t column = 0;
-    for (int i = 0; i < count; i++) {
-        tape_enter(tape, modules[i]);
-        if (tape_failed(tape)) {
-            tape_release(tape, x);
-            tape_release(tape, y);
-            return NULL;
-        }
-        apply(tape, modules[i], i + 1 < count ? tape_retain(x) : x, NULL, y, false,
-              &(struct linear_args){.column = column});
-        tape_leave(tape, modules[i]);
-        column += width_of(modules[i]);
-    }
-    return y;
 }

@@ -32,7 +32,7 @@ void optim_close(struct optim *optim); /* NULL-safe */
 void optim_measure(struct optim *optim);
 /* The last norm, of gradients before clipping: the same on every rank, and infinite or NaN if a
  * gradient is. So all ranks decide alike whether to skip the step. Valid once shard_sync() has
- * waited for optim_measure(). */
+ * waited for optim_measure(), or shard_sync_pass() behind an optim_step(). */
 double optim_norm(const struct optim *optim);
 
 /* Queues one step with the gradients of shard_finish() on shard_update_stream(). It clips what it

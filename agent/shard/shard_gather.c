@@ -12,6 +12,8 @@
  *   before_backward a   wait for a
  *   after_backward a    free a                       reduce a
  *
+ * With update_beside a gather also waits for its unit's update, which is on a stream of its own.
+ *
  * A gather waits for all that compute was given before it: its memory may be in use until then. So
  * only a prefetch, which is queued before the unit's computation, runs beside it. Forward has none
  * without forward_prefetch, nor in the first pass, whose order is not known before. A prefetch in

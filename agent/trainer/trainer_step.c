@@ -1,5 +1,5 @@
-/* One optimizer step: its whole work is queued and waited for once, at its end. While the device
- * works on it, the host fetches what the next one needs. */
+/* One optimizer step: its whole work is queued and waited for once, at its end, but for an update
+ * beside the next step. While the device works on it, the host fetches what the next one needs. */
 #include "agent/trainer/trainer_internal.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 #define SETTING_RUN_POLICY "cleanPodPolicy: All, backoffLimit: 1"
 #define SETTING_GROUP      ", restartScope: Job"
 
-/* IN_ALL: what takes less than an hour together. BY_NAME: only where it is named: what is part of a larger
- * row of the same job, or takes an hour. */
+/* IN_ALL: what takes less than an hour together. BY_NAME: only where it is named: what is part of a
+ * larger row of the same job, or takes an hour. */
 enum extent { ALWAYS, IN_ALL, BY_NAME };
 
 struct setting {
