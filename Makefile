@@ -177,8 +177,7 @@ races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
 
 # And beside it the PTX that nvcc makes of the kernels with inline assembly (tests/ptx/compare.cc).
 PTX := build/ptx
-# (not the backward for sm_90a: the interpreter knows no plain bulk copies and no products of 64 by 64 in shared memory)
-PTX_SOURCES := $(filter-out %_hopper_keys.cu %_hopper_queries.cu,$(shell grep -lE '"kernels/cuda/(matrix|attention_tile|hopper)\.h"' kernels/cuda/*.cu))
+PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile|hopper)\.h"' kernels/cuda/*.cu)
 PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
 PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx
 PTX_ARCH = $(if $(shell grep -l 'hopper\.h"' $(1)),90a,80)

@@ -27,7 +27,9 @@ struct phase_barrier {
 };
 
 struct bulk_copy {
-    uint32_t to, barrier; /* in shared memory */
+    uint32_t to, barrier;      /* in shared memory */
+    const unsigned char *from; /* bytes as they lie; NULL: a box of the map's, at a place */
+    uint32_t bytes;
     std::array<unsigned char, 128> map;
     int64_t place[4];
 };

@@ -21,6 +21,8 @@ namespace
 #define TOLD    "selp.b32 %r1, 1, 2, %p2;"
 #define COPY    "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 
+#define PLAIN "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+
 const result_row results[] = {
     {BARRIER TRY "0; " TOLD, 2},
     {BARRIER TRY "1; " TOLD, 1, 77}, /* of a new barrier the phase before is over */
@@ -31,6 +33,10 @@ const result_row results[] = {
     {BARRIER "@%p1 " ARRIVE WAIT "bar.sync 0; @%p1 " ARRIVE "$V: " TRY "1; @!%p2 bra $V; " TRY
              "0; " TOLD,
      2, 5},
+    {BARRIER "@!%p1 bra $W; fence.proxy.async.shared::cta; "
+             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 32; " PLAIN
+             " [%r2+16], [%rd1+64], 32, [%r2]; " WAIT "ld.shared.u32 %r1, [%r2+44];",
+     23, 9},
     {"setmaxnreg.dec.sync.aligned.u32 24; setmaxnreg.inc.sync.aligned.u32 168; mov.u32 %r1, 7;", 7},
     /* three warps wait for what the last one gives */
     {"setp.lt.s32 %p1, %r0, 96; @%p1 bra $L; setmaxnreg.dec.sync.aligned.u32 24; bra $M; "
@@ -57,6 +63,12 @@ const fault_row faults[] = {
     {BARRIER "@%p1 " COPY " [%r2+1024], [%rd8, {0, 0, 0, 0}], [%r2];", "what is no tensor map"},
     {BARRIER "@%p1 " COPY " [%r2+1024], [%rd8+256, {0, 0, 0, 0}], [%r2];",
      "no parameter is where the tensor map is to be"},
+    {BARRIER "@%p1 " PLAIN " [%r2+16], [%rd1], 8, [%r2];", "a copy of 8 bytes, no multiple of 16"},
+    {BARRIER "@%p1 " PLAIN " [%r2+8], [%rd1], 16, [%r2];", "is no multiple of 16"},
+    {BARRIER "@%p1 " PLAIN " [%r2+16], [%rd1+8], 16, [%r2];", "is no multiple of 16"},
+    {BARRIER "@%p1 " PLAIN " [%r2+16], [%rd1+8176], 32, [%r2];", "are not in device memory"},
+    {BARRIER "@%p1 " PLAIN " [%r2+32752], [%rd1], 32, [%r2];", "are not in shared memory"},
+    {BARRIER "@%p1 " PLAIN " [%r2+16], [%rd1], 16, [%r2];", "TMA need not see the barrier"},
     {"setmaxnreg.dec.sync.aligned.u32 36;", "36 registers, no multiple of 8 from 24 to 256"},
     {"setmaxnreg.dec.sync.aligned.u32 176;", "to 176 registers from 168"},
     {"setmaxnreg.inc.sync.aligned.u32 160;", "to 160 registers from 168"},
@@ -214,24 +226,25 @@ sums_are(int n, const std::function<float(int, int)> &formula)
     };
 }
 
-/* A is rows 0 .. 64, B the 128 behind them; 64 deep. b_times: imm-scale-b. */
-void test_both_in_shared_memory(int b_times)
+/* A is rows 0 .. 64, B the n behind them; 64 deep. b_times: imm-scale-b. */
+void test_both_in_shared_memory(int n, int b_times)
 {
     std::string body = bring({0, 64, 128}) + "setp.eq.s32 %p3, 0, 1; setp.eq.s32 %p4, 1, 1; "
                                              "wgmma.fence.sync.aligned; ";
     for (int k = 0; k < 4; k++)
-        body += PRODUCT "128" OF_BF16 + names("%f", 0, 64) + ", " + descriptor(32 * k, 0) + ", " +
-                descriptor(BOX_BYTES + 32 * k, 0) + (k ? ", %p4" : ", %p3") + ", 1, " +
-                std::to_string(b_times) + ", 0, 0; ";
+        body += PRODUCT + std::to_string(n) + OF_BF16 + names("%f", 0, n / 2) + ", " +
+                descriptor(32 * k, 0) + ", " + descriptor(BOX_BYTES + 32 * k, 0) +
+                (k ? ", %p4" : ", %p3") + ", 1, " + std::to_string(b_times) + ", 0, 0; ";
     auto formula = [=](int row, int column) {
         float sum = 0;
         for (int k = 0; k < 64; k++)
             sum += (float)b_times * small(row, k) * small(64 + column, k);
         return sum;
     };
-    test_tensor("wgmma of two tiles has CUTLASS's layouts, B times " + std::to_string(b_times),
-                small_bits, body + DONE + store_sums(64), std::vector<uint32_t>(64 * GROUP_THREADS),
-                sums_are(128, formula));
+    test_tensor("wgmma of two tiles has CUTLASS's layouts, n " + std::to_string(n) + ", B times " +
+                    std::to_string(b_times),
+                small_bits, body + DONE + store_sums(n / 2),
+                std::vector<uint32_t>((size_t)(n / 2) * GROUP_THREADS), sums_are(n, formula));
 }
 
 /* A is transposed, too: rows 0 .. 16 by columns of the first box, times those of the second. */
@@ -352,8 +365,9 @@ void test_async_instructions()
     for (const fault_row &it : faults)
         test_fault(it, GROUP_THREADS);
     test_swizzle();
-    test_both_in_shared_memory(1);
-    test_both_in_shared_memory(-1);
+    test_both_in_shared_memory(64, 1);
+    test_both_in_shared_memory(128, 1);
+    test_both_in_shared_memory(128, -1);
     test_both_transposed();
     test_a_in_registers(64);
     test_a_in_registers(128);

@@ -90,6 +90,9 @@ const result_row results[] = {
     {"shl.b32 %r2, %r0, 3; mov.u32 %r3, bytes; add.s32 %r2, %r2, %r3; mov.b32 %f1, %r0; "
      "mov.f32 %f2, 0f3F800000; st.shared.v2.f32 [%r2+0], {%f2, %f1}; ld.shared.u32 %r1, [%r2+4];",
      3, 3},
+    {"shl.b32 %r2, %r0, 3; mov.u32 %r3, bytes; add.s32 %r2, %r2, %r3; st.shared.u32 [%r2+0], 7; "
+     "st.shared.u32 [%r2+4], %r0; ld.shared.v2.f32 {%f1, %f2}, [%r2]; mov.b32 %r1, %f2;",
+     3, 3},
     {"mov.u32 %r2, bytes; ld.shared.u32 %r1, [%r2];", 0xffffffff},
     {"mov.u32 %r2, bytes; cp.async.ca.shared.global [%r2], [%rd1], 4, 4; ld.shared.u32 %r1, [%r2];",
      0xffffffff}, /* not before it is waited for */

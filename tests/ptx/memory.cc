@@ -131,6 +131,11 @@ unsigned char *shared_place(warp &w, uint64_t address, unsigned bytes, int lane)
     return place(w, space::shared, address, bytes, lane);
 }
 
+const unsigned char *device_place(warp &w, uint64_t address, unsigned bytes, int lane)
+{
+    return place(w, space::global, address, bytes, lane);
+}
+
 const std::vector<form> &memory_forms()
 {
     using enum space;
@@ -145,6 +150,7 @@ const std::vector<form> &memory_forms()
         load_row<global, float, 1>("ld.global.f32"),
         load_row<global, uint32_t, 4>("ld.global.v4.u32"),
         load_row<shared, float, 1>("ld.shared.f32"),
+        load_row<shared, float, 2>("ld.shared.v2.f32"),
         load_row<shared, uint32_t, 1>("ld.shared.u32"),
         load_row<shared, uint32_t, 4>("ld.shared.v4.u32"),
         store_row<global, float, 1>("st.global.f32"),

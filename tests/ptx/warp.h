@@ -97,9 +97,10 @@ template <typename T> uint64_t bits_of(T value)
     return bits;
 }
 
-/* Of shared memory; fails if they are not there, or the address is no multiple of them. lane: -1:
- * the warp's. */
+/* Of shared memory, and of device memory; fails if they are not there, or the address is no
+ * multiple of them. lane: -1: the warp's. */
 unsigned char *shared_place(warp &w, uint64_t address, unsigned bytes, int lane);
+const unsigned char *device_place(warp &w, uint64_t address, unsigned bytes, int lane);
 std::string hex(uint64_t x);
 
 /* Runs all threads of all blocks. Throws fault. */

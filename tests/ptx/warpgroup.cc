@@ -302,6 +302,7 @@ const std::vector<form> &warpgroup_forms()
     static const std::vector<form> all = {
         product<64, true>::row(),
         product<128, true>::row(),
+        product<64, false>::row(),
         product<128, false>::row(),
         {"wgmma.fence.sync.aligned", {}, fence, form::WHOLE_WARP},
         {"wgmma.commit_group.sync.aligned", {}, commit, form::WHOLE_WARP},
