@@ -47,7 +47,12 @@ check_negations() {
         !/! [^|]*\|\| / || /! [^|]*[^|]\|[^|]/ { print FILENAME ":" FNR ": " $0 }') || return
     [ -z "$found" ] || { echo "a negation that succeeds where its command cannot tell; see answers_no in tests/tap.sh:"; echo "$found"; return 1; }
 }
-check_scripts() { { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317; }
+check_scripts() {
+    local shut
+    shut=$(find tests -name 'test_*.sh' ! -perm -u+x)
+    [ -z "$shut" ] || { echo "a test that cannot be executed (chmod +x): $shut"; return 1; }
+    { files '*.sh'; echo .ci/run; } | xargs shellcheck --external-sources --exclude=SC2317
+}
 
 # The marks of tests/cluster/test_operator_rows.sh, each the name of a check, or said right above a test in C (one that nobody
 # runs would not compile).
