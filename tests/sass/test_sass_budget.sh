@@ -46,10 +46,11 @@ check "a kernel is compiled for fewer registers" "$nvcc" -std=c++17 -O3 -I. -cub
 check "its spills are found" differs "sm_80 adam.cu update_fp32<4, 2, adam_rule>: " "$table" "$work"/spilt/80/*.cubin
 check "and said to be such" differs " bytes of spilled registers, recorded are 0" "$table" "$work"/spilt/80/*.cubin
 check "and told of its hot loop" differs " accesses to spilled registers in the hot loop, recorded are 0" "$table" "$work"/spilt/80/*.cubin
-less() { # attention_hopper.cu with a wait, a product and copies less
-    mkdir -p "$work/less/90a"
-    sed '/hopper_wait(&r.v_full\[last\]/d; s/hopper_multiply_rows<HD>(y/if (k) &/; s/column < HD;/column < HOPPER_COLUMNS;/' \
-        kernels/cuda/attention_hopper.cu >"$work/less/attention_hopper.cu"
+less() { # attention_hopper.cu with a wait less, and its header with a product and copies less
+    mkdir -p "$work/less/90a" "$work/less/kernels/cuda"
+    sed '/hopper_wait(&r.v_full\[last\]/d' kernels/cuda/attention_hopper.cu >"$work/less/attention_hopper.cu"
+    sed 's/hopper_multiply_rows<HD>(y/if (k) &/; s/column < HD;/column < HOPPER_COLUMNS;/' \
+        kernels/cuda/attention_hopper.h >"$work/less/kernels/cuda/attention_hopper.h"
     "$nvcc" -std=c++17 -O3 -I. -cubin -arch=sm_90a -o "$work/less/90a/attention_hopper.cubin" "$work/less/attention_hopper.cu"
 }
 check "a kernel for warpgroups is compiled that does less" less
