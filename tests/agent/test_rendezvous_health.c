@@ -126,6 +126,22 @@ static void test_words_and_questions_arrive(void **state)
                      "rank 1 hangs (no progress for a while)");
 }
 
+/* Rank 0 says that all are heard, and stays until the others know: it has the store. */
+static int part(struct store *s, struct error *err)
+{
+    char known[STORE_KEY_MAX];
+    if (self != 0) {
+        snprintf(known, sizeof known, "known to %d", self);
+        return wait_for_key(s, "all are heard", err) ? -1 : s->fn->set(s, known, "", err);
+    }
+    int result = s->fn->set(s, "all are heard", "", err);
+    for (int rank = 1; rank < RANKS && result == 0; rank++) {
+        snprintf(known, sizeof known, "known to %d", rank);
+        result = wait_for_key(s, known, err);
+    }
+    return result;
+}
+
 /* A rank that stands still from its first moment on is known all the same. */
 static int patient_body(struct process *p, struct error *err)
 {
@@ -135,11 +151,9 @@ static int patient_body(struct process *p, struct error *err)
     options.silence_ms = 10 * options.beat_ms;
     if (rendezvous_open(&options, &r, err))
         return -1;
-    struct store *s = rendezvous_store(r);
     if (self == 0)
         support_wait_until(atomic_load(&heard) == (1 << RANKS) - 1);
-    int result =
-        self == 0 ? s->fn->set(s, "all are heard", "", err) : wait_for_key(s, "all are heard", err);
+    int result = part(rendezvous_store(r), err);
     rendezvous_close(r);
     return result;
 }
