@@ -127,6 +127,8 @@ struct json *json_new_text(const char *text);
 /* The same for text[0..bytes); a NUL becomes '?', too. */
 struct json *json_new_text_bytes(const char *text, size_t bytes);
 struct json *json_new_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* RFC 3339, in whole seconds. 0: no time is known; returns NULL. */
+struct json *json_new_time(int64_t wall_ms);
 /* At most max_bytes of the text, cut between characters. */
 struct json *json_new_text_cut(const char *text, size_t max_bytes);
 struct json *json_new_integer(int64_t number);

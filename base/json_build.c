@@ -1,6 +1,7 @@
 /* Making values and putting them together. */
 #include "base/json.h"
 
+#include "base/clock.h"
 #include "base/json_index.h"
 #include "base/json_real.h"
 #include "base/mem.h"
@@ -54,6 +55,15 @@ struct json *json_new_text_bytes(const char *text, size_t bytes)
 struct json *json_new_text(const char *text)
 {
     return text ? json_new_text_bytes(text, strlen(text)) : NULL;
+}
+
+struct json *json_new_time(int64_t wall_ms)
+{
+    char text[32];
+    if (!wall_ms)
+        return NULL;
+    clock_format_rfc3339(wall_ms, text, sizeof text);
+    return json_new_text(text);
 }
 
 struct json *json_new_textf(const char *format, ...)

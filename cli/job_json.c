@@ -1,18 +1,7 @@
 #include "cli/job_json.h"
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "operator/manifest/manifest.h"
-
-/* NULL: it is not known. */
-static struct json *time_of(int64_t ms)
-{
-    char text[32];
-    if (!ms)
-        return NULL;
-    clock_format_rfc3339(ms, text, sizeof text);
-    return json_new_text(text);
-}
 
 /* As in the job's status. */
 static struct json *training_of(const struct job_facts *job)
@@ -28,10 +17,11 @@ static struct json *job_of(const struct job_facts *job)
         "namespace", json_new_text(job->namespace_), "name", json_new_text(job->name), "state",
         json_new_text(job->state), "reason", last ? json_new_text(last->reason) : NULL, "message",
         last ? json_new_text(last->message) : NULL, "stateTime",
-        last ? time_of(last->transition_ms) : NULL, "creationTime", time_of(job->created_ms),
-        "startTime", time_of(job->start_ms), "completionTime", time_of(job->completion_ms),
-        "replicas", json_new_integer(job->replicas[REPLICA_MASTER] + job->replicas[REPLICA_WORKER]),
-        "active", json_new_integer(job->active), "gpus", json_new_integer(job->gpus), "restarts",
+        last ? json_new_time(last->transition_ms) : NULL, "creationTime",
+        json_new_time(job->created_ms), "startTime", json_new_time(job->start_ms), "completionTime",
+        json_new_time(job->completion_ms), "replicas",
+        json_new_integer(job->replicas[REPLICA_MASTER] + job->replicas[REPLICA_WORKER]), "active",
+        json_new_integer(job->active), "gpus", json_new_integer(job->gpus), "restarts",
         json_new_integer(job->restarts), "failures", json_new_integer(job->failures),
         "backoffLimit", job->limit >= 0 ? json_new_integer(job->limit) : NULL, "training",
         training_of(job), NULL);
@@ -56,15 +46,16 @@ static struct json *pod_of(const struct pod_facts *pod)
 {
     return json_object_of("name", json_new_text(pod->name), "state", json_new_text(pod->state),
                           "node", *pod->node ? json_new_text(pod->node) : NULL, "restarts",
-                          json_new_integer(pod->restarts), "creationTime", time_of(pod->created_ms),
-                          "reason", *pod->reason ? json_new_text(pod->reason) : NULL, "message",
+                          json_new_integer(pod->restarts), "creationTime",
+                          json_new_time(pod->created_ms), "reason",
+                          *pod->reason ? json_new_text(pod->reason) : NULL, "message",
                           *pod->message ? json_new_text(pod->message) : NULL, "log",
                           pod->log ? json_new_text(pod->log) : NULL, NULL);
 }
 
 static struct json *event_of(const struct event_facts *event)
 {
-    return json_object_of("time", time_of(event->time_ms), "type", json_new_text(event->type),
+    return json_object_of("time", json_new_time(event->time_ms), "type", json_new_text(event->type),
                           "reason", json_new_text(event->reason), "message",
                           json_new_text(event->message), "count", json_new_integer(event->count),
                           NULL);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/mem.h"
@@ -17,15 +16,6 @@
 enum { ITEMS_MAX = 4096, COUNT_MAX = 1000000000 };
 
 /* ---- told ---- */
-
-static struct json *time_of(int64_t ms)
-{
-    char text[32];
-    if (!ms)
-        return NULL;
-    clock_format_rfc3339(ms, text, sizeof text);
-    return json_new_text(text);
-}
 
 /* What is not so is left out, as an answer of many replicas must be short. */
 static struct json *flag(bool value)
@@ -44,7 +34,7 @@ static struct json *pod_of(const struct pod_facts *pod)
                           json_new_text(pod->state), "type", json_new_integer(pod->type), "index",
                           json_new_integer(pod->index), "reason", text_of(pod->reason), "message",
                           text_of(pod->message), "restarts", json_new_integer(pod->restarts),
-                          "created", time_of(pod->created_ms), "isStuck", flag(pod->is_stuck),
+                          "created", json_new_time(pod->created_ms), "isStuck", flag(pod->is_stuck),
                           "hasFailed", flag(pod->has_failed), "hasRun", flag(pod->has_run), "log",
                           text_of(pod->log), NULL);
 }
@@ -55,7 +45,7 @@ static struct json *event_of(const struct local_event *event)
     return json_object_of(
         "type", json_new_text(event->type == EVENT_WARNING ? "Warning" : "Normal"), "reason",
         json_new_text(event->reason), "message", json_new_text(event->message), "count",
-        json_new_integer(event->count), "lastTimestamp", time_of(event->time_ms), NULL);
+        json_new_integer(event->count), "lastTimestamp", json_new_time(event->time_ms), NULL);
 }
 
 struct json *run_answer_make(const struct run_answer *answer)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/page.h"
@@ -14,15 +13,6 @@
 #include "operator/job/history.h"
 #include "operator/job/names.h"
 #include "operator/manifest/manifest.h"
-
-static struct json *time_of(int64_t wall_ms)
-{
-    char text[32];
-    if (!wall_ms)
-        return NULL;
-    clock_format_rfc3339(wall_ms, text, sizeof text);
-    return json_new_text(text);
-}
 
 static struct json *text_of(const char *text)
 {
@@ -75,9 +65,9 @@ struct json *job_view_row(const struct snapshot *snapshot, const struct job_stat
     struct json *row =
         json_texts_of("namespace", job->namespace_, "name", job->name, "uid", job->uid, "state",
                       last ? names_condition(last->type) : "Created", NULL);
-    json_set(row, "creationTimestamp", time_of(job->created_ms));
-    json_set(row, "startTime", time_of(status->start_ms));
-    json_set(row, "completionTime", time_of(status->completion_ms));
+    json_set(row, "creationTimestamp", json_new_time(job->created_ms));
+    json_set(row, "startTime", json_new_time(status->start_ms));
+    json_set(row, "completionTime", json_new_time(status->completion_ms));
     json_set(row, "reason", text_of(last ? last->reason : NULL));
     json_set(row, "message", text_of(last ? last->message : NULL));
     json_set(row, "waiting", waiting(status));
@@ -94,11 +84,12 @@ static struct json *conditions(const struct job_status *status)
     struct json *list = json_new_array();
     for (size_t i = 0; i < status->condition_count; i++) {
         const struct condition *c = &status->conditions[i];
-        json_append(list, json_object_of("type", json_new_text(names_condition(c->type)), "status",
-                                         json_new_text(c->status ? "True" : "False"), "reason",
-                                         text_of(c->reason), "message", text_of(c->message),
-                                         "lastUpdateTime", time_of(c->update_ms),
-                                         "lastTransitionTime", time_of(c->transition_ms), NULL));
+        json_append(list,
+                    json_object_of("type", json_new_text(names_condition(c->type)), "status",
+                                   json_new_text(c->status ? "True" : "False"), "reason",
+                                   text_of(c->reason), "message", text_of(c->message),
+                                   "lastUpdateTime", json_new_time(c->update_ms),
+                                   "lastTransitionTime", json_new_time(c->transition_ms), NULL));
     }
     return list;
 }
