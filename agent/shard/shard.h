@@ -59,6 +59,13 @@ enum shard_strategy {
 };
 const char *shard_strategy_name(enum shard_strategy strategy); /* "FULL_SHARD" */
 
+/* What the compute stream waits for; SHARD_WAIT_NOTHING: it goes on. */
+enum shard_wait {
+    SHARD_WAIT_NOTHING,
+    SHARD_WAIT_COLLECTIVE,
+    SHARD_WAIT_UPDATE, /* with update_beside, of a unit: also what a gather waits for */
+};
+
 enum backward_prefetch {
     NO_PREFETCH,
     BACKWARD_PRE,  /* gather the next unit before this unit's backward: most overlap */
@@ -84,8 +91,8 @@ struct shard_config {
     int slots;               /* whose gradients are summed in one order (slots.h), >= the ranks of
                                 the world, and without CPU offload; 0: each rank's gradients, in
                                 the order of the collectives */
-    /* NULL, or called before and after the compute stream waits for a collective, to measure it. */
-    void (*waits)(void *ctx, bool begins);
+    /* NULL, or called before and after the compute stream waits, to measure it. */
+    void (*waits)(void *ctx, enum shard_wait what);
     void *waits_ctx;
 };
 

@@ -13,6 +13,7 @@
  *   after_backward a    free a                       reduce a
  *
  * With update_beside a gather also waits for its unit's update, which is on a stream of its own.
+ * Compute then waits for the update, and after that for the gather: so it is known which it was.
  *
  * A gather waits for all that compute was given before it: its memory may be in use until then. So
  * only a prefetch, which is queued before the unit's computation, runs beside it. Forward has none
@@ -56,14 +57,14 @@ void shard_order(struct shard *shard, struct stream *later, struct stream *earli
     stream_wait(later, shard->reached);
 }
 
-void shard_wait(struct shard *shard, struct event *event)
+void shard_wait(struct shard *shard, enum shard_wait what, struct event *event)
 {
     const struct shard_config *c = &shard->config;
     if (c->waits)
-        c->waits(c->waits_ctx, true);
+        c->waits(c->waits_ctx, what);
     stream_wait(shard->compute, event);
     if (c->waits)
-        c->waits(c->waits_ctx, false);
+        c->waits(c->waits_ctx, SHARD_WAIT_NOTHING);
 }
 
 static void bind_values(const struct shard *shard, struct unit *u)
@@ -93,17 +94,23 @@ void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const voi
                                      shard->offload ? own : slice, count);
 }
 
-void shard_await_update(struct unit *u, struct stream *stream)
+/* Lets the first stream that reads the unit's slice or its copy after an update wait for that. */
+static void await_update(struct shard *shard, struct unit *u)
 {
-    if (u->updating)
-        stream_wait(stream, u->updated);
+    if (!u->updating)
+        return;
     u->updating = false;
+    u->gathers_update = !shard->in_place;
+    if (shard->in_place)
+        shard_wait(shard, SHARD_WAIT_UPDATE, u->updated);
+    else
+        stream_wait(shard->transfer, u->updated);
 }
 
 int shard_gather(struct shard *shard, struct unit *u, struct error *err)
 {
     if (shard->in_place) /* it is never resharded */
-        shard_await_update(u, shard->compute);
+        await_update(shard, u);
     if (u->unsharded || u->layout->flat_count == 0)
         return 0;
     if (shard->in_place) {
@@ -124,7 +131,7 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     /* The memory may be that of a tensor which compute still reads: transfer waits for what is
      * queued there. */
     shard_order(shard, shard->transfer, shard->compute);
-    shard_await_update(u, shard->transfer);
+    await_update(shard, u);
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});
     shard_name_unit(shard->group, u);
@@ -141,7 +148,10 @@ void shard_await(struct shard *shard, struct unit *u)
 {
     if (!u->unsharded || u->awaited)
         return;
-    shard_wait(shard, u->gathered);
+    if (u->gathers_update) /* of no use but to measure it: the gather has waited */
+        shard_wait(shard, SHARD_WAIT_UPDATE, u->updated);
+    u->gathers_update = false;
+    shard_wait(shard, SHARD_WAIT_COLLECTIVE, u->gathered);
     u->awaited = true;
 }
 

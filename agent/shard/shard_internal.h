@@ -27,6 +27,7 @@ struct unit {
     bool is_mean;          /* with slots: it holds the step's mean */
     struct event *reduced; /* on the stream of reduces */
     bool updating;         /* nobody has waited for `updated` yet */
+    bool gathers_update;   /* its gather has, and nobody for the gather */
     struct event *updated; /* with update_beside, on the stream of updates */
 };
 
@@ -87,8 +88,8 @@ struct shard {
     bool last_micro_batch;
 };
 
-/* Lets compute wait for the event of a communication stream. */
-void shard_wait(struct shard *shard, struct event *event);
+/* Lets compute wait for the event of another stream. */
+void shard_wait(struct shard *shard, enum shard_wait what, struct event *event);
 /* Lets `later` wait for everything that is queued on `earlier` now. */
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier);
 
@@ -102,8 +103,6 @@ void shard_gather_slices(struct shard *shard, enum dtype t, void *all, const voi
                          int64_t count);
 /* Starts to gather the unit unless it is unsharded. Errors: ERR_MEMORY naming the unit. */
 int shard_gather(struct shard *shard, struct unit *u, struct error *err);
-/* Lets `stream`, the first to read the unit's slice or its copy after an update, wait for that. */
-void shard_await_update(struct unit *u, struct stream *stream);
 /* Lets compute wait for the unit's gather: later work on compute may use it. */
 void shard_await(struct shard *shard, struct unit *u);
 /* Frees the unsharded unit. Work that is on compute already may still use it. */

@@ -42,7 +42,7 @@ static void finish_reduce(struct shard *shard)
     if (!u)
         return;
     shard->reducing = NULL;
-    shard_wait(shard, u->reduced);
+    shard_wait(shard, SHARD_WAIT_COLLECTIVE, u->reduced);
     free_unsharded_gradient(shard, u);
 }
 

@@ -173,8 +173,10 @@ static void add_families(const struct run_state *s, struct str *out)
 {
     const struct run_numbers *n = &s->last;
     const struct family families[] = {
-        {"fsdp_phase_seconds_total", "Time spent in each phase of a step.", "counter", "phase",
-         RUN_PHASES, phase_name, real_at, s->phase_s},
+        {"fsdp_phase_seconds_total",
+         "Time spent in each phase of a step. communication and optimizer are what training waited "
+         "for: neither has what went on beside forward and backward.",
+         "counter", "phase", RUN_PHASES, phase_name, real_at, s->phase_s},
         {"fsdp_collective_operations_total", "Collectives that this rank has called, by operation.",
          "counter", "op", COMM_COLLECTIVE_KINDS, collective_name, whole_at, n->traffic.calls},
         {"fsdp_memory_allocated_bytes", "Device memory in use.", "gauge", "kind", MEMORY_KINDS,

@@ -16,7 +16,7 @@ enum run_phase {
     PHASE_FORWARD,
     PHASE_BACKWARD,
     PHASE_COMMUNICATION, /* exposed only: the compute stream waited for a collective */
-    PHASE_OPTIMIZER,
+    PHASE_OPTIMIZER,     /* exposed only: the norm, updates, and waits for those beside a pass */
     RUN_STEP_PHASES,
     PHASE_CHECKPOINT = RUN_STEP_PHASES, /* a save held up the loop */
     PHASE_EVAL,

@@ -112,14 +112,15 @@ static int try_outputs(struct trainer *t, struct error *err)
     return agree_all(t->world, t->compute, result, err);
 }
 
-/* What compute waits for is communication that nothing hides. */
-static void mark_wait(void *ctx, bool begins)
+/* What compute waits for is communication, or an update, that nothing hides. */
+static void mark_wait(void *ctx, enum shard_wait what)
 {
     struct trainer *t = ctx;
-    if (begins)
-        t->phase_before_wait = phases_mark(t->phases, PHASE_COMMUNICATION);
-    else
+    if (what == SHARD_WAIT_NOTHING)
         phases_mark(t->phases, t->phase_before_wait);
+    else
+        t->phase_before_wait = phases_mark(
+            t->phases, what == SHARD_WAIT_UPDATE ? PHASE_OPTIMIZER : PHASE_COMMUNICATION);
 }
 
 static int open_shard(struct trainer *t, struct error *err)

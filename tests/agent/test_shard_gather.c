@@ -301,10 +301,59 @@ static void slots_are_reduced_in_their_round(void **state)
     }
 }
 
+static void note_wait(void *ctx, enum shard_wait what)
+{
+    struct notes *notes = ctx;
+    str_add(&notes->text, what == SHARD_WAIT_NOTHING  ? ")"
+                          : what == SHARD_WAIT_UPDATE ? " U("
+                                                      : " C(");
+}
+
+/* Who looks for what holds a step up is not sent to the network for an update: the first pass after
+ * one waits for it, then for the gather that has waited, too; the next one for its gather alone. */
+static void updates_and_collectives_are_waited_for_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        struct shard_config config;
+        int passes;
+        const char *expected;
+    } rows[] = {
+        {{.strategy = FULL_SHARD, .update_beside = true},
+         2,
+         " gr U() C() fr ga U() C() fa gb U() C() gc U() C() fc fb"
+         " | gb C() bb gc C() bc Rc Rb C() ga C() ba Ra C() br Rr C()"
+         " gr C() fr ga C() fa gb C() gc C() fc fb"
+         " | C() gb C() bb gc C() bc Rc Rb C() ga C() ba Ra C() br Rr C()"},
+        {{.strategy = FULL_SHARD},
+         1,
+         " gr C() fr ga C() fa gb C() gc C() fc fb"
+         " | gb C() bb gc C() bc Rc Rb C() ga C() ba Ra C() br Rr C()"},
+        {{.strategy = NO_SHARD, .update_beside = true},
+         1,
+         " U() fr U() fa U() U() fc fb | bb bc ba br"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct fixture f;
+        struct notes notes;
+        struct shard_config config = rows[i].config;
+        config.waits = note_wait;
+        config.waits_ctx = &notes;
+        config.accumulate_sharded = true;
+        open_fixture(&f, &notes, &config, false);
+        str_clear(&notes.text);
+        for (int pass = 0; pass < rows[i].passes; pass++)
+            run_pass(&f, &notes, false);
+        assert_string_equal(str_text(&notes.text), rows[i].expected);
+        close_fixture(&f, &notes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_come_in_this_order),
+        cmocka_unit_test(updates_and_collectives_are_waited_for_apart),
         cmocka_unit_test(micro_batches_reduce_when_they_should),
         cmocka_unit_test(slots_are_reduced_in_their_round),
     };

@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 list=tests/emulation/barriers
 barrier='__sync(threads|warp)[a-z_]*\(.*\);|hopper_(barriers_made|expect|arrive|wait|copy(_plain)?|fence|commit|wait_products<[0-9]+>)\(.*\);'
-waits='stream_wait|shard_order|shard_wait|shard_await_update|order|order_copies'
+waits='stream_wait|shard_order|shard_wait|await_update|order|order_copies'
 export SHOAL_TEST_DEVICE=cuda SHOAL_CUDA_LIBRARY="$BUILD/emulation/libshoal_cuda.so" SHOAL_CUDA_LIBRARY_PATH="$BUILD/emulation"
 export CMOCKA_MESSAGE_OUTPUT=TAP
 gpus=gpus=4
