@@ -210,21 +210,34 @@ static struct layers decoder_layers(const struct run_plan_facts *f)
 }
 
 /* What a linear layer holds in fp8 at once (agent/nn/nn_fp8.c): forward, values and the weight; for
- * the weight's gradient dy twice, and values; for the values' one dy, and the weight. */
-static int64_t copies_of(int64_t rows, int64_t in, int64_t out)
+ * the weight's gradient dy twice, and values; for the values' one dy, and the weight. `decoded`
+ * bytes more for each code of the two factors of a product. */
+static int64_t copies_of(int64_t rows, int64_t in, int64_t out, int64_t decoded)
 {
-    return max(rows * in + in * out, max(rows * (2 * out + in), rows * out + in * out));
+    int64_t forward = rows * in + in * out, values = rows * out + in * out;
+    int64_t weights = rows * (2 * out + in) + decoded * rows * (out + in);
+    return max(weights, (1 + decoded) * max(forward, values));
 }
 
-/* The most that one of a block's has. */
+/* The most that one of a block's has. A CPU decodes to bf16 (kernels/cpu/fp8.c), and does one after
+ * the other of what is one matrix on a GPU (agent/nn/nn_linears.c). */
 static int64_t fp8_copies(const struct run_plan_facts *f)
 {
     const struct plan_activations *a = &f->activations;
     int64_t rows = f->batch_rows * max(f->sequence_tokens - a->target_tokens, a->target_tokens);
     int64_t heads = a->heads * a->hd, qkv = heads + 2 * a->kv_heads * a->hd;
-    int64_t most = max(copies_of(rows, a->D, qkv), copies_of(rows, heads, a->D));
-    most = max(most, copies_of(rows, a->D, (a->gated ? 2 : 1) * a->I));
-    return a->fp8 ? max(most, copies_of(rows, a->I, a->D)) : 0;
+    int64_t middle = (a->gated ? 2 : 1) * a->I, decoded = 0;
+    if (!a->fp8)
+        return 0;
+    if (a->fp8_decoded) {
+        decoded = (int64_t)sizeof(bf16);
+        qkv = heads;
+        middle = a->I;
+    }
+    int64_t attention =
+        max(copies_of(rows, a->D, qkv, decoded), copies_of(rows, heads, a->D, decoded));
+    return max(attention,
+               max(copies_of(rows, a->D, middle, decoded), copies_of(rows, a->I, a->D, decoded)));
 }
 
 static void add_activations(const struct run_plan_facts *f, struct run_plan *plan)

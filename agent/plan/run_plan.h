@@ -76,6 +76,7 @@ struct plan_activations {
     bool hopper_backward;               /* it is our kernels' for compute capability 9.0 */
     bool nondeterministic;              /* its backward may add up in any order */
     bool fp8;                           /* blocks' linear layers multiply in it */
+    bool fp8_decoded;                   /* decoded to bf16 first, as a CPU does */
     int64_t chunk_rows;                 /* tokens whose logits are alive at once */
     int64_t logit_stride;               /* elements of a token's logits */
     enum tape_checkpointing checkpointing;
@@ -130,7 +131,8 @@ struct run_plan {
     int64_t logits;                  /* bytes of a chunk of them, and then of its gradient */
     int64_t activation_gradients;    /* likewise, gradients of activations that a layer's backward
                                         works on */
-    int64_t fp8_copies;              /* likewise, in fp8: of one linear layer's operands */
+    int64_t fp8_copies;              /* likewise, in fp8 and as decoded: of one linear layer's
+                                        operands */
     int64_t graphs;                  /* bytes per rank that CUDA graphs are allowed for */
     int64_t samples, tokens;         /* of all ranks in an optimizer step */
     double flops[FLOPS_CONVENTIONS]; /* of all ranks in an optimizer step; 0: not known */

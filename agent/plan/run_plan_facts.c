@@ -107,6 +107,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
         .bias = model->task == MODEL_TRANSLATION,
         .nondeterministic = !c->runtime.deterministic,
         .fp8 = trainer_is_fp8(c),
+        .fp8_decoded = is_host,
         .chunk_rows = language_chunk_rows(0, l->V, trainer_dtype(c), is_host),
         .checkpointing = trainer_checkpointing(c),
         .offload = c->memory.offload_activations,
@@ -123,6 +124,7 @@ void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *fa
     facts->activations.logit_stride = nn_logit_stride(l->V, true);
     facts->activations.cudnn_forward = facts->activations.cudnn_backward = false;
     facts->activations.hopper_backward = false;
+    facts->activations.fp8_decoded = true;
 }
 
 struct flops_shape run_plan_flops_shape(const struct agent_config *c,

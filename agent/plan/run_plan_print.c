@@ -170,7 +170,8 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
         "gaps between tensors %.3f GB",
         (double)p->strategies[current - FULL_SHARD].allowance / giga);
     if (p->fp8_copies > 0)
-        str_printf(out, " (%.3f GB of it copies in fp8)", (double)p->fp8_copies / giga);
+        str_printf(out, " (%.3f GB of it copies in fp8%s)", (double)p->fp8_copies / giga,
+                   f->activations.fp8_decoded ? ", and decoded" : "");
     if (p->graphs > 0)
         str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
     str_add(out, "\n");

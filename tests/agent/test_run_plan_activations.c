@@ -128,6 +128,22 @@ static void fp8_has_copies(void **state)
     assert_int_equal(with.fp8_copies, 16 * 2 * I + 2 * I * D);
 }
 
+/* A CPU multiplies what it decodes to bf16, two bytes for each code of a product's factors, and
+ * gate and up one after the other. */
+static void fp8_is_decoded_on_a_cpu(void **state)
+{
+    (void)state;
+    struct run_plan_facts f = plan_facts_1b(8);
+    struct run_plan plan;
+    f.activations.fp8 = f.activations.fp8_decoded = true;
+    int64_t rows = f.batch_rows * f.sequence_tokens, D = f.activations.D, I = f.activations.I;
+    run_plan_make(&f, &plan); /* the weight's gradient of one of them */
+    assert_int_equal(plan.fp8_copies, rows * (2 * I + D) + 2 * rows * (I + D));
+    f.sequence_tokens = 16; /* the values' gradient, as the weight is the most of it */
+    run_plan_make(&f, &plan);
+    assert_int_equal(plan.fp8_copies, 3 * (16 * I + I * D));
+}
+
 /* t5-small in bf16, 4 samples of 512 tokens to 128. A token of the encoder keeps 2 (4 * 512 + 3 *
  * 512
  * + 512 + 2 * 2048) + 32 bytes a layer; one of the decoder as much, and 2 (4 * 512) + 32 for what
@@ -216,6 +232,7 @@ int main(void)
         cmocka_unit_test(what_is_offloaded_is_on_the_host),
         cmocka_unit_test(scratch_is_what_attention_has_if_that_is_more),
         cmocka_unit_test(fp8_has_copies),
+        cmocka_unit_test(fp8_is_decoded_on_a_cpu),
         cmocka_unit_test(what_80_gb_hold_need_not_be_computed_again),
     };
     return cmocka_run_group_tests(tests, plan_facts_fill, NULL);
