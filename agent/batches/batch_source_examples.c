@@ -3,6 +3,7 @@
 #include "agent/batches/batch_source.h"
 #include "agent/dataset/example_batch.h"
 #include "agent/dataset/sampler.h"
+#include "agent/models/language.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -163,17 +164,13 @@ static enum examples_kind kind_of(enum model_task task)
     }
 }
 
-/* Tokens of a row that is one sequence: what was asked for, else all that the model takes. */
+/* Tokens of a row that is one sequence. */
 static int longest_of(const struct agent_config *c, const struct model *model,
                       int64_t *ret_max_tokens, struct error *err)
 {
     enum { LEAST = 8 }; /* bos, two eos, and a little text */
-    int64_t max_tokens = model->language.max_tokens, asked = c->data.max_seq_length;
-    if (asked > max_tokens)
-        return error_set(err, ERR_CONFIG,
-                         "data.max_seq_length: %lld tokens, but the model has only %lld positions",
-                         (long long)asked, (long long)max_tokens);
-    *ret_max_tokens = asked > 0 ? asked : max_tokens;
+    if (language_sample_tokens(model, c->data.max_seq_length, ret_max_tokens, err) < 0)
+        return -1;
     if (*ret_max_tokens < LEAST)
         return error_set(err, ERR_CONFIG,
                          "data.max_seq_length: %lld tokens are too few: at least %d",

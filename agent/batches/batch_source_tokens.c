@@ -2,6 +2,7 @@
  * an epoch's last batch is rows without targets, which count for nothing. */
 #include "agent/batches/batch_source.h"
 #include "agent/dataset/token_loader.h"
+#include "agent/models/language.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -143,19 +144,6 @@ static int open_prefetcher(struct windows *s, struct stream *stream, struct erro
     return prefetcher_open(stream, bytes, s->max_batches, "batch tokens", &s->head.prefetcher, err);
 }
 
-/* Tokens of a sample: what was asked for, else all that the model takes. */
-static int window_of(const struct agent_config *c, const struct model *model, int64_t *ret_T,
-                     struct error *err)
-{
-    int64_t max_tokens = model->language.max_tokens, asked = c->data.max_seq_length;
-    if (asked > max_tokens)
-        return error_set(err, ERR_CONFIG,
-                         "data.max_seq_length: %lld tokens, but the model has only %lld positions",
-                         (long long)asked, (long long)max_tokens);
-    *ret_T = asked > 0 ? asked : max_tokens;
-    return 0;
-}
-
 static int open_loader(struct windows *s, const struct agent_config *c, enum data_split split,
                        const struct model *model, const struct batch_source_env *env,
                        struct error *err)
@@ -200,7 +188,7 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
         split == SPLIT_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;
     s->max_batches = env->max_batches;
-    if (window_of(config, model, &s->head.T, err) ||
+    if (language_sample_tokens(model, config->data.max_seq_length, &s->head.T, err) ||
         open_loader(s, config, split, model, env, err) || open_prefetcher(s, env->stream, err)) {
         close_windows(&s->head);
         return -1;

@@ -16,6 +16,18 @@ int64_t language_chunk_rows(int64_t asked, int64_t V, enum dtype t, bool is_host
     return rows > MIN_CHUNK_ROWS ? rows : MIN_CHUNK_ROWS;
 }
 
+int language_sample_tokens(const struct model *model, int64_t asked, int64_t *ret_tokens,
+                           struct error *err)
+{
+    int64_t most = model->language.max_tokens;
+    if (asked > most)
+        return error_set(err, ERR_CONFIG,
+                         "data.max_seq_length: %lld tokens, but the model has only %lld positions",
+                         (long long)asked, (long long)most);
+    *ret_tokens = asked > 0 ? asked : most;
+    return 0;
+}
+
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch)
 {
     struct error err;

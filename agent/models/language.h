@@ -10,6 +10,11 @@ enum { LANGUAGE_MAX_WIDTH = 1 << 20, LANGUAGE_MAX_TOKENS = 1 << 24 };
 /* Fails the tape if the batch's sequences are longer than the model can take. */
 void language_check_batch(const struct model *model, struct tape *tape, const struct batch *batch);
 
+/* Tokens of a sample that is one sequence: `asked` (data.max_seq_length), or if that is 0, all that
+ * the model takes. Errors: ERR_CONFIG if that is more than it takes. */
+int language_sample_tokens(const struct model *model, int64_t asked, int64_t *ret_tokens,
+                           struct error *err);
+
 /* How many tokens' logits are alive at once: `asked`; or if that is 0, as many as take about 64 MiB
  * in fp32 (half of that in bf16), but at least 1024. On a GPU as many thousands (1024) as take 1
  * GiB in dtype t, but at least one: each chunk reads and writes the whole gradient of the head. */
