@@ -27,6 +27,18 @@ int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct 
                      ENV_ATTENTION " is \"%s\": auto, ours, cudnn or hopper is meant", text);
 }
 
+int attention_mode_check(enum attention_mode mode, const char *gpu, int compute_capability,
+                         struct error *err)
+{
+    if (mode != ATTENTION_HOPPER || compute_capability == 90)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     ENV_ATTENTION
+                     "=hopper is for compute capability 9.0: %s has %d.%d. auto, ours "
+                     "and cudnn are for all",
+                     gpu, compute_capability / 10, compute_capability % 10);
+}
+
 static bool is_possible(enum dtype t, const struct attention_shape *z)
 {
     return t == DTYPE_BF16 && (z->hd == 64 || z->hd == 128) && !z->bias && z->dropout <= 0 &&

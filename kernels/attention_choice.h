@@ -34,6 +34,11 @@ enum attention_mode { ATTENTION_AUTO, ATTENTION_OURS, ATTENTION_CUDNN, ATTENTION
  * ERR_CONFIG. */
 int attention_mode_read(const char *text, enum attention_mode *ret_mode, struct error *err);
 
+/* Errors: ERR_CONFIG if GPUs of the compute capability cannot do what the mode asks for; `gpu` says
+ * which GPU it is of. */
+int attention_mode_check(enum attention_mode mode, const char *gpu, int compute_capability,
+                         struct error *err);
+
 /* The last one is in tables only: a backward whose shape may be nondeterministic. */
 enum attention_direction {
     ATTENTION_FORWARD,

@@ -186,14 +186,12 @@ static void cuda_device_close(struct device *device)
 /* That what the environment asks for can be had here; what is new of it is told. */
 static int check_attention(const struct cuda_device *d, enum attention_mode mode, struct error *err)
 {
-    const int capability = d->base.compute_capability;
+    char gpu[32];
+    snprintf(gpu, sizeof gpu, "GPU %d", d->index);
     if (mode != ATTENTION_HOPPER)
         return 0;
-    if (capability != 90)
-        return error_set(err, ERR_CONFIG,
-                         ENV_ATTENTION "=hopper is for compute capability 9.0: GPU %d has %d.%d. "
-                                       "auto, ours and cudnn are for all",
-                         d->index, capability / 10, capability % 10);
+    if (attention_mode_check(mode, gpu, d->base.compute_capability, err) < 0)
+        return -1;
     if (!attention_hopper_is_built())
         return error_set(err, ERR_CONFIG,
                          ENV_ATTENTION "=hopper: this build has no code of sm_90a: build it with "
