@@ -133,7 +133,7 @@ agent/trainer/memory_buddies.[ch]:base/mem.h|agent/trainer/memory_(buddies|place
 agent/trainer/memory_group.[ch]:base/mem.h|agent/(checkpoint/memory_snapshot|trainer/memory_group).h
 agent/trainer/memory_places.[ch]:base/(mem|str).h|agent/(comm/(agree|comm)|trainer/memory_(group|places)).h
 agent/trainer/memory_recut.[ch]:base/mem.h|agent/(checkpoint/memory_snapshot|comm/(agree|comm)|launch/rank_memory|shard/(optim|shard)|trainer/(host_state|memory_(group|recut))).h
-agent/trainer/memory_room.[ch]:base/(error|memory_left).h|agent/trainer/memory_room.h
+agent/trainer/memory_room.[ch]:base/(error|gigabytes|memory_left).h|agent/trainer/memory_room.h
 agent/trainer/memory_recovery.[ch]:base/mem.h|agent/(comm/agree|trainer/memory_(group|recovery)).h
 agent/trainer/host_state.[ch]:base/mem.h|agent/(checkpoint/checkpoint|shard/optim|shard/shard|trainer/host_state).h
 agent/report/.*:base/.*|kernels/(device|ops).h|agent/(config/config|launch/topology|nn/module|plan/.*|shard/shard|telemetry/.*|trainer/trainer).h|agent/report/.*

@@ -1,11 +1,11 @@
 #include "agent/plan/run_plan_facts.h"
+#include "base/gigabytes.h"
 #include "base/mem.h"
 
 void run_plan_print_fewest(const struct agent_config *c, const struct model *model,
                            const struct run_plan_world *fewest, enum shard_strategy strategy,
                            struct str *out)
 {
-    static const double giga = 1e9;
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
@@ -20,5 +20,5 @@ void run_plan_print_fewest(const struct agent_config *c, const struct model *mod
             "With %d rank%s, the fewest there may be, checkpoints in memory take %.3f GB per "
             "rank on the host, and %.3f GB more while they are cut anew\n",
             fewest->world_size, fewest->world_size == 1 ? "" : "s",
-            (double)s->memory_checkpoints / giga, (double)s->snapshot / giga);
+            gigabytes(s->memory_checkpoints), gigabytes(s->snapshot));
 }

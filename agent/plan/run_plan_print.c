@@ -1,12 +1,11 @@
 #include "agent/plan/run_plan.h"
 
 #include "agent/shard/wrap.h"
+#include "base/gigabytes.h"
 #include "base/json_text.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
-
-static const double giga = 1e9;
 
 /* Of enum tape_checkpointing, as --activation_checkpointing says them. */
 static const char *const checkpointing_names[] = {"none", "selective", "full"};
@@ -50,7 +49,7 @@ static void add_strategy(const struct run_plan_strategy *s, enum shard_strategy 
     str_printf(out, "%c %-18s %5d", s->strategy == current ? '*' : ' ',
                shard_strategy_name(s->strategy), s->group_size);
     for (size_t i = 0; i < array_length(columns); i++)
-        str_printf(out, " %9.3f", (double)columns[i] / giga);
+        str_printf(out, " %9.3f", gigabytes(columns[i]));
     str_add(out, "\n");
 }
 
@@ -62,7 +61,7 @@ static void add_memory_checkpoints(const struct run_plan_strategy *s, struct str
             "Where a launcher may start the ranks again (runtime.max_restarts), checkpoints in "
             "memory take %.3f GB more per rank on the host "
             "(checkpoint.memory_every_steps=0: none)\n",
-            (double)s->memory_checkpoints / giga);
+            gigabytes(s->memory_checkpoints));
 }
 
 void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts *f,
@@ -87,9 +86,9 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
                "%d rank%s, %s in groups of %d: about %.3f GB per rank on its device, %.3f on the "
                "host (shoal plan prints more)\n",
                f->world_size, f->world_size == 1 ? "" : "s", shard_strategy_name(current),
-               s->group_size, (double)s->device / giga, (double)s->host / giga);
+               s->group_size, gigabytes(s->device), gigabytes(s->host));
     for (size_t i = 0; i < array_length(rows) - (p->graphs ? 0 : 1); i++)
-        str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, (double)rows[i].bytes / giga);
+        str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, gigabytes(rows[i].bytes));
     str_add(out, p->activations ? "\n" : "; activations are not known for this model\n");
     add_memory_checkpoints(s, out);
 }
@@ -110,7 +109,7 @@ static const struct run_plan_strategy *plan_of(const struct run_plan *p, enum sh
 static bool is_offloading_advised(const struct run_plan *p, const struct run_plan_advice *a,
                                   enum shard_strategy strategy)
 {
-    return a->offload_activations && (double)plan_of(p, strategy)->device > 80 * giga;
+    return a->offload_activations && gigabytes(plan_of(p, strategy)->device) > RUN_PLAN_GPU_GB;
 }
 
 void run_plan_print_advice(const struct run_plan *p, const enum shard_strategy *current,
@@ -129,7 +128,7 @@ void run_plan_print_advice(const struct run_plan *p, const enum shard_strategy *
     add_range(a.min_nodes, a.max_nodes, "node", out);
     if (more > 0)
         str_printf(out, " (%s would need %.3f GB more)", shard_strategy_name(a.strategy),
-                   (double)more / giga);
+                   gigabytes(more));
     str_add(out, "\n");
 }
 
@@ -145,7 +144,7 @@ static void add_less_recompute(const struct run_plan_facts *f, enum shard_strate
                "--activation_checkpointing=%s is faster, backward computing %s again, and takes "
                "%.3f GB per rank: GPUs of %d GB have that\n",
                checkpointing_names[least], least == TAPE_CHECKPOINTING_NONE ? "nothing" : "less",
-               (double)device / giga, RUN_PLAN_GPU_GB);
+               gigabytes(device), RUN_PLAN_GPU_GB);
 }
 
 void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
@@ -161,19 +160,19 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
     str_add(out, "\n");
     if (p->activations > 0)
         str_printf(out, "In the total: activations %.3f GB, logits %.3f GB\n",
-                   (double)p->activations / giga, (double)p->logits / giga);
+                   gigabytes(p->activations), gigabytes(p->logits));
     else
         str_add(out, "Not in the total: activations, which are not known for this model\n");
     str_printf(
         out,
         "In the total, estimated overhead, not part of the out-of-memory check: scratch of ops and "
         "gaps between tensors %.3f GB",
-        (double)p->strategies[current - FULL_SHARD].allowance / giga);
+        gigabytes(p->strategies[current - FULL_SHARD].allowance));
     if (p->fp8_copies > 0)
-        str_printf(out, " (%.3f GB of it copies in fp8%s)", (double)p->fp8_copies / giga,
+        str_printf(out, " (%.3f GB of it copies in fp8%s)", gigabytes(p->fp8_copies),
                    f->activations.fp8_decoded ? ", and decoded" : "");
     if (p->graphs > 0)
-        str_printf(out, ", CUDA graphs %.3f GB", (double)p->graphs / giga);
+        str_printf(out, ", CUDA graphs %.3f GB", gigabytes(p->graphs));
     str_add(out, "\n");
     add_memory_checkpoints(&p->strategies[current - FULL_SHARD], out);
     run_plan_print_advice(p, &current, out);

@@ -2,6 +2,7 @@
 #include "agent/plan/run_plan_facts.h"
 
 #include "agent/config/config.h"
+#include "base/gigabytes.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -71,7 +72,7 @@ int run_plan_savings(const struct agent_config *config, const struct model *mode
     qsort(savings, count, sizeof *savings, more);
     for (size_t i = 0; i < count; i++)
         str_printf(out, "%s%s saves %.3g GB", i ? ", " : "", savings[i].flag,
-                   (double)savings[i].bytes / 1e9);
+                   gigabytes(savings[i].bytes));
     str_add(out, count ? ", more GPUs share the rest" : "more GPUs");
     return 0;
 }

@@ -2,6 +2,8 @@
  * its place stands our own step line. */
 #include "agent/telemetry/log_lines.h"
 
+#include "base/gigabytes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +42,7 @@ void log_lines_fabric(const struct run_moment *m, const struct run_state *s, str
         break;
     case RUN_END:
         str_printf(out, "Training time: %.2fs\nMemory used: %.2f GB\n", s->elapsed_s,
-                   (double)s->last.memory.peak_total_bytes / 1e9);
+                   gigabytes(s->last.memory.peak_total_bytes));
         break;
     default:
         break;

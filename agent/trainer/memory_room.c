@@ -1,9 +1,6 @@
 #include "agent/trainer/memory_room.h"
 
-static double gigabytes(int64_t bytes)
-{
-    return (double)bytes / 1e9;
-}
+#include "base/gigabytes.h"
 
 static int check_bound(const struct memory_claim *ranks, int count, int rank, int most,
                        enum memory_bound_of of, struct error *err)
