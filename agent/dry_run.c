@@ -19,13 +19,13 @@ static int add_plan(const struct agent_config *c, const struct model *model, int
 {
     struct run_plan_facts facts;
     struct run_plan plan;
-    const struct run_plan_world world = {world_size, local_size, 0};
+    const struct run_plan_world world = {world_size, local_size, 0, NULL};
     if (run_plan_facts_make(c, model, &world, arena, &facts, err))
         return -1;
     run_plan_make(&facts, &plan);
     run_plan_print_short(&plan, &facts, build_strategy(c, model), out);
     if (min_ranks > 0)
-        run_plan_print_fewest(c, model, &(struct run_plan_world){min_ranks, local_size, 0},
+        run_plan_print_fewest(c, model, &(struct run_plan_world){min_ranks, local_size, 0, NULL},
                               build_strategy(c, model), out);
     return 0;
 }
@@ -55,7 +55,7 @@ static int add_time(const struct agent_config *c, const struct model *model, int
     char name[GPU_TEXT_BYTES];
     const struct time_question question = {.device = name_gpu(c, name) ? time_device_of_driver(name)
                                                                        : NULL};
-    const struct run_plan_world world = {world_size, local_size, 0};
+    const struct run_plan_world world = {world_size, local_size, 0, NULL};
     struct time_plan time;
     if (!question.device)
         return 0;

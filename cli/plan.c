@@ -18,6 +18,7 @@
 #include "base/contract.h"
 #include "base/environment.h"
 #include "base/exit_code.h"
+#include "base/gigabytes.h"
 #include "base/mem.h"
 #include "base/options.h"
 
@@ -116,12 +117,14 @@ static void split_options(const struct option_row *rows, int argc, char *const *
     }
 }
 
-static int read_amount(const char *name, const char *text, double *ret_value, struct error *err)
+/* example: of such a number. */
+static int read_amount(const char *name, const char *text, double least, double most,
+                       const char *example, double *ret_value, struct error *err)
 {
-    if (!text || (str_to_double(text, ret_value) && *ret_value > 0))
+    if (!text || (str_to_double(text, ret_value) && *ret_value >= least && *ret_value <= most))
         return 0;
-    return error_set(err, ERR_CONFIG, "--%s %s: must be a number above 0, as 50e9 or 2.5", name,
-                     text);
+    return error_set(err, ERR_CONFIG, "--%s %s: must be a number from %g to %g, as %s", name, text,
+                     least, most, example);
 }
 
 /* What of time is asked; ret_question->device is NULL where nothing is. */
@@ -137,8 +140,9 @@ static int read_question(const struct plan_options *o, const struct config *conf
         return 0;
     if (time_device_find(o->device, &ret_question->device, err) < 0)
         return error_wrap(err, "--device");
-    if (read_amount("network", o->network, &ret_question->network, err) < 0 ||
-        read_amount("price-per-gpu-hour", o->price, &ret_question->price_per_hour, err) < 0)
+    if (read_amount("network", o->network, 1e6, 1e13, "50e9", &ret_question->network, err) < 0 ||
+        read_amount("price-per-gpu-hour", o->price, 1e-6, 1e9, "2.5", &ret_question->price_per_hour,
+                    err) < 0)
         return -1;
     if (!strcmp(config->value.runtime.device, "cpu"))
         return error_set(err, ERR_CONFIG,
@@ -234,7 +238,7 @@ static void add_basis(const struct run_plan *plan, int ranks, struct str *out)
         "the links between them were not looked at.\n"
         "On %d rank%s it takes about %.3f GB per rank on its device, with this batch and length; shoal plan --gpus N "
         "prints what each strategy takes and sends.\n",
-        ranks, ranks == 1 ? "" : "s", (double)s->device / 1e9);
+        ranks, ranks == 1 ? "" : "s", gigabytes(s->device));
 }
 
 /* Who asks for advice may not say how many ranks there are: as many as advised at least. */
@@ -290,12 +294,13 @@ static int make_plan(const struct plan_options *o, const struct config *config, 
     if (build_model(c, arena, &model, err) < 0 || read_question(o, config, &question, err) < 0)
         return -1;
     int ranks = only_advice && o->gpus == 1 ? advised_ranks(model) : (int)o->gpus;
-    struct planned p = {.config = config,
-                        .model = model,
-                        .world = {ranks, (int)o->gpus_per_node,
-                                  question.device ? question.device->compute_capability : 0},
-                        .fewest = {o->min_nodes * (int)o->gpus_per_node, (int)o->gpus_per_node, 0},
-                        .strategy = build_strategy(c, model)};
+    struct planned p = {
+        .config = config,
+        .model = model,
+        .world = {ranks, (int)o->gpus_per_node,
+                  question.device ? question.device->compute_capability : 0, NULL},
+        .fewest = {o->min_nodes * (int)o->gpus_per_node, (int)o->gpus_per_node, 0, NULL},
+        .strategy = build_strategy(c, model)};
     if (run_plan_facts_make(c, model, &p.world, arena, &p.facts, err) < 0)
         return -1;
     run_plan_make(&p.facts, &p.plan);
@@ -325,6 +330,18 @@ static int refuse_json(int count, const char *const *agents, struct error *err)
     return 0;
 }
 
+/* As `shoal run` takes them. */
+static int refuse_manifest(int count, const char *const *agents, struct error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(agents[i], "-f") || !strcmp(agents[i], "-k"))
+            return error_set(err, ERR_CONFIG,
+                             "%s: no manifest is read here: give the options that its container's "
+                             "args have, and --gpus",
+                             agents[i]);
+    return 0;
+}
+
 static void print_note(void *ctx, const char *line)
 {
     fprintf(stderr, "%s: note: %s\n", (const char *)ctx, line);
@@ -343,6 +360,7 @@ static int command(int argc, char *const *argv, bool only_advice)
     struct error err;
     split_options(table.rows, argc, argv, ours, &our_count, agents, &agent_count);
     if ((only_advice && refuse_json(agent_count, agents, &err) < 0) ||
+        refuse_manifest(agent_count, agents, &err) < 0 ||
         options_parse(table.rows, our_count, ours, &err) < 0)
         return exit_failed(name, &err);
     if (options.help)

@@ -24,7 +24,7 @@ static int walk(struct module *m, bool in_block, bool begins, int *count, struct
     if (in_block && m->is_linear) {
         if (check(m, err) < 0)
             return -1;
-        m->fp8 = begins;
+        m->fp8 |= begins;
         (*count)++;
     }
     for (int i = 0; i < m->child_count; i++)
@@ -33,16 +33,22 @@ static int walk(struct module *m, bool in_block, bool begins, int *count, struct
     return 0;
 }
 
-int nn_fp8_begin(struct module *root, struct error *err)
+int nn_fp8_check(struct module *root, struct error *err)
 {
     int count = 0;
     if (walk(root, false, false, &count, err) < 0)
         return -1;
-    if (count == 0)
-        return error_set(err, ERR_CONFIG,
-                         "precision.fp8: the model has no transformer blocks, whose linear layers "
-                         "it is for");
-    return walk(root, false, true, &count, err);
+    if (count > 0)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "precision.fp8: the model has no transformer blocks, whose linear layers "
+                     "it is for");
+}
+
+int nn_fp8_begin(struct module *root, struct error *err)
+{
+    int count = 0;
+    return nn_fp8_check(root, err) < 0 ? -1 : walk(root, false, true, &count, err);
 }
 
 /* ---- the products ---- */

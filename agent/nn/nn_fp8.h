@@ -20,6 +20,8 @@
  * and changes none, with ERR_CONFIG if there are none, or if the sizes of one are no multiples of
  * FP8_ALIGN: it is named. */
 int nn_fp8_begin(struct module *root, struct error *err);
+/* Whether that would work; changes nothing. Errors: likewise. */
+int nn_fp8_check(struct module *root, struct error *err);
 
 /* ---- for nn_linear.c and nn_linears.c ---- */
 

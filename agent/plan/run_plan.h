@@ -68,17 +68,17 @@ enum {
 struct plan_activations {
     int64_t pass_bytes;
     int64_t L, D, heads, kv_heads, hd, I;
-    int64_t decoder_L, target_tokens;   /* of an encoder-decoder, L and the other tokens being the
-                                           encoder's; else 0 */
-    bool gated;                         /* the feed-forward has a gate: SwiGLU */
-    bool bias;                          /* attention has one, of the distance */
-    bool cudnn_forward, cudnn_backward; /* attention is cuDNN's, where it can be */
-    bool hopper_backward;               /* it is our kernels' for compute capability 9.0 */
-    bool nondeterministic;              /* its backward may add up in any order */
-    bool fp8;                           /* blocks' linear layers multiply in it */
-    bool fp8_decoded;                   /* decoded to bf16 first, as a CPU does */
-    int64_t chunk_rows;                 /* tokens whose logits are alive at once */
-    int64_t logit_stride;               /* elements of a token's logits */
+    int64_t decoder_L, target_tokens;     /* of an encoder-decoder, L and the other tokens being the
+                                             encoder's; else 0 */
+    bool gated;                           /* the feed-forward has a gate: SwiGLU */
+    bool bias;                            /* attention has one, of the distance */
+    bool cudnn_forward, cudnn_backward;   /* attention is cuDNN's, where it can be */
+    bool hopper_forward, hopper_backward; /* it is our kernels' for compute capability 9.0 */
+    bool nondeterministic;                /* its backward may add up in any order */
+    bool fp8;                             /* blocks' linear layers multiply in it */
+    bool fp8_decoded;                     /* decoded to bf16 first, as a CPU does */
+    int64_t chunk_rows;                   /* tokens whose logits are alive at once */
+    int64_t logit_stride;                 /* elements of a token's logits */
     enum tape_checkpointing checkpointing;
     bool offload;    /* what blocks keep goes to the host */
     int64_t horizon; /* but for so many blocks */

@@ -39,22 +39,26 @@ static struct plan_unit *units_of(struct arena *arena, const struct shard_layout
     return units;
 }
 
-static int64_t sequence_tokens(const struct agent_config *c, const struct model *model)
+/* 0: images. */
+static int sequence_tokens(const struct agent_config *c, const struct model *model,
+                           int64_t *ret_tokens, struct error *err)
 {
-    if (model->language.V == 0)
-        return 0;
+    *ret_tokens = 0;
     if (model->task == MODEL_TRANSLATION)
-        return c->data.max_source_length + c->data.max_target_length;
-    return c->data.max_seq_length > 0 ? c->data.max_seq_length : model->language.max_tokens;
+        *ret_tokens = c->data.max_source_length + c->data.max_target_length;
+    else if (model->language.V > 0)
+        return language_sample_tokens(model, c->data.max_seq_length, ret_tokens, err);
+    return 0;
 }
 
 /* Whose attention it is: as the backend chooses for each call (kernels/cuda/cudnn.c). */
 static int choose_attention(const struct agent_config *c, const struct model *model,
-                            int compute_capability, struct plan_activations *a, struct error *err)
+                            const struct run_plan_world *world, int64_t T,
+                            struct plan_activations *a, struct error *err)
 {
     enum { H100 = 90 };
     const struct language_shape *l = &model->language;
-    int64_t T = sequence_tokens(c, model), width = (l->heads + 2 * l->kv_heads) * l->hd;
+    int64_t width = (l->heads + 2 * l->kv_heads) * l->hd;
     enum attention_mode mode;
     const struct attention_shape shape = {
         .T_q = T,
@@ -67,16 +71,21 @@ static int choose_attention(const struct agent_config *c, const struct model *mo
         .dropout = l->dropout ? 0.1f : 0, /* any */
         .nondeterministic = a->nondeterministic,
     };
-    if (attention_mode_read(getenv(ENV_ATTENTION), &mode, err) < 0)
+    int capability = world->compute_capability > 0 ? world->compute_capability : H100;
+    if (attention_mode_read(world->attention ? world->attention : getenv(ENV_ATTENTION), &mode,
+                            err) < 0)
         return -1;
-    const struct attention_choice choice =
-        attention_choice_here(mode, compute_capability > 0 ? compute_capability : H100);
     if (l->V == 0 || l->distance_bias || strcmp(c->runtime.device, "cpu") == 0)
         return 0;
+    if (attention_mode_check(mode, "the GPU", capability, err) < 0)
+        return -1;
+    const struct attention_choice choice = attention_choice_here(mode, capability);
     enum dtype t = trainer_dtype(c);
-    a->cudnn_forward = attention_is_cudnns(attention_choose(&choice, ATTENTION_FORWARD, t, &shape));
-    const enum attention_doer backward = attention_choose(&choice, ATTENTION_BACKWARD, t, &shape);
+    const enum attention_doer forward = attention_choose(&choice, ATTENTION_FORWARD, t, &shape),
+                              backward = attention_choose(&choice, ATTENTION_BACKWARD, t, &shape);
+    a->cudnn_forward = attention_is_cudnns(forward);
     a->cudnn_backward = attention_is_cudnns(backward);
+    a->hopper_forward = forward == ATTENTION_BY_HOPPER;
     a->hopper_backward = backward == ATTENTION_BY_HOPPER;
     return 0;
 }
@@ -123,7 +132,7 @@ void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *fa
     facts->activations.chunk_rows = language_chunk_rows(0, l->V, DTYPE_F32, true);
     facts->activations.logit_stride = nn_logit_stride(l->V, true);
     facts->activations.cudnn_forward = facts->activations.cudnn_backward = false;
-    facts->activations.hopper_backward = false;
+    facts->activations.hopper_forward = facts->activations.hopper_backward = false;
     facts->activations.fp8_decoded = true;
 }
 
@@ -145,11 +154,11 @@ struct flops_shape run_plan_flops_shape(const struct agent_config *c,
     };
 }
 
-static void add_flops(const struct agent_config *c, const struct model *model,
+static void add_flops(const struct agent_config *c, const struct model *model, int64_t tokens,
                       double ret_flops[FLOPS_CONVENTIONS])
 {
-    const struct flops_shape shape = run_plan_flops_shape(
-        c, &model->language, module_param_count(model->root), sequence_tokens(c, model));
+    const struct flops_shape shape =
+        run_plan_flops_shape(c, &model->language, module_param_count(model->root), tokens);
     for (int i = 0; i < FLOPS_CONVENTIONS; i++)
         ret_flops[i] = model->language.V > 0 ? flops_per_token(&shape, (enum run_convention)i) : 0;
 }
@@ -180,7 +189,10 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
 {
     int world_size = world->world_size, node_size = world->node_size;
     int64_t group_size = c->parallel.shard_group_size, strategy = c->parallel.strategy;
+    int64_t tokens;
     bool is_hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
+    if (sequence_tokens(c, model, &tokens, err) < 0)
+        return -1;
     if (group_size == 0 || (!is_hybrid && world_size % group_size != 0))
         group_size = default_group(world_size, node_size);
     if (world_size % group_size != 0)
@@ -198,7 +210,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .bytes = bytes_of(&shard, &optim),
         .activations = activations_of(c, model),
         .batch_rows = c->data.train_batch_size,
-        .sequence_tokens = sequence_tokens(c, model),
+        .sequence_tokens = tokens,
         .slots = c->parallel.reduction_slots > 0 ? (int)c->parallel.reduction_slots : 0,
         .world_size = world_size,
         .group_size = (int)group_size,
@@ -208,6 +220,6 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .cuda_graphs = c->runtime.cuda_graphs,
         .memory_copies = memory_copies(c, world_size, node_size),
     };
-    add_flops(c, model, ret_facts->flops_per_token);
-    return choose_attention(c, model, world->compute_capability, &ret_facts->activations, err);
+    add_flops(c, model, tokens, ret_facts->flops_per_token);
+    return choose_attention(c, model, world, tokens, &ret_facts->activations, err);
 }

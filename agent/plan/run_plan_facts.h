@@ -19,10 +19,12 @@ struct run_plan_world {
     int world_size, node_size; /* in all; on a node, which is HYBRID's default group */
     int compute_capability;    /* of their GPUs, as device_compute_capability(); 0: not known, and
                                   taken for 9.0 */
+    const char *attention;     /* in ENV_ATTENTION's place; NULL: the environment's */
 };
 
-/* Memory from `arena`. Errors: ERR_CONFIG if the strategy is HYBRID and its group does not divide
- * the world (for others the group is the default one then), or ENV_ATTENTION is no choice. */
+/* Memory from `arena`. Errors: ERR_CONFIG if samples are longer than the model takes, the strategy
+ * is HYBRID and its group does not divide the world (for others the group is the default one then),
+ * or ENV_ATTENTION is no choice, or none for such GPUs. */
 int run_plan_facts_make(const struct agent_config *config, const struct model *model,
                         const struct run_plan_world *world, struct arena *arena,
                         struct run_plan_facts *ret_facts, struct error *err);

@@ -30,14 +30,15 @@ const struct time_device time_devices[] = {
         .fp32 = 57e12,  /* [guess] 0.85 of the data sheet's 67 */
         .memory = 2.75e12, /* [fitted] 0.92 of a copy's 3.0e12 (Hugging Face's playbook has 3.0) */
         .links = 340e9,    /* [guess] 0.94 of 361e9, ml-eng's all-gather of 8 H200 and 16 GiB */
-        .link_step = 3.4e-6,  /* [published] NCCL, graph/tuning: ring, Simple, NVLink */
-        .network = 50e9,      /* [published] P5: 32 EFA x 100 Gb/s for 8 GPUs */
-        .host_link = 50e9,    /* [guess] PCIe 5 x16, of 64e9 */
-        .launch_gap = 1.3e-6, /* [guess] between two kernels of a stream */
-        .ours = {{271e12, 325e12}, {199e12, 188e12}}, /* [fitted] SASS */
+        .link_step = 3.4e-6,     /* [published] NCCL, graph/tuning: ring, Simple, NVLink */
+        .network = 50e9,         /* [published] P5: 32 EFA x 100 Gb/s for 8 GPUs */
+        .host_link = 50e9,       /* [guess] PCIe 5 x16, of 64e9 */
+        .launch_gap = 1.3e-6,    /* [guess] between two kernels of a stream */
+        .hopper_clock = 1.755e9, /* [guess] as SASS's fit has it: attention draws 700 W */
+        .ours = {{271e12, 325e12}, {199e12, 188e12}, {0}}, /* [fitted] SASS */
         /* 128: [published] cuDNN 9.19 on an H200, cudnn-frontend's csv; its backward adds dQ in any
            order. 64: forward [guess], FA3's figure has 379 for cuDNN 9.1; backward [guess] */
-        .cudnn = {{390e12, 644e12}, {335e12, 541e12}},
+        .cudnn = {{390e12, 644e12}, {335e12, 541e12}, {0}},
     },
     {
         .name = "h200",
@@ -52,9 +53,10 @@ const struct time_device time_devices[] = {
         .link_step = 3.4e-6, /* as the H100 */
         .network = 50e9,
         .host_link = 50e9,
-        .launch_gap = 1.3e-6,                         /* as the H100 */
-        .ours = {{271e12, 325e12}, {199e12, 188e12}}, /* as the H100: the same SMs and clock */
-        .cudnn = {{390e12, 644e12}, {335e12, 541e12}},
+        .launch_gap = 1.3e-6,
+        .hopper_clock = 1.755e9,                           /* as the H100 */
+        .ours = {{271e12, 325e12}, {199e12, 188e12}, {0}}, /* as the H100: the same SMs and clock */
+        .cudnn = {{390e12, 644e12}, {335e12, 541e12}, {0}},
     },
     {
         .name = "a100",
@@ -72,8 +74,8 @@ const struct time_device time_devices[] = {
         .launch_gap = 1.5e-6, /* [guess] a lower clock */
         /* [guess] FA2's paper on an A100 (180 and 200 forward, 145 and 165 backward) times what
            SASS says of ours against FA2: 0.92, 0.98 and 0.75, 0.63 */
-        .ours = {{165e12, 195e12}, {109e12, 104e12}},
-        .cudnn = {{0}, {0}}, /* slower than FA2 (huggingface/transformers, issue 48163) */
+        .ours = {{165e12, 195e12}, {109e12, 104e12}, {0}},
+        .cudnn = {{0}, {0}, {0}}, /* slower than FA2 (huggingface/transformers, issue 48163) */
     },
     {
         .name = "b200",
@@ -91,10 +93,10 @@ const struct time_device time_devices[] = {
         .host_link = 50e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the mma instructions of 8.0 at the H100's rate per SM and clock, 148 SMs */
-        .ours = {{313e12, 373e12}, {228e12, 215e12}},
+        .ours = {{313e12, 373e12}, {228e12, 215e12}, {0}},
         /* [published] 128: cuDNN 9.22 on a GB200, 16k (cudnn-frontend's csv); 64: FA4's 1063 of
            1665 as the share */
-        .cudnn = {{1063e12, 1600e12}, {800e12, 1250e12}},
+        .cudnn = {{1063e12, 1600e12}, {800e12, 1250e12}, {0}},
     },
     {
         .name = "l40s",
@@ -111,8 +113,8 @@ const struct time_device time_devices[] = {
         .host_link = 22e9,
         .launch_gap = 1.3e-6, /* as the H100 */
         /* [guess] the A100's share of the rate of products */
-        .ours = {{152e12, 180e12}, {101e12, 96e12}},
-        .cudnn = {{0}, {0}}, /* equal to FA2 (huggingface/transformers, issue 48163) */
+        .ours = {{152e12, 180e12}, {101e12, 96e12}, {0}},
+        .cudnn = {{0}, {0}, {0}}, /* equal to FA2 (huggingface/transformers, issue 48163) */
     },
     {
         .name = "t4",
@@ -127,9 +129,9 @@ const struct time_device time_devices[] = {
         .link_step = 5.7e-6, /* [published] NCCL, graph/tuning: ring, Simple, PCI */
         .network = 1.56e9,   /* [published] G4dn.12xlarge: 50 Gb/s for 4 GPUs; metal: 100 for 8 */
         .host_link = 11e9,
-        .launch_gap = 1.5e-6, /* as the A100 */
-        .ours = {{0}, {0}},   /* of matrix units: it has none for bf16 */
-        .cudnn = {{0}, {0}},
+        .launch_gap = 1.5e-6,    /* as the A100 */
+        .ours = {{0}, {0}, {0}}, /* of matrix units: it has none for bf16 */
+        .cudnn = {{0}, {0}, {0}},
     },
     {0},
 };
@@ -197,6 +199,7 @@ struct time_device time_device_in_band(const struct time_device *device, enum ti
         d.cudnn.forward[i] *= bands[band].attention;
         d.cudnn.backward[i] *= bands[band].attention;
     }
+    d.hopper_clock *= bands[band].attention;
     return d;
 }
 
@@ -285,9 +288,10 @@ double time_attention_flops(const struct time_attention_call *c)
 
 /* [fitted] Short sequences have few tiles for a block to walk: FA2's curve at 1024 tokens, 0.77
  * forward and 0.69 backward of its speed at 8192. */
-static double ramp(const struct time_attention_call *c)
+static double ramp(const struct time_attention *rates, const struct time_attention_call *c)
 {
-    double half = c->backward ? 575 : 360, T = (double)c->keys;
+    double half = rates->half[c->backward], T = (double)c->keys;
+    half = half > 0 ? half : c->backward ? 575 : 360;
     half = c->causal ? half : half / 2; /* [guess] */
     return T / (T + half) * (TIME_ATTENTION_TOKENS + half) / TIME_ATTENTION_TOKENS;
 }
@@ -301,7 +305,7 @@ double time_of_attention(const struct time_device *d, const struct time_attentio
     /* [guess] fp32 multiply-add with operands from shared memory */
     const double general = 0.3;
     const double *rate = c->backward ? rates->backward : rates->forward;
-    double per_s = rate[c->hd > 64] * ramp(c);
+    double per_s = rate[c->hd > 64] * ramp(rates, c);
     if (c->kernel == TIME_ATTENTION_GENERAL)
         per_s = d->fp32 * general;
     else if (c->kernel == TIME_ATTENTION_EXTRAS)

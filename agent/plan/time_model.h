@@ -18,6 +18,7 @@
 enum { TIME_ATTENTION_TOKENS = 8192 };
 struct time_attention {
     double forward[2], backward[2];
+    double half[2]; /* of both: tokens whose work a call takes beside its own; 0: FA2's */
 };
 
 struct time_device {
@@ -33,6 +34,8 @@ struct time_device {
     double network;   /* bytes/s per GPU between nodes, one way */
     double host_link; /* bytes/s between a GPU and its host, one way */
     double launch_gap; /* seconds of idleness between two kernels */
+    double
+        hopper_clock; /* cycles/s of its SMs at attention, where attention_hopper*.cu run; else 0 */
     struct time_attention ours, cudnn;
 };
 

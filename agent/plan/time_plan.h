@@ -15,15 +15,32 @@ struct time_question {
     double price_per_hour; /* of a GPU, in any currency; 0: not known */
 };
 
-/* A setting that fits and would be faster; or, where the plan does not fit, any that does. */
+/* What comes of a setting. Where the plan does not fit, any that does is advised. */
+enum time_verdict {
+    TIME_ADVISED, /* it fits, and is faster */
+    TIME_NO_FASTER,
+    TIME_TOO_LARGE,
+    TIME_NOT_HERE, /* it cannot be had, and was not timed */
+};
 struct time_advice {
-    const char *setting; /* "--activation_checkpointing=none" */
-    double gain;         /* of samples per second: 0.1: a tenth more; -0.1: less */
-    enum time_kind kind; /* what it makes shorter most */
-    double saved_s;      /* of that, for as many samples as a step has now; 0: nothing */
+    enum time_verdict verdict;
+    const char *setting;  /* "--activation_checkpointing=none" */
+    const char *note;     /* what it gives up; NULL: nothing but memory */
+    const char *not_here; /* why it cannot be had; NULL: it can */
+    double gain;          /* of samples per second: 0.1: a tenth more; -0.1: less */
+    double saved_s;       /* for as many samples as a step has now */
+    enum time_kind kind;  /* what it makes shorter most */
+    double kind_saved_s;  /* of that; 0: nothing */
     int64_t device_bytes;
 };
-enum { TIME_ADVICE_MAX = 24 };
+enum { TIME_ADVICE_MAX = 32 };
+
+/* Attention of a step by a value of SHOAL_ATTENTION that is not ignored. */
+struct time_by_attention {
+    const char *choice;
+    enum time_attention_doer doer;
+    double forward_s, backward_s;
+};
 
 struct time_plan {
     struct time_question question;
@@ -33,8 +50,10 @@ struct time_plan {
     bool over_network;    /* that is the network between nodes */
     int64_t device_bytes; /* what the run takes of a GPU's memory */
     bool fits;            /* in it, beside what libraries take */
-    double utilization[FLOPS_CONVENTIONS];      /* MFU; 0: not known */
-    struct time_advice advice[TIME_ADVICE_MAX]; /* the most gain first */
+    double utilization[FLOPS_CONVENTIONS]; /* MFU; 0: not known */
+    struct time_by_attention attention[TIME_ATTENTION_DOERS];
+    int attention_count;
+    struct time_advice advice[TIME_ADVICE_MAX]; /* by verdict, the most gain first */
     int advice_count;
 };
 

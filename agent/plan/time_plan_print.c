@@ -1,5 +1,6 @@
 #include "agent/plan/time_plan.h"
 
+#include "base/gigabytes.h"
 #include "base/json_text.h"
 #include "base/mem.h"
 
@@ -35,7 +36,7 @@ static void print_memory(const struct time_plan *p, struct str *out)
 {
     if (!p->fits)
         str_printf(out, "It does not fit: the plan takes %.3f GB of a GPU, which has %.1f GB\n",
-                   (double)p->device_bytes / giga, (double)p->question.device->memory_bytes / giga);
+                   gigabytes(p->device_bytes), gigabytes(p->question.device->memory_bytes));
 }
 
 static void print_rates(const struct time_plan *p, struct str *out)
@@ -59,19 +60,69 @@ static void print_rates(const struct time_plan *p, struct str *out)
                    cost_per_billion(p, TIME_HIGH), cost_per_billion(p, TIME_LOW));
 }
 
+static void print_attention(const struct time_plan *p, struct str *out)
+{
+    if (p->attention_count < 2) /* there is no choice */
+        return;
+    str_add(out, "Attention forward and backward, by SHOAL_ATTENTION:");
+    for (int i = 0; i < p->attention_count; i++) {
+        const struct time_by_attention *a = &p->attention[i];
+        str_printf(out, "%s %s %.2f and %.2f ms", i ? "," : "", a->choice, ms * a->forward_s,
+                   ms * a->backward_s);
+        if (a->doer == TIME_BY_HOPPER)
+            str_printf(out, " (%s)", time_hopper_note);
+    }
+    str_add(out, "\n");
+}
+
+static void print_advised(const struct time_plan *p, const struct time_advice *a, struct str *out)
+{
+    str_printf(out, "  %-38s %+6.1f %% %s/s, %.3f GB", a->setting, percent * a->gain, unit(p),
+               gigabytes(a->device_bytes));
+    if (a->saved_s > 0)
+        str_printf(out, ", %.2f ms less", ms * a->saved_s);
+    if (a->kind_saved_s > 0)
+        str_printf(out, " (%s %.2f)", kinds[a->kind].text, ms * a->kind_saved_s);
+    str_printf(out, "%s%s\n", a->note ? "; " : "", a->note ? a->note : "");
+}
+
+/* What of a setting that is not advised says why. */
+static void print_why_not(const struct time_advice *a, struct str *out)
+{
+    str_printf(out, " %s (", a->setting);
+    if (a->verdict == TIME_NOT_HERE)
+        str_add(out, a->not_here);
+    else if (a->verdict == TIME_TOO_LARGE)
+        str_printf(out, "%.3f GB", gigabytes(a->device_bytes));
+    else
+        str_printf(out, "%+.1f %%", percent * a->gain);
+    str_add(out, ")");
+}
+
 static void print_advice(const struct time_plan *p, struct str *out)
 {
+    static const char *const texts[] = {[TIME_NO_FASTER] = "No faster",
+                                        [TIME_TOO_LARGE] = "Does not fit",
+                                        [TIME_NOT_HERE] = "Not to be had here"};
+    bool is_any = p->advice_count > 0 && p->advice[0].verdict == TIME_ADVISED;
+    enum time_verdict last = TIME_ADVISED;
     str_add(out, p->fits ? "Faster" : "What fits");
     str_add(out, ", by the same model");
-    str_add(out, p->advice_count ? ":\n" : ": no setting that it knows\n");
+    str_add(out, is_any ? ":\n" : ": no setting that it knows\n");
     for (int i = 0; i < p->advice_count; i++) {
         const struct time_advice *a = &p->advice[i];
-        str_printf(out, "  %-38s %+6.1f %% %s/s, %.3f GB", a->setting, percent * a->gain, unit(p),
-                   (double)a->device_bytes / giga);
-        if (a->saved_s > 0)
-            str_printf(out, ", %s %.2f ms less", kinds[a->kind].text, ms * a->saved_s);
-        str_add(out, "\n");
+        if (a->verdict == TIME_ADVISED) {
+            print_advised(p, a, out);
+            continue;
+        }
+        if (a->verdict == last)
+            str_add(out, ",");
+        else
+            str_printf(out, "%s%s:", last == TIME_ADVISED ? "" : "\n", texts[a->verdict]);
+        print_why_not(a, out);
+        last = a->verdict;
     }
+    str_add(out, last == TIME_ADVISED ? "" : "\n");
 }
 
 void time_plan_print(const struct time_plan *p, struct str *out)
@@ -87,6 +138,7 @@ void time_plan_print(const struct time_plan *p, struct str *out)
     str_printf(out, "  %-22s %10.2f ms (%.2f to %.2f)\n", "a step", ms * step->total_s,
                ms * p->steps[TIME_HIGH].total_s, ms * p->steps[TIME_LOW].total_s);
     print_rates(p, out);
+    print_attention(p, out);
     print_memory(p, out);
     print_advice(p, out);
 }
@@ -109,15 +161,51 @@ static void add_number(const char *key, double value, struct str *out)
     json_number(value, out);
 }
 
-static void add_advice(const struct time_advice *a, struct str *out)
+/* Of a setting; verdict: also what came of it. */
+static void add_advice(const struct time_advice *a, bool verdict, struct str *out)
 {
+    static const char *const names[] = {[TIME_NO_FASTER] = "no_faster",
+                                        [TIME_TOO_LARGE] = "does_not_fit",
+                                        [TIME_NOT_HERE] = "not_here"};
     str_printf(out, "{\"setting\":\"%s\"", a->setting);
-    if (a->saved_s > 0)
+    if (verdict)
+        str_printf(out, ",\"why\":\"%s\"", names[a->verdict]);
+    if (a->not_here)
+        str_printf(out, ",\"because\":\"%s\"}", a->not_here);
+    if (a->not_here)
+        return;
+    if (a->note)
+        str_printf(out, ",\"note\":\"%s\"", a->note);
+    if (a->kind_saved_s > 0)
         str_printf(out, ",\"lowers\":\"%s\"", kinds[a->kind].key);
     add_number("gain", a->gain, out);
-    add_number("lowers_ms", ms * a->saved_s, out);
+    add_number("saved_ms", ms * a->saved_s, out);
+    add_number("lowers_ms", ms * a->kind_saved_s, out);
     add_number("device_bytes", (double)a->device_bytes, out);
     str_add(out, "}");
+}
+
+/* Those that are advised, or the others. */
+static void add_advices(const struct time_plan *p, bool advised, struct str *out)
+{
+    int count = 0;
+    for (int i = 0; i < p->advice_count; i++) {
+        if ((p->advice[i].verdict == TIME_ADVISED) != advised)
+            continue;
+        str_add(out, count++ ? "," : "");
+        add_advice(&p->advice[i], !advised, out);
+    }
+}
+
+static void add_attention(const struct time_plan *p, struct str *out)
+{
+    for (int i = 0; i < p->attention_count; i++) {
+        const struct time_by_attention *a = &p->attention[i];
+        str_printf(out, "%s\"%s\":{\"forward_ms\":", i ? "," : "", a->choice);
+        json_number(ms * a->forward_s, out);
+        add_number("backward_ms", ms * a->backward_s, out);
+        str_add(out, "}");
+    }
 }
 
 void time_plan_json(const struct time_plan *p, struct str *out)
@@ -151,10 +239,11 @@ void time_plan_json(const struct time_plan *p, struct str *out)
         str_printf(out, "%s\"%s\":", kind ? "," : ",\"ms\":{", kinds[kind].key);
         json_number(ms * step->s[kind], out);
     }
+    str_add(out, "},\"attention\":{");
+    add_attention(p, out);
     str_add(out, "},\"faster\":[");
-    for (int i = 0; i < p->advice_count; i++) {
-        str_add(out, i ? "," : "");
-        add_advice(&p->advice[i], out);
-    }
+    add_advices(p, true, out);
+    str_add(out, "],\"not_advised\":[");
+    add_advices(p, false, out);
     str_add(out, "]}");
 }

@@ -291,13 +291,12 @@ static void offload(struct time_walk *w, const struct time_ranks *r, const struc
 /* ---- the step ---- */
 
 /* Who lands a fusion, or another default, changes its line here, and the table of docs/gpu.md. */
-struct time_ways time_ways_ours(const struct time_device *device, bool cudnn_forward,
-                                bool cudnn_backward)
+struct time_ways time_ways_ours(const struct time_device *device, enum time_attention_doer forward,
+                                enum time_attention_doer backward)
 {
-    bool is_known = device->cudnn.forward[0] > 0;
     return (struct time_ways){
-        .forward_of = is_known && cudnn_forward ? device->cudnn : device->ours,
-        .backward_of = is_known && cudnn_backward ? device->cudnn : device->ours,
+        .forward_of = time_attention_of(device, forward),
+        .backward_of = time_attention_of(device, backward),
         .products = 1,
         .passes = 1,
         .fused_residual = true,

@@ -5,6 +5,7 @@
 #define SHOAL_AGENT_PLAN_TIME_STEP_H
 
 #include "agent/nn/tape.h"
+#include "agent/plan/time_attention.h"
 #include "agent/plan/time_model.h"
 #include "agent/shard/shard.h"
 
@@ -55,12 +56,12 @@ struct time_ways {
                                    `checkpointing`; PyTorch's selective form: 0.5 */
 };
 
-/* Ours, as landed: AdamW of fp32 slices and a copy in bf16, gradients clipped. cudnn_forward,
- * cudnn_backward: that pass of attention is cuDNN's where the device has its speed; of backward
- * that is known of the form that adds in any order only. The caller adds chunk_rows, which hang on
- * the vocabulary: language_chunk_rows(). */
-struct time_ways time_ways_ours(const struct time_device *device, bool cudnn_forward,
-                                bool cudnn_backward);
+/* Ours, as landed: AdamW of fp32 slices and a copy in bf16, gradients clipped. forward, backward:
+ * who does that pass of attention; of cuDNN's backward the speed is known of the form that adds in
+ * any order only. The caller adds chunk_rows, which hang on the vocabulary:
+ * language_chunk_rows(). */
+struct time_ways time_ways_ours(const struct time_device *device, enum time_attention_doer forward,
+                                enum time_attention_doer backward);
 
 /* Who shares the work. */
 struct time_ranks {

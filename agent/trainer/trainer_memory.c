@@ -1,18 +1,15 @@
 /* A GPU's memory: reserved by the run's plan before its first tensor, and what to say when it is
  * too small, then or later. */
 #include "agent/comm/agree.h"
+
 #include "agent/comm/comm_device.h"
 #include "agent/comm/nccl_api.h"
 #include "agent/plan/run_plan_facts.h"
 #include "agent/trainer/trainer_internal.h"
+#include "base/gigabytes.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static double gigabytes(int64_t bytes)
-{
-    return (double)bytes / 1e9;
-}
 
 /* What saves how much, by the plan, if there is a model to plan. */
 static const char *hints_of(const struct trainer *t)
@@ -21,7 +18,7 @@ static const char *hints_of(const struct trainer *t)
     if (!t->model)
         return least;
     const struct run_plan_world world = {t->world->size, t->group_size,
-                                         device_compute_capability(t->device)};
+                                         device_compute_capability(t->device), NULL};
     struct error ignored;
     auto_str struct str text;
     str_init(&text, 512);
@@ -109,7 +106,7 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     struct run_plan_facts facts;
     struct run_plan plan;
     const struct run_plan_world world = {t->world->size, t->group_size,
-                                         device_compute_capability(t->device)};
+                                         device_compute_capability(t->device), NULL};
     if (run_plan_facts_make(t->config, t->model, &world, arena, &facts, err))
         return -1;
     facts.slots = t->fixed_slots ? t->slots.count : 0;
@@ -154,7 +151,8 @@ static int plan_host_memory(const struct trainer *t, int ranks, int node_size,
     auto_arena struct arena *arena = arena_open();
     struct run_plan_facts facts;
     struct run_plan plan;
-    const struct run_plan_world world = {ranks, node_size, device_compute_capability(t->device)};
+    const struct run_plan_world world = {ranks, node_size, device_compute_capability(t->device),
+                                         NULL};
     if (run_plan_facts_make(t->config, t->model, &world, arena, &facts, err))
         return -1;
     if (device_is_host(t->device))

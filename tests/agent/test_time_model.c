@@ -12,7 +12,7 @@
 
 static struct time_ways ours(const struct time_device *device, const struct time_shape *shape)
 {
-    struct time_ways ways = time_ways_ours(device, false, false);
+    struct time_ways ways = time_ways_ours(device, TIME_BY_OURS, TIME_BY_OURS);
     ways.chunk_rows = language_chunk_rows(0, shape->V, DTYPE_BF16, false);
     return ways;
 }

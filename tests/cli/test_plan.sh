@@ -194,19 +194,47 @@ check "... a larger batch" timed "twice --train_batch_size "
 check "... less cutting" timed "--sharding_strategy=SHARD_GRAD_OP " --device a100 --gpus 16 --gpus-per-node 1
 check "... bf16" timed "--mixed_precision=bf16 " --mixed_precision=no
 check "... sums of cuDNN's in any order" timed "--deterministic=false "
-check "... not with slots, which refuse it" bash -c \
-    "! shoal plan ${llama_1b[*]} --device h100 --parallel.reduction_slots=2 | grep -q 'deterministic=false '"
+check "... not with slots, which refuse it" timed "Not to be had here: --deterministic=false (--parallel.reduction_slots refuses it)" \
+    --parallel.reduction_slots=2
+check "... fp8, with what it saves and gives up" grep -qE \
+    '^  --precision.fp8=true .* ms less \(matrix products [0-9.]+\); another numerics: compare losses first$' \
+    <(shoal plan "${llama_1b[@]}" --device h100)
+check "... not where there is none" timed "--precision.fp8=true (it needs compute capability 8.9)" --device a100
+check "... nor where it loses" grep -qE '^No faster:.* --precision.fp8=true \(-[0-9.]+ %\)' <(shoal plan --preset=gpt2 --device h100)
+check "... but to be without it" grep -qE '^  --precision.fp8=false +\+' <(shoal plan --preset=gpt2 --precision.fp8=true --device h100)
+check "... nor of layers that it cannot multiply" contains <(shoal plan --preset=gpt2 --device h100 --hidden_width=72 --num_heads=9) \
+    "--precision.fp8=true (sizes of layers are no multiples of 16)"
+check "... the optimizer beside the next pass" timed "--overlap_optimizer=true " --overlap_optimizer=false
+check "... or why not" timed "--overlap_optimizer=true (not with --cuda_graphs)" --overlap_optimizer=false --cuda_graphs
+check "... graphs, or none" timed " --cuda_graphs=false" --cuda_graphs
+check "... less recomputation where none does not fit" grep -qE '^  --activation_checkpointing=selective ' \
+    <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --batch_size=2 --activation_checkpointing=full --device h100)
+check "... other attention, and that nobody has seen it run" grep -qE '^  SHOAL_ATTENTION=hopper .*; no GPU has run it$' \
+    <(shoal plan "${llama_1b[@]}" --device h100)
+check "... not what it cannot do" contains <(shoal plan --preset=gpt2 --dropout=0.1 --device h100) \
+    "SHOAL_ATTENTION=hopper (it is for bf16, heads 64 or 128 wide, no dropout and no bias)"
+by_attention="Attention forward and backward, by SHOAL_ATTENTION: ours [0-9.]+ and [0-9.]+ ms, cudnn [0-9.]+ and [0-9.]+ ms"
+check "attention by who does it" grep -qE "^$by_attention, hopper [0-9.]+ and [0-9.]+ ms \(no GPU has run it\)$" \
+    <(shoal plan "${llama_1b[@]}" --device h200)
+check "... which has no choice on an A100" answers_no grep -q "by SHOAL_ATTENTION" <(shoal plan "${llama_1b[@]}" --device a100)
+hopper() { SHOAL_ATTENTION=hopper shoal plan "${llama_1b[@]}" "$@"; }
+check "what is asked for is planned" test "$(hopper --device h100 | awk '/^  attention backward/ { print $3 }')" = \
+    "$(shoal plan "${llama_1b[@]}" --device h100 | sed -n 's/.*, hopper [0-9.]* and \([0-9.]*\) ms.*/\1/p')"
+check "... and refused where it cannot be had" fails 2 "SHOAL_ATTENTION=hopper is for compute capability 9.0: the GPU has 8.0" hopper --device a100
+shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep '^Does not fit: ' >"$work/too_large"
 check "... nothing that does not fit" bash -c \
-    "! shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep -q 'strategy=NO_SHARD '"
+    "! shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100 | grep -q '^  --sharding_strategy=NO_SHARD '"
+check "... of which it is told how large it would be" contains "$work/too_large" ", --sharding_strategy=NO_SHARD (184.821 GB)"
 bert() { shoal plan --preset=bert-base --head "$1" --batch_size 32 --max_seq_length 128 --device h100 | awk '/s per GPU/ { print $1 }'; }
 check "classes have no head of the vocabulary's size" [ "$(bert sequence_classification)" -gt "$(bert masked_lm)" ]
 check "images have images per second" contains <(shoal plan --preset=mnist --batch_size=64 --device l40s) " images/s per GPU"
 check "a plan that does not fit says so" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s) \
     "It does not fit: the plan takes 62.157 GB of a GPU, which has 48.3 GB"
-check "... and what would" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s | tail -n 3) \
+check "... and what would" contains <(shoal plan --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device l40s | sed -n '/^What fits/,$p') \
     "  --activation_checkpointing=full "
 shoal plan "${llama_1b[@]}" --device h100 --json --price-per-gpu-hour=2 >"$work/plan"
-for key in '"device":"h100"' '"measured":false' '"fits":true' '"step_ms":' '"attention_backward":' '"cost_per_billion_tokens":' '"faster":[{'; do
+for key in '"device":"h100"' '"measured":false' '"fits":true' '"step_ms":' '"attention_backward":' '"cost_per_billion_tokens":' '"faster":[{' \
+    '"attention":{"ours":{"forward_ms":' '"not_advised":[{' '"saved_ms":' '"note":"no GPU has run it"'; do
     check "JSON has $key" contains "$work/plan" "$key"
 done
 check "... and is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["time"]["ms"]["optimizer"]' "$work/plan"
@@ -216,7 +244,8 @@ overlay_is_fast() { # NAME GPUS
     local args
     mapfile -t args < <(sed -n 's/^ *- \(--[^ ]*\).*/\1/p' "kustomize/overlays/$1/pytorchjob.yaml")
     shoal plan "${args[@]}" --gpus "$2" --gpus-per-node 8 --device h100 --json >"$work/overlay"
-    grep -q '"fits":true' "$work/overlay" && answers_no grep -qE '"setting":"--(activation_checkpointing|offload)' "$work/overlay"
+    grep -q '"fits":true' "$work/overlay" &&
+        answers_no grep -qE '"setting":"--(activation_checkpointing|offload)' <(sed 's/"not_advised".*//' "$work/overlay")
 }
 check "overlay llama3-1b computes nothing twice" overlay_is_fast llama3-1b 16
 check "... nor does llama3-8b" overlay_is_fast llama3-8b 32
@@ -233,7 +262,7 @@ done
 t4() { shoal plan --preset=gpt2 --device "Tesla T4" --mixed_precision no >"$work/t4"; }
 check "... its time in fp32 is planned" t4
 check "... which is told" contains "$work/t4" " tokens/s per GPU"
-check "... and bf16 is not advised" lacks "$work/t4" "mixed_precision=bf16"
+check "... and bf16 is not advised" contains "$work/t4" "Not to be had here: --mixed_precision=bf16 (it needs compute capability 8.0)"
 # without an end, or no number at all
 all_finite() { answers_no grep -iwE -- '-?(inf|infinity|nan)' "$1"; }
 check "... nor is anything infinite" all_finite "$work/t4"
@@ -263,7 +292,17 @@ check "a CPU's configuration is refused" fails 2 "--device h100: the configurati
     shoal plan --preset=gpt2 --device h100 --runtime.device=cpu
 check "a price without a GPU is refused" fails 2 "--price-per-gpu-hour: needs --device" shoal plan --preset=gpt2 --price-per-gpu-hour 2
 check "so is a network" fails 2 "--network: needs --device" shoal plan --preset=gpt2 --device cpu --network 5e9
-check "a price that is none is refused" fails 2 "--price-per-gpu-hour free: must be a number above 0" \
+check "a sample that is longer than the model takes is refused" fails 2 "data.max_seq_length: 2048 tokens, but the model has only 1024 positions" \
+    shoal plan --preset=gpt2 --max_seq_length 2048
+for price in -1 0 nan inf 1e308; do
+    check "so is the price $price" fails 2 "--price-per-gpu-hour $price: must be a number from" \
+        shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour $price
+done
+check "a network that would take for ever is refused" fails 2 "--network 1e-300: must be a number from 1e+06 to 1e+13" \
+    shoal plan --preset=gpt2 --device h100 --network 1e-300
+check "a manifest is not read, which is told" fails 2 "-k: no manifest is read here: give the options that its container's args have" \
+    shoal plan -k kustomize/overlays/gpt2
+check "a price that is none is refused" fails 2 "--price-per-gpu-hour free: must be a number from 1e-06 to 1e+09, as 2.5" \
     shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour free
 check "--help has every GPU" bash -c "shoal plan --help | tr -c 'a-z0-9' '\n' | grep -cxE 'h100|h200|a100|b200|l40s|t4' | grep -qx 6"
 
