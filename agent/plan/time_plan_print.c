@@ -4,6 +4,8 @@
 #include "base/json_text.h"
 #include "base/mem.h"
 
+#include <math.h>
+
 static const struct {
     const char *text, *key;
 } kinds[] = {
@@ -94,6 +96,8 @@ static void print_why_not(const struct time_advice *a, struct str *out)
         str_add(out, a->not_here);
     else if (a->verdict == TIME_TOO_LARGE)
         str_printf(out, "%.3f GB", gigabytes(a->device_bytes));
+    else if (fabs(percent * a->gain) < 0.05) /* which would be printed as 0.0, or -0.0 */
+        str_add(out, "no difference");
     else
         str_printf(out, "%+.1f %%", percent * a->gain);
     str_add(out, ")");
@@ -101,7 +105,7 @@ static void print_why_not(const struct time_advice *a, struct str *out)
 
 static void print_advice(const struct time_plan *p, struct str *out)
 {
-    static const char *const texts[] = {[TIME_NO_FASTER] = "No faster",
+    static const char *const texts[] = {[TIME_NO_FASTER] = "Gains less than 1 %",
                                         [TIME_TOO_LARGE] = "Does not fit",
                                         [TIME_NOT_HERE] = "Not to be had here"};
     bool is_any = p->advice_count > 0 && p->advice[0].verdict == TIME_ADVISED;
