@@ -56,6 +56,8 @@ static const struct {
     {"Shoal / GPUs", "GPU power usage", GPU},
     {"Shoal / GPUs", "SM clock", GPU},
     {"Shoal / GPUs", "Energy", "what was spent: there is no limit to it"},
+    {"Shoal / GPUs", "Corrected ECC errors",
+     "no job notices them: Remapped rows tells of memory that wears out"},
     {"Shoal / GPUs", "NVLink bandwidth", LINK},
     {"Shoal / GPUs", "PCIe bandwidth", LINK},
     {"Shoal / GPUs", "GPUs by job", COUNT},
@@ -173,11 +175,61 @@ static void panels_explain_themselves(void **state)
                      without_thresholds[i].title);
 }
 
+/* ---- errors of memory ---- */
+
+static bool asks_for(const struct json *panel, const char *const metrics[2])
+{
+    const struct json *target;
+    json_each_item(target, json_get(panel, "targets")) {
+        const char *asked = monitoring_text(target, "expr");
+        if (strstr(asked, metrics[0]) || strstr(asked, metrics[1]))
+            return true;
+    }
+    return false;
+}
+
+/* Whether one of what the panel shows is red. */
+static bool one_is_red(const struct json *panel)
+{
+    const struct json *step, *defaults = json_get(json_get(panel, "fieldConfig"), "defaults");
+    json_each_item(step, json_get(json_get(defaults, "thresholds"), "steps")) {
+        const struct json *value = json_get(step, "value");
+        if (json_is_number(value) && json_as_number(value) <= 1 &&
+            strcmp(monitoring_text(step, "color"), "red") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An error that ECC corrects harms nobody, and one that it does not ends the job: a chart has one
+ * line for all that it shows, so that the two have a chart each. */
+static void only_uncorrected_errors_are_red(void **state)
+{
+    (void)state;
+    static const char *const corrected[] = {"_ecc_corrected_", "_ECC_SBE_"},
+                             *const uncorrected[] = {"_ecc_uncorrected_", "_ECC_DBE_"};
+    int of_corrected = 0, of_uncorrected = 0;
+    for (const char *const *path = monitoring_dashboards; *path; path++) {
+        struct json *dashboard = monitoring_document(*path), *panel;
+        json_each_item(panel, json_get(dashboard, "panels")) {
+            bool is_harmless = asks_for(panel, corrected), is_fatal = asks_for(panel, uncorrected);
+            of_corrected += is_harmless;
+            of_uncorrected += is_fatal;
+            if ((is_harmless || is_fatal) && one_is_red(panel) != (is_fatal && !is_harmless))
+                fail_msg("%s: %s", *path, monitoring_text(panel, "title"));
+        }
+        json_free(dashboard);
+    }
+    assert_in_range(of_corrected, 1, 8);
+    assert_in_range(of_uncorrected, 1, 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panels_have_places_of_their_own),
         cmocka_unit_test(panels_explain_themselves),
+        cmocka_unit_test(only_uncorrected_errors_are_red),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
