@@ -41,7 +41,7 @@ operator/manifest/pod.[ch]:base/(contract|mem|str).h|operator/job/.*|operator/(r
 operator/apply/(expectations|steps).[ch]:base/(error|mem).h|operator/job/.*|operator/(reconcile/plan|apply/(expectations|steps)).h
 operator/apply/job_record.[ch]:base/(mem|table).h|operator/job/(job_status|types).h|operator/apply/(event_budget|expectations|job_record).h
 operator/apply/event_budget.[ch]:base/table.h|operator/apply/event_budget.h
-operator/cache/queue.[ch]:base/(backoff|mem|table).h|operator/cache/queue.h
+operator/cache/queue.[ch]:base/(backoff|mem|schedule|table).h|operator/cache/queue.h
 operator/(serve|metrics).[ch]:base/.*|operator/(config|metrics|serve|job/(history|names|shown_time|types)).h
 kernels/cpu/.*:base/.*|kernels/(attention_shape|backend|data_error|dtype|exact_sum|memory|ops|matmul|random|trace|trace_log).h|kernels/cpu/.*
 kernels/cuda/.*:base/(clock|contract|error|library|log|mem).h|kernels/(attention_choice|attention_shape|backend|data_error|dtype|exact_sum|gpu_survey|memory|ops|matmul|random|trace|trace_log).h|kernels/cuda/.*

@@ -2,103 +2,44 @@
 
 #include "base/backoff.h"
 #include "base/mem.h"
+#include "base/schedule.h"
 #include "base/table.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_WAITING SIZE_MAX
-#define NEVER       INT64_MAX
+#define NEVER INT64_MAX
 
 /* Known while it waits, is worked on or has failed. */
 struct item {
     struct table_entry entry;
     enum queue_lane lane;
-    size_t index;    /* in its lane's heap; NOT_WAITING */
-    int64_t at_ms;   /* waiting: when it is due */
-    uint64_t serial; /* orders those that are due at the same time */
+    struct schedule_entry waiting; /* in its lane */
     bool working;
     int64_t again_ms;  /* working: when it is due afterwards; NEVER: not at all */
     unsigned failures; /* in a row */
     char key[];
 };
 
-/* A binary heap of those that wait, the earliest first. */
-struct heap {
-    struct item **items; /* [length] */
-    size_t length, size;
-};
-
 struct queue {
     int64_t backoff_first_ms, backoff_max_ms;
     struct table items;
-    struct heap waiting[QUEUE_LANES];
-    uint64_t serial;
+    struct schedule waiting[QUEUE_LANES];
 };
 
-/* ---- the heap ---- */
-
-static bool is_before(const struct item *a, const struct item *b)
-{
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->serial < b->serial;
-}
-
-static void set(struct heap *heap, size_t index, struct item *item)
-{
-    heap->items[index] = item;
-    item->index = index;
-}
-
-static void rise(struct heap *heap, struct item *item)
-{
-    size_t index = item->index;
-    for (; index > 0 && is_before(item, heap->items[(index - 1) / 2]); index = (index - 1) / 2)
-        set(heap, index, heap->items[(index - 1) / 2]);
-    set(heap, index, item);
-}
-
-static void sink(struct heap *heap, struct item *item)
-{
-    size_t index = item->index;
-    for (size_t child; (child = 2 * index + 1) < heap->length; index = child) {
-        if (child + 1 < heap->length && is_before(heap->items[child + 1], heap->items[child]))
-            child++;
-        if (!is_before(heap->items[child], item))
-            break;
-        set(heap, index, heap->items[child]);
-    }
-    set(heap, index, item);
-}
-
-static void wait_until(struct queue *queue, struct item *item, int64_t at_ms)
-{
-    struct heap *heap = &queue->waiting[item->lane];
-    if (heap->length == heap->size) {
-        heap->size = heap->size ? 2 * heap->size : 64;
-        heap->items = xrealloc(heap->items, heap->size * sizeof(struct item *));
-    }
-    item->at_ms = at_ms;
-    item->serial = queue->serial++;
-    item->index = heap->length++;
-    rise(heap, item);
-}
-
-static void wait_no_more(struct queue *queue, struct item *item)
-{
-    struct heap *heap = &queue->waiting[item->lane];
-    size_t index = item->index;
-    struct item *last = heap->items[--heap->length];
-    item->index = NOT_WAITING;
-    if (last == item)
-        return;
-    set(heap, index, last);
-    /* The last one may belong above or below the gap; one of the two does nothing. */
-    rise(heap, last);
-    sink(heap, last);
-}
-
 /* ---- items ---- */
+
+static struct item *item_that_waits(struct schedule_entry *entry)
+{
+    return (struct item *)((char *)entry - offsetof(struct item, waiting));
+}
+
+static struct schedule *lane_of(struct queue *queue, const struct item *item)
+{
+    return &queue->waiting[item->lane];
+}
 
 static struct item *find(const struct queue *queue, const char *key)
 {
@@ -116,7 +57,7 @@ static void drop_if_idle(struct queue *queue, struct item *item)
 {
     /* An item with failures is kept although it does not wait: its next failure must wait
      * longer. */
-    if (item->working || item->index != NOT_WAITING || item->failures > 0)
+    if (item->working || schedule_waits(&item->waiting) || item->failures > 0)
         return;
     table_remove(&queue->items, &item->entry);
     free(item);
@@ -128,7 +69,7 @@ static void end_work(struct queue *queue, struct item *item)
 {
     item->working = false;
     if (item->again_ms != NEVER)
-        wait_until(queue, item, item->again_ms);
+        schedule_add(lane_of(queue, item), &item->waiting, item->again_ms);
     item->again_ms = NEVER;
     drop_if_idle(queue, item);
 }
@@ -158,7 +99,7 @@ void queue_close(struct queue *queue)
     table_each(&queue->items, free_item, NULL);
     table_free(&queue->items);
     for (int lane = 0; lane < QUEUE_LANES; lane++)
-        free(queue->waiting[lane].items);
+        schedule_free(&queue->waiting[lane]);
     free(queue);
 }
 
@@ -168,7 +109,6 @@ static struct item *make_item(struct queue *queue, const char *key)
     struct item *item = xcalloc(1, sizeof *item + bytes);
     memcpy(item->key, key, bytes);
     item->entry.key = item->key;
-    item->index = NOT_WAITING;
     item->again_ms = NEVER;
     table_add(&queue->items, &item->entry);
     return item;
@@ -179,17 +119,17 @@ void queue_add(struct queue *queue, const char *key, enum queue_lane lane, int64
     struct item *item = find(queue, key);
     if (!item)
         item = make_item(queue, key);
-    bool waits = item->index != NOT_WAITING;
+    bool waits = schedule_waits(&item->waiting);
     /* A key waits once: however many events a job causes, they end in one pass. */
-    if (waits && item->lane == lane && at_ms >= item->at_ms)
+    if (waits && item->lane == lane && at_ms >= item->waiting.at_ms)
         return;
     if (waits) {
-        wait_no_more(queue, item);
-        at_ms = at_ms < item->at_ms ? at_ms : item->at_ms;
+        schedule_remove(lane_of(queue, item), &item->waiting);
+        at_ms = at_ms < item->waiting.at_ms ? at_ms : item->waiting.at_ms;
     }
     item->lane = lane;
     if (!item->working)
-        wait_until(queue, item, at_ms);
+        schedule_add(lane_of(queue, item), &item->waiting, at_ms);
     else if (at_ms < item->again_ms)
         item->again_ms = at_ms;
 }
@@ -198,8 +138,8 @@ const char *queue_pop(struct queue *queue, enum queue_lane lane, int64_t now_ms)
 {
     if (queue_due(queue, lane) > now_ms)
         return NULL;
-    struct item *item = queue->waiting[lane].items[0];
-    wait_no_more(queue, item);
+    struct item *item = item_that_waits(schedule_first(&queue->waiting[lane]));
+    schedule_remove(&queue->waiting[lane], &item->waiting);
     item->working = true;
     return item->key;
 }
@@ -235,22 +175,21 @@ void queue_forget(struct queue *queue, const char *key)
         return;
     item->failures = 0;
     item->again_ms = NEVER;
-    if (item->index != NOT_WAITING)
-        wait_no_more(queue, item);
+    if (schedule_waits(&item->waiting))
+        schedule_remove(lane_of(queue, item), &item->waiting);
     drop_if_idle(queue, item);
 }
 
 int64_t queue_due(const struct queue *queue, enum queue_lane lane)
 {
-    const struct heap *heap = &queue->waiting[lane];
-    return heap->length ? heap->items[0]->at_ms : NEVER;
+    return schedule_due(&queue->waiting[lane]);
 }
 
 size_t queue_length(const struct queue *queue, int64_t now_ms)
 {
     size_t due = 0;
     for (int lane = 0; lane < QUEUE_LANES; lane++)
-        for (size_t i = 0; i < queue->waiting[lane].length; i++)
-            due += queue->waiting[lane].items[i]->at_ms <= now_ms;
+        for (size_t i = 0; i < queue->waiting[lane].count; i++)
+            due += queue->waiting[lane].entries[i]->at_ms <= now_ms;
     return due;
 }
