@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Times of another century are a clock's that is not set. */
 #define TIME_MIN_MS INT64_C(946684800000)  /* 2000 */
@@ -175,6 +176,23 @@ bool training_equal(const struct training *a, const struct training *b)
         if (!is_equal(a, b, field))
             return false;
     return memcmp(a->spent_ms, b->spent_ms, sizeof a->spent_ms) == 0;
+}
+
+uint64_t training_digest(const struct training *t)
+{
+    uint64_t digest = XXH3_64bits(t->spent_ms, sizeof t->spent_ms);
+    for (const struct training_field *field = training_fields; field->name; field++) {
+        struct {
+            int64_t is_known, whole;
+            double real;
+        } value = {.is_known = training_has(t, field)};
+        if (value.is_known && field->kind == TRAINING_REAL)
+            value.real = training_real(t, field) + 0.0; /* which makes 0 of -0 */
+        else if (value.is_known)
+            value.whole = training_whole(t, field);
+        digest = XXH3_64bits_withSeed(&value, sizeof value, digest);
+    }
+    return digest;
 }
 
 static void take_over(struct training *t, const struct training *told,

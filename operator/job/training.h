@@ -99,6 +99,8 @@ int64_t training_whole(const struct training *training, const struct training_fi
 double training_real(const struct training *training, const struct training_field *field);
 
 bool training_equal(const struct training *a, const struct training *b);
+/* The same number of equal ones that are known, and of others another, but for one in 2^64. */
+uint64_t training_digest(const struct training *training);
 
 /* `told` came after what is in `training`: what it says counts. What it does not say stays, but for
  * how the training goes, and for the loss of a step before: that of this one may be NaN. */

@@ -3,54 +3,50 @@
 #include "base/contract.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/schedule.h"
 #include "base/table.h"
-#include "operator/cache/queue.h"
 #include "operator/decode/decode_training.h"
 #include "operator/progress/ask_times.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Timeouts in a row until it is told that something may forbid the asks: one is a busy node. */
 enum { TIMEOUTS_TOLD = 2 };
 
-/* Of a struct training without its words, which are half of it. */
-#define NUMBERS_BYTES offsetof(struct training, hang)
-_Static_assert(NUMBERS_BYTES + sizeof(struct training_hang) == sizeof(struct training),
-               "the words are the last");
-
 struct asked {
     struct table_entry entry;
     struct asker *asker;
     const char *key, *uid, *pod, *url; /* in `texts` */
-    int32_t restart_count;
     struct ask_times times;
+    int32_t restart_count;
     int timeouts;                        /* in a row */
+    struct schedule_entry due;           /* of the next ask; none waits while one is in flight */
     struct http_request *request;        /* NULL: none is in flight */
     struct http_request *detail_request; /* likewise */
+    struct training *heard;              /* the status does not have it; NULL: nothing */
+    uint64_t digest;                     /* of what was told last */
+    bool has_told;                       /* an agent has; else any answer of one is news */
     bool has_no_detail;                  /* an agent of before, or another program */
-    char heard[NUMBERS_BYTES];           /* of a struct training */
-    struct training_hang *hang;          /* its words; NULL: it has none, as most have */
     char texts[];
 };
 
 struct asker {
     struct asker_options options;
     struct table jobs;
-    struct queue *queue; /* of keys, by when they are due; one in flight has its worker */
+    struct schedule schedule;
     size_t in_flight;
     uint64_t asks, unanswered;
     bool told_of_timeouts, told_of_refusals;
-    struct training recalled; /* what asker_heard has returned last */
 };
 
 /* ---- whom ---- */
 
-static void free_asked(struct asked *a)
+static struct asked *asked_that_waits(struct schedule_entry *entry)
 {
-    free(a->hang);
-    free(a);
+    return (struct asked *)((char *)entry - offsetof(struct asked, due));
 }
 
 static void forget(void *context, struct table_entry *entry)
@@ -61,14 +57,15 @@ static void forget(void *context, struct table_entry *entry)
     if (a->request) {
         http_cancel(asker->options.http, a->request);
         asker->in_flight--;
-        queue_done(asker->queue, a->key);
     }
     if (a->detail_request) {
         http_cancel(asker->options.http, a->detail_request);
         asker->in_flight--;
     }
-    queue_forget(asker->queue, a->key);
-    free_asked(a);
+    if (schedule_waits(&a->due))
+        schedule_remove(&asker->schedule, &a->due);
+    free(a->heard);
+    free(a);
 }
 
 /* Without a path. */
@@ -110,8 +107,22 @@ static void add(struct asker *asker, const char *key, const struct ask_target *t
     a->entry.key = a->key;
     table_add(&asker->jobs, &a->entry);
     int64_t now_ms = asker->options.clocks->steady_ms();
-    queue_add(asker->queue, key, QUEUE_URGENT,
-              ask_times_first(now_ms, asker->options.interval_ms, table_hash(key)));
+    schedule_add(&asker->schedule, &a->due,
+                 ask_times_first(now_ms, asker->options.interval_ms, a->entry.hash));
+}
+
+/* What the status has by now need not be kept beside it. Where somebody has taken it out of there
+ * again, the next answer is news, whatever it is. */
+static void compare(struct asked *a, const struct training *shown)
+{
+    if (!a->heard) {
+        a->has_told = a->has_told && shown->known;
+        return;
+    }
+    struct training merged = *shown;
+    training_merge(&merged, a->heard);
+    if (training_equal(&merged, shown))
+        free(take(a->heard));
 }
 
 void asker_follow(struct asker *asker, const char *key, const struct snapshot *snapshot)
@@ -119,8 +130,10 @@ void asker_follow(struct asker *asker, const char *key, const struct snapshot *s
     struct asked *a = asker ? (struct asked *)table_find(&asker->jobs, key) : NULL;
     struct ask_target target;
     bool found = asker && snapshot && ask_target_find(snapshot, &target);
-    if (a && found && is_same(a, &target))
+    if (a && found && is_same(a, &target)) {
+        compare(a, &snapshot->status->training);
         return;
+    }
     if (a)
         forget(asker, &a->entry);
     if (found)
@@ -133,31 +146,24 @@ void asker_forget_all(struct asker *asker)
         table_each(&asker->jobs, forget, asker);
 }
 
-static void keep(struct asked *a, const struct training *told)
+/* Returns whether it is news. */
+static bool hear(struct asked *a, const struct training *told)
 {
-    static const struct training_hang none;
-    free(take(a->hang));
-    memcpy(a->heard, told, NUMBERS_BYTES);
-    if (memcmp(&told->hang, &none, sizeof none) != 0)
-        a->hang = memcpy(xmalloc(sizeof none), &told->hang, sizeof none);
+    uint64_t digest = training_digest(told);
+    if (a->has_told && a->digest == digest)
+        return false;
+    a->has_told = true;
+    a->digest = digest;
+    if (!a->heard)
+        a->heard = xmalloc(sizeof *a->heard);
+    *a->heard = *told;
+    return true;
 }
 
-static struct training recall(const struct asked *a)
-{
-    struct training heard = {.known = false};
-    memcpy(&heard, a->heard, NUMBERS_BYTES);
-    if (a->hang)
-        heard.hang = *a->hang;
-    return heard;
-}
-
-const struct training *asker_heard(struct asker *asker, const char *key)
+const struct training *asker_heard(const struct asker *asker, const char *key)
 {
     const struct asked *a = asker ? (const struct asked *)table_find(&asker->jobs, key) : NULL;
-    if (!a)
-        return NULL;
-    asker->recalled = recall(a);
-    return asker->recalled.known ? &asker->recalled : NULL;
+    return a ? a->heard : NULL;
 }
 
 bool asker_is_quiet(const struct asker *asker, const char *key)
@@ -212,7 +218,6 @@ static void on_done(void *context, const struct http_answer *answer)
     struct asked *a = context;
     struct asker *asker = a->asker;
     const struct asker_options *options = &asker->options;
-    const struct training heard = recall(a);
     struct training told;
     enum ask_outcome outcome = outcome_of(answer, &told);
     bool was_quiet = ask_times_quiet(&a->times);
@@ -228,13 +233,9 @@ static void on_done(void *context, const struct http_answer *answer)
     if (is_quiet && !was_quiet && !a->times.answered && answer->err.code == ERR_IO)
         tell_of_refusals(a, &answer->err);
     if (next_ms != ASK_NEVER)
-        queue_add(asker->queue, a->key, QUEUE_URGENT, next_ms);
-    queue_done(asker->queue, a->key);
-    bool is_news =
-        (outcome == ASK_HEARD && !training_equal(&heard, &told)) || is_quiet != was_quiet;
-    if (outcome == ASK_HEARD)
-        keep(a, &told);
-    if (is_news)
+        schedule_add(&asker->schedule, &a->due, next_ms);
+    bool is_news = outcome == ASK_HEARD && hear(a, &told);
+    if (is_news || is_quiet != was_quiet)
         options->news(options->context, a->key); /* the last: it may forget the job */
 }
 
@@ -258,9 +259,9 @@ static struct http_request *get(struct asked *a, const char *path, size_t max_by
     return http_send(asker->options.http, &call);
 }
 
-static void ask(struct asker *asker, const char *key)
+static void ask(struct asked *a)
 {
-    struct asked *a = (struct asked *)table_find(&asker->jobs, key);
+    schedule_remove(&a->asker->schedule, &a->due);
     a->request = get(a, TRAINING_PATH, TRAINING_MAX_BYTES, on_done);
 }
 
@@ -283,7 +284,7 @@ static void on_detail(void *context, const struct http_answer *answer)
 void asker_ask_detail(struct asker *asker, const char *key)
 {
     struct asked *a = asker ? (struct asked *)table_find(&asker->jobs, key) : NULL;
-    if (!a || !recall(a).known || a->has_no_detail || a->detail_request ||
+    if (!a || !a->has_told || a->has_no_detail || a->detail_request ||
         asker->in_flight == ASKER_IN_FLIGHT_MAX)
         return;
     a->detail_request = get(a, TRAINING_DETAIL_PATH, TRAINING_DETAIL_MAX_BYTES, on_detail);
@@ -294,13 +295,12 @@ int64_t asker_tick(struct asker *asker, size_t writes)
     if (!asker)
         return INT64_MAX;
     int64_t now_ms = asker->options.clocks->steady_ms();
-    const char *key;
     while (asker->in_flight + writes < ASKER_IN_FLIGHT_MAX &&
-           (key = queue_pop(asker->queue, QUEUE_URGENT, now_ms)))
-        ask(asker, key);
+           schedule_due(&asker->schedule) <= now_ms)
+        ask(asked_that_waits(schedule_first(&asker->schedule)));
     if (asker->in_flight + writes >= ASKER_IN_FLIGHT_MAX) /* the end of one comes first */
         return INT64_MAX;
-    return clock_until_ms(queue_due(asker->queue, QUEUE_URGENT), now_ms);
+    return clock_until_ms(schedule_due(&asker->schedule), now_ms);
 }
 
 uint64_t asker_asks(const struct asker *asker)
@@ -321,7 +321,6 @@ struct asker *asker_open(const struct asker_options *options)
         return NULL;
     struct asker *asker = xcalloc(1, sizeof *asker);
     asker->options = *options;
-    asker->queue = queue_open(options->interval_ms, options->interval_ms);
     return asker;
 }
 
@@ -331,6 +330,6 @@ void asker_close(struct asker *asker)
         return;
     asker_forget_all(asker);
     table_free(&asker->jobs);
-    queue_close(asker->queue);
+    schedule_free(&asker->schedule);
     free(asker);
 }

@@ -36,8 +36,9 @@ void asker_follow(struct asker *asker, const char *key, const struct snapshot *s
 /* Follows no job any more: another replica leads. */
 void asker_forget_all(struct asker *asker);
 
-/* What the pod that is followed told last; NULL: nothing. Lives until the next call. */
-const struct training *asker_heard(struct asker *asker, const char *key);
+/* What the pod that is followed told last, while the status of the snapshot that was followed last
+ * does not have it; NULL: nothing. Lives until the next call. */
+const struct training *asker_heard(const struct asker *asker, const char *key);
 
 /* Whether the pod that is followed runs, and nobody there tells: ask_times.h. */
 bool asker_is_quiet(const struct asker *asker, const char *key);

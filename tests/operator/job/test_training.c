@@ -52,6 +52,34 @@ static void only_what_is_kept_is_compared(void **state)
     assert_true(training_equal(&nothing, &nothing));
 }
 
+/* Of each field, and of the time that went to a kind, another value makes another digest, and so
+ * does one that is not known. */
+static void a_digest_stands_for_what_is_told(void **state)
+{
+    (void)state;
+    const struct training none = training_open();
+    for (const struct training_field *field = training_fields; field->name; field++) {
+        struct training a = training_open(), b = training_open(), c = training_open();
+        const int64_t time_ms = INT64_C(1767225600000);
+        struct training *const all[] = {&a, &b, &c};
+        for (int i = 0; i < 3; i++) {
+            if (field->kind == TRAINING_REAL)
+                training_set_real(all[i], field, i == 1 ? 1 : 0.0 * (i - 1));
+            else if (field->kind == TRAINING_COUNT)
+                training_set_count(all[i], field, i == 1);
+            else
+                training_set_time(all[i], field, time_ms + 1000 * (i == 1));
+        }
+        if (training_digest(&a) != training_digest(&c) || !training_equal(&a, &c) ||
+            training_digest(&a) == training_digest(&b) ||
+            training_digest(&a) == training_digest(&none))
+            fail_msg("%s", field->name);
+    }
+    struct training spent = training_open();
+    training_set_spent(&spent, TRAINING_SPENT_DATA, 0.001);
+    assert_true(training_digest(&spent) != training_digest(&none));
+}
+
 static void what_is_not_told_stays_but_for_rates(void **state)
 {
     (void)state;
@@ -115,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_that_none_can_be_are_refused),
         cmocka_unit_test(only_what_is_kept_is_compared),
+        cmocka_unit_test(a_digest_stands_for_what_is_told),
         cmocka_unit_test(what_is_not_told_stays_but_for_rates),
         cmocka_unit_test(people_read_it),
     };

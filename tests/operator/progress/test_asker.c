@@ -155,6 +155,34 @@ static void an_agent_is_asked_once_an_interval(void **state)
     close_fixture(&f);
 }
 
+/* What the status has by now is not kept beside it, and is no news when it is told again. Where
+ * somebody has taken it out of the status, it is. */
+static void what_the_status_has_is_let_go(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {{.bytes = FAKE_OK(66, NUMBERS("1"))}};
+    struct fixture f;
+    open_fixture(&f, answers, array_length(answers));
+    pass(&f, EVERY);
+    training_merge(&f.status.training, asker_heard(f.asker, "ns/j"));
+    f.status.training.eval_loss = 2.5; /* of before: it stays */
+    f.status.training.step = 0;
+    asker_follow(f.asker, "ns/j", &f.snapshot);
+    assert_int_equal(asker_heard(f.asker, "ns/j")->step, 1);
+    f.status.training.step = 1;
+    asker_follow(f.asker, "ns/j", &f.snapshot);
+    assert_null(asker_heard(f.asker, "ns/j"));
+    pass(&f, EVERY);
+    assert_int_equal(requests(&f), 2);
+    assert_int_equal(f.news, 1);
+    f.status.training.known = false;
+    asker_follow(f.asker, "ns/j", &f.snapshot);
+    pass(&f, EVERY);
+    assert_int_equal(f.news, 2);
+    assert_int_equal(asker_heard(f.asker, "ns/j")->step, 1);
+    close_fixture(&f);
+}
+
 /* Whoever else listens there is asked once, until another process may listen there. */
 static void what_is_no_agent_costs_one_ask(void **state)
 {
@@ -354,7 +382,7 @@ static void who_hangs_holds_up_nobody(void **state)
     open_patient(&f, hangs, 1, 50);
     pass(&f, 8 * EVERY);
     support_stderr_end(text, sizeof text);
-    assert_int_equal(requests(&f), 4);
+    assert_int_equal(asker_asks(f.asker), 4);
     const char *told = strstr(text, "does a NetworkPolicy forbid it?");
     assert_non_null(told);
     assert_null(strstr(told + 1, "does a NetworkPolicy"));
@@ -535,6 +563,7 @@ int main(void)
     setenv("http_proxy", "http://127.0.0.1:1", 1); /* is no way to a pod */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_is_asked_once_an_interval),
+        cmocka_unit_test(what_the_status_has_is_let_go),
         cmocka_unit_test(what_is_no_agent_costs_one_ask),
         cmocka_unit_test(details_are_asked_for_by_who_looks),
         cmocka_unit_test(where_nobody_listens_asks_become_rare),
