@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+_Static_assert(sizeof(struct timeline_piece) == 8, "a piece takes 8 bytes");
+
 enum {
     SHORT_MS = 1000,
     SHORT_PART = 10, /* of what lies between two looks */
@@ -28,6 +30,12 @@ static void resize(struct timeline *t, int size)
 static int64_t end_ms(const struct timeline *t)
 {
     return t->count ? t->pieces[t->count - 1].until_ms : 0;
+}
+
+static struct timeline_piece piece_of(int64_t until_ms, int kind, bool summed)
+{
+    return (struct timeline_piece){
+        .until_ms = until_ms, .kind = (uint64_t)kind & 0x7f, .summed = summed};
 }
 
 static bool is_alike(const struct timeline_piece *a, const struct timeline_piece *b)
@@ -105,11 +113,11 @@ static void add(struct timeline *t, const struct timeline_kinds *kinds, const in
         }
         if (more_ms <= 0 || more_ms < short_ms)
             continue;
-        append(t, (struct timeline_piece){at_ms += more_ms, kind, summed});
+        append(t, piece_of(at_ms += more_ms, kind, summed));
         last = kind;
         is_short = false;
     }
-    append(t, (struct timeline_piece){sum_ms, last, summed}); /* what was too short for its own */
+    append(t, piece_of(sum_ms, last, summed)); /* what was too short for its own */
     int most = t->most ? t->most : PAGE_SEGMENTS_MAX;
     while (t->count > most)
         drop_shortest(t);
@@ -137,7 +145,7 @@ struct json *timeline_json(const struct timeline *t, const struct timeline_kinds
     for (int i = 0; i < t->count; i++) {
         int64_t to_s = (begin_ms + t->pieces[i].until_ms) / 1000;
         struct json *piece =
-            json_object_of("kind", json_new_text(kinds->name(t->pieces[i].kind)), "from",
+            json_object_of("kind", json_new_text(kinds->name((int)t->pieces[i].kind)), "from",
                            json_new_integer(from_s), "to", json_new_integer(to_s), NULL);
         if (t->pieces[i].summed)
             json_set(piece, "summed", json_new_bool(true));

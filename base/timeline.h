@@ -21,10 +21,11 @@ struct timeline_kinds {
     const char *(*name)(int kind);
 };
 
+/* 8 bytes: there may be as many as PAGE_SEGMENTS_MAX of each job. */
 struct timeline_piece {
-    int64_t until_ms; /* since the beginning */
-    int kind;
-    bool summed; /* nobody saw in which order it came, or how often */
+    int64_t until_ms : 56; /* since the beginning */
+    uint64_t kind : 7;
+    uint64_t summed : 1; /* nobody saw in which order it came, or how often */
 };
 
 /* All zero: empty. */

@@ -37,7 +37,7 @@ void page_past_note(const struct page_past *past, struct str *out)
     for (int kind = 0; kind < PAGE_TIME_KINDS; kind++)
         str_printf(out, " %" PRId64, t->seen_ms[kind]);
     for (int i = 0; i < t->count; i++)
-        str_printf(out, " %d %" PRId64, t->pieces[i].kind, t->pieces[i].until_ms);
+        str_printf(out, " %d %" PRId64, (int)t->pieces[i].kind, (int64_t)t->pieces[i].until_ms);
 }
 
 /* The next number of a note; false: none is left, or it is none of low .. high. */
