@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/packed.h"
 #include "operator/decode/decode.h"
 #include "operator/decode/decode_pod.h"
 #include "operator/decode/decode_status.h"
@@ -123,9 +124,8 @@ struct job_entry *job_entry_open(const struct json *object, const struct identit
 {
     size_t bytes;
     auto_free char *text = kept_text(object, &bytes);
-    char *kept = old ? take(old->text) : NULL;
+    struct packed *kept = packed_keep(old ? take(old->text) : NULL, text);
     job_entry_close(old);
-    mem_keep_text(&kept, text);
     size_t version_bytes = strlen(identity->resource_version) + 1;
     size_t uid_bytes = strlen(identity->uid) + 1;
     struct job_entry *entry = xmalloc(sizeof *entry + version_bytes + uid_bytes);
@@ -153,6 +153,15 @@ void job_entry_close(struct job_entry *entry)
     free(entry);
 }
 
+/* The caller owns it. */
+static struct json *object_of(const struct job_entry *entry)
+{
+    auto_free char *text = packed_text(entry->text);
+    struct json *object = json_parse_text(text, JSON_STRICT, NULL);
+    assert(object); /* it was written by us */
+    return object;
+}
+
 /* Where runPolicy.managedBy names another controller, that one writes the status. */
 static bool is_ours(const struct json *object)
 {
@@ -168,7 +177,7 @@ const char *job_entry_other_writer(const struct job_entry *entry, const struct j
     const char *known = entry ? entry->writers : NULL;
     if (!decode_status_writer(object, FIELD_MANAGER, known, &writer))
         return NULL;
-    struct json *old = entry ? json_parse_text(entry->text, JSON_STRICT, NULL) : NULL;
+    struct json *old = entry ? object_of(entry) : NULL;
     bool wrote = decode_is_operators_write(&writer, known != NULL, json_get(old, "status"),
                                            json_get(object, "status"));
     json_free(old);
@@ -180,8 +189,7 @@ static struct decoded_job *decode(struct job_entry *entry, int64_t default_backo
     struct decoded_job *decoded = xcalloc(1, sizeof *decoded);
     decoded->entry = entry;
     decoded->arena = arena_open();
-    decoded->object = json_parse_text(entry->text, JSON_STRICT, NULL);
-    assert(decoded->object); /* it was written by us */
+    decoded->object = object_of(entry);
     struct lines problems;
     lines_init(&problems, decoded->arena);
     decoded->shown.job =

@@ -1,5 +1,5 @@
-/* A job in the cache: the JSON text of its object, a tenth of its size when decoded. It is decoded
- * while somebody has acquired it. */
+/* A job in the cache: the JSON text of its object, a tenth of its size when decoded, and packed. It
+ * is decoded while somebody has acquired it. */
 #ifndef SHOAL_OPERATOR_CACHE_JOB_ENTRY_H
 #define SHOAL_OPERATOR_CACHE_JOB_ENTRY_H
 
@@ -7,10 +7,11 @@
 
 struct identity;
 struct decoded_job;
+struct packed;
 
 struct job_entry {
     struct decoded_job *decoded; /* while it is acquired; owned by those who acquired it */
-    char *text;                  /* the object, without the fields that nobody reads */
+    struct packed *text;         /* the object, without the fields that nobody reads */
     size_t bytes;                /* of the object, with the fields that only pods need */
     const char *version, *uid;
     char *writers;             /* decode_status_writers; NULL: they were not seen */
