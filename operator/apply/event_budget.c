@@ -48,9 +48,8 @@ bool event_budget_is_new(struct event_budget *b, const char *text, int64_t stead
 
 bool event_budget_is_due(struct event_budget *budget, int story, int64_t steady_ms)
 {
-    struct told_story *last = &budget->stories[story];
-    if (last->told && steady_ms - last->steady_ms < EVENT_BUDGET_STORY_MS)
+    if (steady_ms < budget->stories[story])
         return false;
-    *last = (struct told_story){true, steady_ms};
+    budget->stories[story] = steady_ms + EVENT_BUDGET_STORY_MS;
     return true;
 }

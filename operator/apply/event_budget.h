@@ -25,11 +25,8 @@ struct event_budget {
     struct reported_event {
         uint64_t hash; /* of the message */
         int64_t steady_ms;
-    } reported[EVENT_BUDGET_TEXTS]; /* the newest first */
-    struct told_story {
-        bool told;
-        int64_t steady_ms;
-    } stories[EVENT_BUDGET_STORIES];
+    } reported[EVENT_BUDGET_TEXTS];        /* the newest first */
+    int64_t stories[EVENT_BUDGET_STORIES]; /* when each may be told again; 0: it was not told yet */
 };
 
 /* Takes a token if there is one. one_of_many: a job may have many such events. steady_ms: a clock

@@ -14,8 +14,6 @@ static void free_memory(struct job_record *record)
     job_record_drop_conflict(record);
     arena_close(record->kept_arena);
     arena_close(record->restored_arena);
-    free(record->key);
-    free(record->uid);
     free(record->refused);
     free(record);
 }
@@ -32,10 +30,10 @@ struct job_record *job_record_take(struct table *records, const char *key, const
     if (record)
         return record;
     job_record_forget(records, key);
-    record = xcalloc(1, sizeof *record);
-    record->key = xstrdup(key);
-    record->uid = xstrdup(uid);
-    record->entry.key = record->key;
+    size_t key_bytes = strlen(key) + 1, uid_bytes = strlen(uid) + 1;
+    record = xcalloc(1, sizeof *record + key_bytes + uid_bytes);
+    record->entry.key = record->key = memcpy(record->texts, key, key_bytes);
+    record->uid = memcpy(record->texts + key_bytes, uid, uid_bytes);
     table_add(records, &record->entry);
     return record;
 }

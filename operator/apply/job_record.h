@@ -36,20 +36,15 @@ struct conflict {
 
 struct job_record {
     struct table_entry entry;
-    char *key;
-    char *uid; /* of the job: another job may have taken its name */
+    const char *key, *uid; /* of the job, in `texts`: another job may have taken its name */
     struct event_budget budget;
     struct expectations *expect; /* NULL: the cache shows all changes */
     int64_t expect_until_ms;     /* steady clock; valid once the plan is over */
-    bool proven; /* a status was written: the job was not of the past (struct snapshot) */
-    struct conflict *conflict; /* not judged yet; NULL: none */
-    bool stored_invalid; /* the API server refused the status as it has it: we write ours instead */
-    int64_t pods_until_ms; /* how long passes await pods, steady clock; 0: the last did not */
-    bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
-    char *refused; /* see executor_refused */
+    struct conflict *conflict;   /* not judged yet; NULL: none */
+    int64_t pods_until_ms;       /* how long passes await pods, steady clock; 0: the last did not */
+    char *refused;               /* see executor_refused */
     /* Since when a status write waits (job_status_may_wait), and when it had news last: steady
-     * clock. */
-    bool held;
+     * clock. Valid while it is `held`. */
     int64_t held_since_ms, held_news_ms;
     struct unwritten *unwritten;     /* NULL: none completes a replica */
     uint64_t failure;                /* hash of the last plan's error message; 0: it did not fail */
@@ -59,6 +54,11 @@ struct job_record {
     struct arena *kept_arena;     /* of `kept` */
     struct job_status *kept;      /* the last status written whose history was pruned; NULL: none */
     struct arena *restored_arena; /* of what job_record_restore_history returned last */
+    bool proven;         /* a status was written: the job was not of the past (struct snapshot) */
+    bool stored_invalid; /* the API server refused the status as it has it: we write ours instead */
+    bool relisted; /* the missing objects were listed again (executor_options.unseen_change) */
+    bool held;
+    char texts[];
 };
 
 /* The record of the job with this UID; NULL: there is none. */
