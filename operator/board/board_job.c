@@ -25,10 +25,18 @@ struct board_job *board_job_open(const char *key)
     return job;
 }
 
-static void free_event(struct board_event *event)
+static char *texts_of(const struct action *event)
 {
-    free(event->reason);
-    free(event->message);
+    size_t reason_bytes = strlen(event->reason) + 1, message_bytes = strlen(event->message) + 1;
+    char *texts = xmalloc(reason_bytes + message_bytes);
+    memcpy(texts, event->reason, reason_bytes);
+    memcpy(texts + reason_bytes, event->message, message_bytes);
+    return texts;
+}
+
+static const char *message_of(const struct board_event *event)
+{
+    return event->texts + strlen(event->texts) + 1;
 }
 
 /* What went before was another job's. */
@@ -37,7 +45,7 @@ static void forget_past(struct board_job *job)
     series_free(&job->series);
     timeline_free(&job->timeline);
     for (int i = 0; i < job->event_count; i++)
-        free_event(&job->events[i]);
+        free(job->events[i].texts);
     job->event_count = 0;
     free(take(job->detail));
     free(take(job->uid));
@@ -131,19 +139,17 @@ void board_job_event(struct board_job *job, const struct action *event, int64_t 
 {
     struct board_event *newest = &job->events[0];
     /* a plan that failed is made again */
-    if (job->event_count > 0 && strcmp(newest->reason, event->reason) == 0 &&
-        strcmp(newest->message, event->message) == 0) {
+    if (job->event_count > 0 && strcmp(newest->texts, event->reason) == 0 &&
+        strcmp(message_of(newest), event->message) == 0) {
         newest->wall_ms = now_ms;
         return;
     }
     if (job->event_count == BOARD_EVENTS_MAX)
-        free_event(&job->events[--job->event_count]);
+        free(job->events[--job->event_count].texts);
     memmove(job->events + 1, job->events, (size_t)job->event_count * sizeof *job->events);
     job->event_count++;
-    *newest = (struct board_event){.wall_ms = now_ms,
-                                   .type = event->event_type,
-                                   .reason = xstrdup(event->reason),
-                                   .message = xstrdup(event->message)};
+    *newest = (struct board_event){
+        .wall_ms = now_ms, .type = event->event_type, .texts = texts_of(event)};
 }
 
 void board_job_show(struct board_job *job, const char *row, const char *more)
@@ -179,8 +185,8 @@ static struct json *events_of(const struct board_job *job)
         json_append(list,
                     json_object_of("time", json_new_text(time), "type",
                                    json_new_text(types[event->type]), "reason",
-                                   json_new_text(event->reason), "message",
-                                   json_new_text_cut(event->message, PAGE_MESSAGE_BYTES), NULL));
+                                   json_new_text(event->texts), "message",
+                                   json_new_text_cut(message_of(event), PAGE_MESSAGE_BYTES), NULL));
     }
     return list;
 }

@@ -10,7 +10,7 @@
 struct board_event {
     int64_t wall_ms;
     enum event_type type;
-    char *reason, *message;
+    char *texts; /* the reason, and behind its end the message */
 };
 
 struct board_job {

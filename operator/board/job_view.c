@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/page.h"
@@ -57,6 +58,17 @@ static struct json *replicas(const struct job *job, const struct job_status *sta
     return all;
 }
 
+/* Without what only the operator goes on from: it is a third of all, and of each job. */
+static struct json *training(const struct job_status *status)
+{
+    static const char *const own[] = {GOODPUT_OF_PROCESS, GOODPUT_FURTHEST_STEP,
+                                      TRAINING_PROCESS_START, TRAINING_RESUMED_STEP};
+    struct json *all = manifest_training(status);
+    for (size_t i = 0; all && i < array_length(own); i++)
+        json_remove(all, own[i]);
+    return all;
+}
+
 struct json *job_view_row(const struct snapshot *snapshot, const struct job_status *status,
                           const struct series *series)
 {
@@ -74,7 +86,7 @@ struct json *job_view_row(const struct snapshot *snapshot, const struct job_stat
     json_set(row, "replicas", replicas(job, status));
     json_set_integer(row, "gpus", gpus_asked(job));
     json_set_integer(row, "restarts", history_all_restarts(&status->history));
-    json_set(row, "training", manifest_training(status));
+    json_set(row, "training", training(status));
     json_set(row, "losses", series ? series_losses(series, PAGE_LOSSES_MAX) : NULL);
     return row;
 }

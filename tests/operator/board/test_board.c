@@ -55,6 +55,9 @@ static void a_job_has_its_row_and_more(void **state)
     board_expect(all, "jobs.0.restarts", "2");
     board_expect(all, "jobs.0.training.progress", "\"50/100\"");
     board_expect(all, "jobs.0.training.goodput", "1.0");
+    assert_non_null(board_at(all, "jobs.0.training.seconds"));
+    assert_null(board_at(all, "jobs.0.training.processSeconds"));
+    assert_null(board_at(all, "jobs.0.training.furthestStep"));
     board_expect(all, "jobs.0.losses", "[0.5,0.25,0.16667,0.125,0.1]");
     assert_null(board_at(all, "jobs.0.waiting"));
     assert_null(board_at(all, "jobs.0.pods"));
