@@ -7,66 +7,14 @@
 #include "base/mem.h"
 #include "operator/cache/cache.h"
 #include "tests/operator/cache/objects.h"
+#include "tests/operator/counted_malloc.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define JOBS      1000
 #define PODS      8
 #define MAX_BYTES (10 << 20)
-
-/* ---- counting: the allocator's own figures take what it caches for what is used ---- */
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-
-#define COUNTS false /* the allocator is the sanitizer's, which looks for leaks instead */
-static size_t bytes_in_use;
-
-#else
-
-#define COUNTS true
-static size_t bytes_in_use;
-
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *old, size_t bytes);
-void __libc_free(void *old);
-
-static void *counted(void *p)
-{
-    bytes_in_use += p ? malloc_usable_size(p) + sizeof(size_t) : 0;
-    return p;
-}
-
-static void uncount(void *p)
-{
-    bytes_in_use -= p ? malloc_usable_size(p) + sizeof(size_t) : 0;
-}
-
-void *malloc(size_t bytes)
-{
-    return counted(__libc_malloc(bytes));
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    return counted(__libc_calloc(count, bytes));
-}
-
-void *realloc(void *old, size_t bytes)
-{
-    uncount(old);
-    return counted(__libc_realloc(old, bytes));
-}
-
-void free(void *old)
-{
-    uncount(old);
-    __libc_free(old);
-}
-
-#endif
 
 static void ignore_news(void *context, const char *key, bool finished)
 {
