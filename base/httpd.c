@@ -124,6 +124,8 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
     bool is_late;
     struct httpd_page *page =
         httpd_pages_acquire(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
+    if (!page && httpd_streams_has(httpd_of(wsi)->streams, path))
+        return refuse(wsi, HTTPD_UPGRADE_REQUIRED, "only WebSockets are served here", is_head);
     if (!page)
         return refuse(wsi, HTTP_STATUS_NOT_FOUND, "not found", is_head);
     if (is_late) {
@@ -170,12 +172,18 @@ static int on_upgrade(struct lws *wsi)
 {
     if (!httpd_names_is_websocket_upgrade(wsi))
         return -1;
-    if (!is_host_welcome(wsi) || !httpd_names_origin_is_own(wsi)) {
-        httpd_head_send_line(wsi, HTTP_STATUS_FORBIDDEN,
-                             is_host_welcome(wsi) ? foreign_origin : foreign_host, false);
-        return -1;
-    }
-    return httpd_streams_admit(httpd_of(wsi)->streams, wsi) ? 0 : -1;
+    int status = HTTP_STATUS_FORBIDDEN;
+    const char *refusal = NULL;
+    if (!is_host_welcome(wsi))
+        refusal = foreign_host;
+    else if (!httpd_names_origin_is_own(wsi))
+        refusal = foreign_origin;
+    else
+        refusal = httpd_streams_refusal(httpd_of(wsi)->streams, wsi, &status);
+    if (!refusal)
+        return 0;
+    httpd_head_send_line(wsi, status, refusal, false);
+    return -1;
 }
 
 static int on_listening(struct lws *wsi, struct exchange *x)

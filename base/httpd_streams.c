@@ -113,15 +113,27 @@ static struct stream *stream_of(struct httpd_streams *s, struct lws *wsi)
     return find(s, path);
 }
 
-bool httpd_streams_admit(struct httpd_streams *s, struct lws *wsi)
+bool httpd_streams_has(struct httpd_streams *s, const char *path)
 {
-    /* lws takes a subprotocol for a name of its own table */
-    if (lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0 || !free_client(s))
-        return false;
+    pthread_mutex_lock(&s->mutex);
+    bool has = find(s, path);
+    pthread_mutex_unlock(&s->mutex);
+    return has;
+}
+
+const char *httpd_streams_refusal(struct httpd_streams *s, struct lws *wsi, int *ret_status)
+{
     pthread_mutex_lock(&s->mutex);
     bool is_stream = stream_of(s, wsi);
     pthread_mutex_unlock(&s->mutex);
-    return is_stream;
+    *ret_status = HTTP_STATUS_NOT_FOUND;
+    if (!is_stream)
+        return "no WebSocket is served here";
+    *ret_status = HTTP_STATUS_BAD_REQUEST; /* lws takes one for a name of its own table */
+    if (lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0)
+        return "there is no subprotocol";
+    *ret_status = HTTP_STATUS_SERVICE_UNAVAILABLE;
+    return free_client(s) ? NULL : "too many listen already";
 }
 
 struct httpd_client *httpd_streams_join(struct httpd_streams *s, struct lws *wsi)

@@ -22,9 +22,10 @@ void httpd_streams_push(struct httpd_streams *streams, const char *path, const c
                         size_t bytes);
 int httpd_streams_clients(struct httpd_streams *streams, const char *path);
 
-/* Whether the connection, which asks for a WebSocket, may have one: the path is a stream's and a
- * seat is free. */
-bool httpd_streams_admit(struct httpd_streams *streams, struct lws *wsi);
+bool httpd_streams_has(struct httpd_streams *streams, const char *path);
+/* Why the connection, which asks for a WebSocket, may have none, and as which HTTP status; NULL: it
+ * may, as the path is a stream's and a seat is free. */
+const char *httpd_streams_refusal(struct httpd_streams *streams, struct lws *wsi, int *ret_status);
 /* It has one now. NULL: the last seat was taken since. */
 struct httpd_client *httpd_streams_join(struct httpd_streams *streams, struct lws *wsi);
 void httpd_streams_leave(struct httpd_streams *streams, struct httpd_client *seat); /* NULL-safe */

@@ -1,4 +1,3 @@
-#include "tests/base/client.h"
 #include "tests/base/guest.h"
 #include "tests/support.h"
 
@@ -181,13 +180,7 @@ static void only_streams_take_listeners(void **state)
         leave(&l);
     }
     /* and a stream is no page */
-    struct http *http = client_http();
-    struct client client = {0};
-    client_get(&client, http, httpd_port(httpd), "/steps");
-    client_wait(&client);
-    assert_int_equal(client.answer.status, 404);
-    client_free(&client);
-    http_close(http);
+    guest_assert_page(httpd_port(httpd), "/steps", 426, "426 only WebSockets are served here\n");
     httpd_close(httpd);
 }
 
@@ -197,8 +190,9 @@ static void only_streams_take_listeners(void **state)
 static void only_own_pages_and_programs_may_listen(void **state)
 {
     (void)state;
-#define LISTEN(host)                                                                               \
-    "GET /steps HTTP/1.1\r\nHost: " host "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"       \
+#define LISTEN(host) LISTEN_AT("/steps", host)
+#define LISTEN_AT(path, host)                                                                      \
+    "GET " path " HTTP/1.1\r\nHost: " host "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"     \
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     static const struct {
         const char *request, *start;
@@ -214,8 +208,13 @@ static void only_own_pages_and_programs_may_listen(void **state)
          "HTTP/1.0 403 "},
         {LISTEN("evil.example:9401") "Origin: http://evil.example:9401\r\n\r\n", "HTTP/1.0 403 "},
         {LISTEN("evil.example:9401") "\r\n", "HTTP/1.0 403 "},
+        {LISTEN_AT("/page", "localhost:9401") "\r\n", "HTTP/1.0 404 "},
+        {LISTEN_AT("/page", "localhost:9401") "Origin: http://evil.example\r\n\r\n",
+         "HTTP/1.0 403 "},
+        {LISTEN("localhost:9401") "Sec-WebSocket-Protocol: x\r\n\r\n", "HTTP/1.0 400 "},
     };
 #undef LISTEN
+#undef LISTEN_AT
     struct httpd *httpd = open_server();
     httpd_local_names_only(httpd);
     for (size_t i = 0; i < array_length(rows); i++) {
@@ -307,12 +306,13 @@ static void listeners_are_capped(void **state)
     (void)state;
     struct httpd *httpd = open_server();
     int fds[HTTPD_STREAM_CLIENTS_MAX];
-    char byte;
+    char answer[16] = "";
     for (int i = 0; i < HTTPD_STREAM_CLIENTS_MAX; i++)
         fds[i] = dial(httpd_port(httpd));
     wait_listeners(httpd, HTTPD_STREAM_CLIENTS_MAX);
     auto_close int more = dial(httpd_port(httpd));
-    assert_true(recv(more, &byte, 1, 0) <= 0);
+    assert_true(recv(more, answer, sizeof answer - 1, 0) > 0);
+    assert_true(str_starts_with(answer, "HTTP/1.0 503 "));
     close(fds[0]);
     wait_listeners(httpd, HTTPD_STREAM_CLIENTS_MAX - 1);
     fds[0] = dial(httpd_port(httpd));
