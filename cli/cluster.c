@@ -158,7 +158,8 @@ bool cluster_is_forbidden(const struct cluster *cluster, const struct error *err
 static void add_login_hint(const struct error *err, struct str *out)
 {
     if (err->code == ERR_NOT_FOUND)
-        str_add(out, "name a kubeconfig with --kubeconfig FILE or KUBECONFIG");
+        str_add(out, "name a kubeconfig with --kubeconfig FILE or KUBECONFIG, or look at the jobs "
+                     "of this machine with --local");
     else if (err->code == ERR_CONFIG)
         str_add(out, "`kubectl config get-contexts` lists what --context can name");
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "base/exit_code.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "base/str.h"
 #include "cli/cluster_jobs.h"
 #include "cli/job_json.h"
 #include "cli/layout.h"
@@ -141,8 +143,12 @@ static int check(const struct get_options *o, struct error *err)
     if (o->jobs.count != 1)
         return error_set(err, ERR_CONFIG, "%s: name one job; `shoal top%s` lists all",
                          o->jobs.count ? "several jobs" : "no job", o->local ? " --local" : "");
-    if (!*o->jobs.items[0])
+    const char *name = o->jobs.items[0];
+    if (!*name)
         return error_set(err, ERR_CONFIG, "the job's name must not be empty");
+    if (strchr(name, '/')) /* as some tools write a kind or a namespace before it */
+        return error_set(err, ERR_CONFIG, "%s: name the job alone, as %s%s", name,
+                         str_after_last(name, '/'), o->local ? "" : "; -n names its namespace");
     if (o->local && (o->cluster.context || o->cluster.kubeconfig))
         return error_set(err, ERR_CONFIG,
                          "--local is of no cluster: drop --context and --kubeconfig");

@@ -5,6 +5,7 @@
 #include "base/contract.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cli/export.h"
 #include "cli/generate.h"
 #include "cli/get.h"
@@ -22,8 +23,8 @@ struct command {
 
 static const struct command commands[] = {
     {"run", "run PyTorchJobs on this machine, pods as processes", run_command},
-    {"top", "show the PyTorchJobs of a cluster as a table", top_command},
-    {"get", "tell how a PyTorchJob of a cluster is doing", get_command},
+    {"top", "show the PyTorchJobs of a cluster, or of this machine, as a table", top_command},
+    {"get", "tell how a PyTorchJob of a cluster, or of this machine, is doing", get_command},
     {"plan", "print what a training run needs: memory, traffic, FLOPs", plan_command},
     {"recommend", "print sharding flags and machines for a model of that size", recommend_command},
     {"inspect", "print what a checkpoint or a model on disk holds", inspect_command},
@@ -41,10 +42,28 @@ static void print_help(FILE *out)
           out);
 }
 
+/* The command that somebody may have meant; NULL: none is near. */
+static const char *nearest(const char *name)
+{
+    const char *found = NULL;
+    int least = nearest_limit(name) + 1;
+    for (size_t i = 0; i < array_length(commands); i++) {
+        int distance = nearest_distance(name, commands[i].name);
+        if (distance < least) {
+            least = distance;
+            found = commands[i].name;
+        }
+    }
+    return found;
+}
+
 static int unknown(const char *name)
 {
-    const char *what = name[0] == '-' ? "option" : "command";
-    fprintf(stderr, "shoal: unknown %s %s; there are --help --version", what, name);
+    const char *what = name[0] == '-' ? "option" : "command", *near = nearest(name);
+    fprintf(stderr, "shoal: unknown %s %s", what, name);
+    if (near)
+        fprintf(stderr, " (the nearest is %s)", near);
+    fputs("; there are --help --version", stderr);
     for (size_t i = 0; i < array_length(commands); i++)
         fprintf(stderr, " %s", commands[i].name);
     fputs("\n", stderr);

@@ -207,7 +207,9 @@ static void no_way_to_a_cluster(void **state)
     struct command_result result = command_run_with(get_command, ARGUMENTS("llama-7b"));
     assert_int_equal(result.code, 2);
     contains(result.err, "shoal get: no way to a cluster: KUBECONFIG is not set");
-    contains(result.err, "\nshoal get: name a kubeconfig with --kubeconfig FILE or KUBECONFIG\n");
+    contains(result.err,
+             "\nshoal get: name a kubeconfig with --kubeconfig FILE or KUBECONFIG, or look "
+             "at the jobs of this machine with --local\n");
     command_forget(&result);
 
     command_use_server(*state, port); /* where nobody listens any more */
@@ -239,6 +241,8 @@ static void a_command_line_is_checked_first(void **state)
         {{NULL}, "shoal get: no job: name one job; `shoal top` lists all\n"},
         {{"a", "b"}, "shoal get: several jobs: name one job; `shoal top` lists all\n"},
         {{""}, "shoal get: the job's name must not be empty\n"},
+        {{"ns/a"}, "shoal get: ns/a: name the job alone, as a; -n names its namespace\n"},
+        {{"pytorchjob/a", "--local"}, "shoal get: pytorchjob/a: name the job alone, as a\n"},
         {{"a", "-n", ""}, "shoal get: --namespace: must not be empty\n"},
         {{"--local"}, "shoal get: no job: name one job; `shoal top --local` lists all\n"},
         {{"--local", "a", "--context=c"},

@@ -111,6 +111,7 @@ check "logs where no folder can be" fails 2 "make folder $work/file/logs for the
 # ---- the command line
 check "no command" fails 2 "Usage: shoal COMMAND" shoal
 check "unknown command" fails 2 "shoal: unknown command walk; there are --help --version run" shoal walk
+check "misspelled command" fails 2 "shoal: unknown command tpo (the nearest is top); there are" shoal tpo
 check "unknown option" fails 2 "shoal run: unknown option --fast; there are --file --kustomize --log-dir" shoal run --fast
 check "nothing to run" fails 2 "shoal run: nothing to run: give -f FILE or -k DIR" shoal run
 check "option without value" fails 2 "shoal run: --file needs a value: FILE" shoal run -f
