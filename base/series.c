@@ -1,13 +1,32 @@
 #include "base/series.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/page.h"
 
+_Static_assert(sizeof(struct series_kept) == 20, "a point takes 20 bytes");
+
 enum { FIRST_POINTS = 8, DIGITS = 5 };
+
+static struct series_kept kept_of(const struct series_point *sample)
+{
+    bool fits = sample->world_size > 0 && sample->world_size <= SERIES_WORLD_MAX;
+    return (struct series_kept){.time_s = sample->time_s,
+                                .loss = sample->loss,
+                                .rate = sample->rate,
+                                .low_step = (uint32_t)sample->step,
+                                .high_step = (uint32_t)(sample->step >> 32) & 0xfff,
+                                .world_size = fits ? (uint32_t)sample->world_size & 0xfffff : 0};
+}
+
+static int64_t step_of(const struct series_kept *point)
+{
+    return (int64_t)point->high_step << 32 | point->low_step;
+}
 
 void series_free(struct series *s)
 {
@@ -40,21 +59,29 @@ static void append(struct series *s, const struct series_point *sample)
         int doubled = s->size ? 2 * s->size : FIRST_POINTS;
         resize(s, doubled < most ? doubled : most);
     }
-    s->points[s->count++] = *sample;
+    s->points[s->count++] = kept_of(sample);
     s->held = 1;
 }
 
 void series_add(struct series *s, const struct series_point *sample)
 {
+    const struct series_kept *last = s->count > 0 ? &s->points[s->count - 1] : NULL;
     if (!s->stride)
         s->stride = 1;
-    if (s->count == 0 || s->held >= s->stride) {
-        if (s->count == 0 || s->points[s->count - 1].step != sample->step)
-            append(s, sample);
-    } else if (s->points[s->count - 1].step != sample->step) {
-        s->points[s->count - 1] = *sample;
+    if (sample->step < 0 || sample->step > SERIES_STEP_MAX ||
+        (last && step_of(last) == sample->step))
+        return;
+    if (!last || s->held >= s->stride) {
+        append(s, sample);
+    } else {
+        s->points[s->count - 1] = kept_of(sample);
         s->held++;
     }
+}
+
+int64_t series_step(const struct series *s, int point)
+{
+    return step_of(&s->points[point]);
 }
 
 static struct json *number(float value)
@@ -85,9 +112,9 @@ struct json *series_json(const struct series *s, const char *unit)
     struct json *time = json_new_array(), *step = json_new_array(), *loss = json_new_array(),
                 *rate = json_new_array(), *world_size = json_new_array();
     for (int i = 0; i < s->count; i++) {
-        const struct series_point *p = &s->points[i];
+        const struct series_kept *p = &s->points[i];
         json_append(time, json_new_integer(p->time_s));
-        json_append(step, json_new_integer(p->step));
+        json_append(step, json_new_integer(step_of(p)));
         json_append(loss, number(p->loss));
         json_append(rate, number(p->rate));
         json_append(world_size,

@@ -14,9 +14,19 @@ struct series_point {
     int32_t world_size; /* ranks; 0: not known */
 };
 
+/* A point as it is kept, in 20 bytes: there may be PAGE_POINTS_MAX of each job. */
+struct series_kept {
+    uint32_t time_s;
+    float loss, rate;
+    uint32_t low_step;                        /* its low bits, ... */
+    uint32_t high_step : 12, world_size : 20; /* ... and the others */
+};
+#define SERIES_STEP_MAX  ((INT64_C(1) << 44) - 1)
+#define SERIES_WORLD_MAX ((1 << 20) - 1)
+
 /* All zero: empty. */
 struct series {
-    struct series_point *points; /* [size]; owned */
+    struct series_kept *points; /* [size]; owned */
     int count, size;
     int stride; /* so many samples become a point; 0: one */
     int held;   /* samples that the last point stands for */
@@ -25,9 +35,12 @@ struct series {
 
 void series_free(struct series *series); /* also empties */
 
-/* A sample of the same step as the last one is none. */
+/* A sample of the same step as the last one is none, nor is one beyond SERIES_STEP_MAX. Of more
+ * ranks than SERIES_WORLD_MAX it is not known how many they are. */
 void series_add(struct series *series, const struct series_point *sample);
 
+/* That of a point. */
+int64_t series_step(const struct series *series, int point);
 /* The losses of at most `most` points, evenly spaced, the first and the last among them; NULL: none
  * is known. The caller owns it. */
 struct json *series_losses(const struct series *series, int most);

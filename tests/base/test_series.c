@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void add(struct series *s, int64_t step, double loss)
 {
@@ -54,12 +55,12 @@ static void many_points_are_thinned(void **state)
     for (int64_t step = 1; step <= 100000; step++) {
         add(&s, step, 1.0);
         assert_in_range(s.count, 1, PAGE_POINTS_MAX);
-        assert_int_equal(s.points[s.count - 1].step, step);
+        assert_int_equal(series_step(&s, s.count - 1), step);
     }
     assert_true(s.count > PAGE_POINTS_MAX / 2 - 2);
     assert_true(s.size <= PAGE_POINTS_MAX);
     for (int i = 1; i + 1 < s.count; i++)
-        assert_int_equal(s.points[i].step - s.points[i - 1].step, s.stride);
+        assert_int_equal(series_step(&s, i) - series_step(&s, i - 1), s.stride);
     struct json *losses = series_losses(&s, PAGE_LOSSES_MAX);
     assert_int_equal(json_array_count(losses), PAGE_LOSSES_MAX);
     json_free(losses);
@@ -79,14 +80,34 @@ static void fewer_points_are_kept(void **state)
         int bound = most ? most : PAGE_POINTS_MAX;
         assert_in_range(s.count, bound / 2 - 1, bound);
         assert_true(s.size <= bound);
-        assert_int_equal(s.points[s.count - 1].step, step);
+        assert_int_equal(series_step(&s, s.count - 1), step);
     }
+    series_free(&s);
+}
+
+/* Far ones as well as none at all. */
+static void steps_and_ranks_are_bounded(void **state)
+{
+    (void)state;
+    struct series s = {.count = 0};
+    static const struct series_point samples[] = {
+        {.step = SERIES_STEP_MAX - 1, .world_size = SERIES_WORLD_MAX},
+        {.step = SERIES_STEP_MAX, .world_size = SERIES_WORLD_MAX + 1},
+        {.step = (INT64_C(1) << 32) + 1},
+        {.step = SERIES_STEP_MAX + 1},
+        {.step = -1}};
+    for (size_t i = 0; i < array_length(samples); i++)
+        series_add(&s, &samples[i]);
+    auto_free char *all = text_of(series_json(&s, "u"));
+    assert_non_null(strstr(all, "\"step\":[17592186044414,17592186044415,4294967297]"));
+    assert_non_null(strstr(all, "\"worldSize\":[1048575,null,null]"));
     series_free(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_and_ranks_are_bounded),
         cmocka_unit_test(points_are_told_as_they_came),
         cmocka_unit_test(many_points_are_thinned),
         cmocka_unit_test(fewer_points_are_kept),
