@@ -549,10 +549,10 @@ bench-scale: deps
 $(BUILD)/tests/bench/scale_bench: $(patsubst %,$(BUILD)/tests/bench/scale_%.c.o,bench cluster objects) $(call archives,operator)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(call libraries,operator)
 
-#> make bench-progress  what it costs the operator that running jobs show how their trainings go (JOBS=1000 EVERY=15)
+#> make bench-progress  what it costs the operator that running jobs show how their trainings go (JOBS=1000 EVERY=15 ANSWERS=5)
 bench-progress: deps cluster-deps
 	@$(MAKE) --no-print-directory V=release programs
-	@tests/bench/bench_progress.sh $(or $(JOBS),1000) $(EVERY)
+	@tests/bench/bench_progress.sh $(or $(JOBS),1000) $(or $(EVERY),15) $(ANSWERS)
 
 #> make bench-ops      milliseconds of each op at the sizes of MNIST and of language models (THREADS=2: of the latter)
 bench-ops: deps

@@ -2,7 +2,8 @@
 # shellcheck disable=SC2119 # operator_stop without arguments is meant so
 # What it costs the operator that jobs show how their trainings go (status.training), against a real API server on this
 # machine: requests to pods and to the API server, memory and CPU time, of jobs whose every answer is news.
-#   tests/bench/bench_progress.sh [JOBS [SECONDS]]     1000 jobs, asked every 15 s, unless stated
+#   tests/bench/bench_progress.sh [JOBS [SECONDS [ANSWERS]]]     1000 jobs, asked every 15 s, until each has answered 5 times, unless
+#                                                                stated; 43 answers fill the page's charts of 1000 jobs
 set -u
 BUILD=${BUILD:-$PWD/build/release}
 # shellcheck source=tests/tap.sh
@@ -14,13 +15,14 @@ BUILD=${BUILD:-$PWD/build/release}
 jobs=${1:-1000}
 every=${2:-15}
 seconds=60
+answers=${3:-$((seconds / every + 1))}
 scrapes=10
-
 row() { printf '%-70s %22s\n' "$1" "$2"; }
 die() {
     echo "bench: $*" >&2
     exit 1
 }
+[ $((every * answers)) -ge $seconds ] || die "$answers answers, every $every s, come in less than the $seconds s in which it is measured"
 memory_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$operator/status"; }
 own_kib() { awk '/^RssAnon/ { print $2 }' "/proc/$operator/status"; } # without pages of programs and libraries
 cpu_ms() { awk '{ print ($14 + $15) * 10 }' "/proc/$operator/stat"; }
@@ -96,8 +98,12 @@ measure() { # FLAGS...: leaves what was measured in $kib, $own, $api, $asked and
     operator_start "$@"
     operator_ready
     wait_for 60 running
-    sleep $((every + 5)) # all were asked once
-    [ "${*: -1}" != --progress-seconds=0 ] || wait_for 120 at_rest
+    if [ "${*: -1}" = --progress-seconds=0 ]; then
+        sleep $((every + 5))
+        wait_for 120 at_rest
+    else
+        sleep $((every * answers + 5 - seconds)) # the rest of the answers come while it is measured
+    fi
     local api_before asks_before cpu_before
     api_before=$(requests) asks_before=$(asks) cpu_before=$(cpu_ms)
     sleep "$seconds"
@@ -112,7 +118,7 @@ before=$kib own_before=$own
 row "$jobs running jobs, none asked, with the page served: memory" "$(mib "$before")"
 row "... API requests/s" "$(per_second "$api")"
 measure --progress-seconds="$every"
-row "$jobs running jobs, asked every $every s, with the page served: memory" "$(mib "$kib")"
+row "$jobs running jobs, asked $answers times, every $every s, with the page served: memory" "$(mib "$kib")"
 row "... more than before" "$(mib "$((kib - before))")"
 row "... of its own, without pages of programs and libraries: before; now" "$(mib "$own_before"); $(mib "$own")"
 row "... the asker's requests to pods/s" "$(per_second "$asked")"
