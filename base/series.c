@@ -79,11 +79,6 @@ void series_add(struct series *s, const struct series_point *sample)
     }
 }
 
-int64_t series_step(const struct series *s, int point)
-{
-    return step_of(&s->points[point]);
-}
-
 static struct json *number(float value)
 {
     return isfinite(value) ? json_new_real((double)value, DIGITS) : json_new_null();

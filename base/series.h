@@ -39,8 +39,6 @@ void series_free(struct series *series); /* also empties */
  * ranks than SERIES_WORLD_MAX it is not known how many they are. */
 void series_add(struct series *series, const struct series_point *sample);
 
-/* That of a point. */
-int64_t series_step(const struct series *series, int point);
 /* The losses of at most `most` points, evenly spaced, the first and the last among them; NULL: none
  * is known. The caller owns it. */
 struct json *series_losses(const struct series *series, int most);
