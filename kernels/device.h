@@ -74,6 +74,9 @@ int device_compute_capability(const struct device *device);
 enum { DEVICE_BF16_CAPABILITY = 80 };
 /* Likewise fp8: Ada; data centres have Hopper. */
 enum { DEVICE_FP8_CAPABILITY = 89 };
+/* Likewise a GELU in a product's epilogue that is faster than a kernel for it: Hopper. llm.c found
+ * it slower on Ampere and Ada; no GPU has measured it here. */
+enum { DEVICE_FUSED_GELU_CAPABILITY = 90 };
 /* How many of the attention ops queued so far a library of the GPU's maker does (cuDNN): 0 on the
  * CPU. For tests and benches. */
 int64_t device_library_attentions(const struct device *device);

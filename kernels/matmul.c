@@ -54,3 +54,16 @@ struct matmul matmul_backward_weights(const struct linear_shape *z, bool accumul
                            .t_c = DTYPE_F32,
                            .accumulate = accumulate};
 }
+
+struct matmul matmul_of_fp8(const struct fp8_matmul *p)
+{
+    return (struct matmul){.trans_b = true,
+                           .m = p->m,
+                           .n = p->n,
+                           .k = p->k,
+                           .a_stride = p->k,
+                           .b_stride = p->k,
+                           .c_stride = p->c_stride,
+                           .t_c = p->t_c,
+                           .accumulate = p->accumulate};
+}

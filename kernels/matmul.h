@@ -32,6 +32,9 @@ struct matmul matmul_backward_data(const struct linear_shape *shape, enum dtype 
 /* dw, fp32: a is dy and b is x, or a is x and b is dy if shape->in_out. */
 struct matmul matmul_backward_weights(const struct linear_shape *shape, bool accumulate);
 
+/* That of p's decoded operands. */
+struct matmul matmul_of_fp8(const struct fp8_matmul *p);
+
 #ifdef __cplusplus
 }
 #endif

@@ -63,7 +63,8 @@ static struct time_ways ways_of(const struct agent_config *c, const struct run_p
     w.packed = !l->biases; /* which lie between the weights */
     w.chunk_rows = f->activations.chunk_rows;
     /* kernels/cuda/linear_gelu.c, linear.cu */
-    bool gelu = l->gelu_in_products && device->compute_capability >= 90 && !w.fp8_casts;
+    bool gelu = l->gelu_in_products && device->compute_capability >= DEVICE_FUSED_GELU_CAPABILITY &&
+                !w.fp8_casts;
     w.fused_activation_gradient = gelu;
     w.fused_activation = gelu && f->activations.nondeterministic &&
                          f->activations.checkpointing != TAPE_CHECKPOINTING_SELECTIVE;
@@ -109,15 +110,11 @@ static struct time_ranks ranks_of(const struct run_plan_facts *f, const struct r
     return r;
 }
 
-/* Training refuses it; the model would divide by a rate of 0. */
-static bool lacks_bf16(const struct time_device *device, const struct agent_config *c)
+/* What training refuses; the model would divide by a rate of 0. */
+static int check_device(const struct time_device *device, const struct agent_config *c,
+                        struct error *err)
 {
-    return device->bf16 <= 0 && trainer_dtype(c) == DTYPE_BF16;
-}
-
-static bool lacks_fp8(const struct time_device *device, const struct agent_config *c)
-{
-    return device->compute_capability < DEVICE_FP8_CAPABILITY && trainer_is_fp8(c);
+    return trainer_check_capability(c, device->driver_name, device->compute_capability, err);
 }
 
 /* ---- one configuration ---- */
@@ -201,10 +198,8 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
     const struct time_variant asked = {config, strategy, world->attention};
     const struct time_device *device = question->device;
     struct time_outcome now;
-    if (lacks_bf16(device, config))
-        return trainer_refuse_bf16(device->driver_name, device->compute_capability, err);
-    if (lacks_fp8(device, config))
-        return trainer_refuse_fp8(device->driver_name, device->compute_capability, err);
+    if (check_device(device, config, err) < 0)
+        return -1;
     *ret_plan = (struct time_plan){.question = *question, .world_size = world->world_size};
     if (time_plan_evaluate(&asked, model, world, question, &now, err) < 0)
         return -1;

@@ -14,22 +14,32 @@ bool trainer_is_fp8(const struct agent_config *c)
     return c->precision.fp8 && config_is_language(c);
 }
 
-int trainer_refuse_bf16(const char *gpu, int capability, struct error *err)
+static bool is_bf16(const struct agent_config *c)
 {
-    return error_set(err, ERR_UNSUPPORTED,
-                     "%s has compute capability %d.%d, and bf16 needs %d.%d: set "
-                     "precision.mixed_precision=no, and it trains in fp32",
-                     gpu, capability / 10, capability % 10, DEVICE_BF16_CAPABILITY / 10,
-                     DEVICE_BF16_CAPABILITY % 10);
+    return trainer_dtype(c) == DTYPE_BF16;
 }
 
-int trainer_refuse_fp8(const char *gpu, int capability, struct error *err)
+/* fp32 in bf16's place, or bf16 in fp8's, would be another run than the one that was asked for. */
+int trainer_check_capability(const struct agent_config *c, const char *gpu, int capability,
+                             struct error *err)
 {
-    return error_set(err, ERR_UNSUPPORTED,
-                     "%s has compute capability %d.%d, and fp8 needs %d.%d (L4, L40S, H100 and "
-                     "newer): set precision.fp8=false, and it multiplies bf16",
-                     gpu, capability / 10, capability % 10, DEVICE_FP8_CAPABILITY / 10,
-                     DEVICE_FP8_CAPABILITY % 10);
+    static const struct {
+        bool (*is_asked)(const struct agent_config *c);
+        int oldest;
+        const char *name, *gpus, *mend;
+    } rows[] = {
+        {is_bf16, DEVICE_BF16_CAPABILITY, "bf16", "",
+         "precision.mixed_precision=no, and it trains in fp32"},
+        {trainer_is_fp8, DEVICE_FP8_CAPABILITY, "fp8", " (L4, L40S, H100 and newer)",
+         "precision.fp8=false, and it multiplies bf16"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (capability > 0 && capability < rows[i].oldest && rows[i].is_asked(c))
+            return error_set(err, ERR_UNSUPPORTED,
+                             "%s has compute capability %d.%d, and %s needs %d.%d%s: set %s", gpu,
+                             capability / 10, capability % 10, rows[i].name, rows[i].oldest / 10,
+                             rows[i].oldest % 10, rows[i].gpus, rows[i].mend);
+    return 0;
 }
 
 enum dtype trainer_slice_dtype(const struct agent_config *c)

@@ -14,11 +14,10 @@ struct decay_rule; /* which parameters' weights decay; NULL: all */
 
 enum dtype trainer_dtype(const struct agent_config *c); /* what the model computes in */
 bool trainer_is_fp8(const struct agent_config *c);      /* its blocks' linear layers */
-/* Refuses the GPU `gpu`, whose compute capability (10 major + minor) is below
- * DEVICE_BF16_CAPABILITY, where trainer_dtype() is bf16. Returns -1: ERR_UNSUPPORTED. */
-int trainer_refuse_bf16(const char *gpu, int capability, struct error *err);
-/* Likewise one below DEVICE_FP8_CAPABILITY, where precision.fp8 is asked for. */
-int trainer_refuse_fp8(const char *gpu, int capability, struct error *err);
+/* Whether the GPU `gpu`, of that compute capability (10 major + minor; 0: the CPU), multiplies the
+ * numbers that the run asks for. ERR_UNSUPPORTED: it does not. */
+int trainer_check_capability(const struct agent_config *c, const char *gpu, int capability,
+                             struct error *err);
 /* What the weights and the optimizer's state are kept and saved in. */
 enum dtype trainer_slice_dtype(const struct agent_config *c);
 struct shard_config trainer_shard_config(const struct agent_config *c, enum shard_strategy strategy,

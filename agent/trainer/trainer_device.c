@@ -7,18 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* fp32 in bf16's place, or bf16 in fp8's, would be another run than the one that was asked for. */
 static int check_dtype(const struct trainer *t, const char *name, struct error *err)
 {
-    int capability = device_compute_capability(t->device);
-    if (capability == 0)
-        return 0;
     auto_free char *gpu = xasprintf("%s (%s)", name, device_model(t->device));
-    if (capability < DEVICE_BF16_CAPABILITY && trainer_dtype(t->config) == DTYPE_BF16)
-        return trainer_refuse_bf16(gpu, capability, err);
-    if (capability < DEVICE_FP8_CAPABILITY && trainer_is_fp8(t->config))
-        return trainer_refuse_fp8(gpu, capability, err);
-    return 0;
+    return trainer_check_capability(t->config, gpu, device_compute_capability(t->device), err);
 }
 
 static int open_chosen(struct trainer *t, bool *ret_may_share, struct error *err)

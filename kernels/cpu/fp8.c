@@ -140,15 +140,7 @@ static void matmul_run_fp8(void *args)
 {
     const struct matmul_args *x = args;
     const struct fp8_matmul *p = &x->p;
-    const struct matmul product = {.trans_b = true,
-                                   .m = p->m,
-                                   .n = p->n,
-                                   .k = p->k,
-                                   .a_stride = p->k,
-                                   .b_stride = p->k,
-                                   .c_stride = p->c_stride,
-                                   .t_c = p->t_c,
-                                   .accumulate = p->accumulate};
+    const struct matmul product = matmul_of_fp8(p);
     /* not the stream's scratch, which the product uses */
     auto_free bf16 *a = xmalloc((size_t)((p->m + p->n) * p->k + 1) * sizeof *a);
     bf16 *b = a + p->m * p->k;

@@ -379,15 +379,7 @@ bool blas_matmul_fp8(struct stream *s, const struct fp8_matmul *p, const struct 
                                            .a_inverse = o->a_inverse,
                                            .b_inverse = o->b_inverse};
     const struct blas_plan want = {
-        .matmul = {.trans_b = true,
-                   .m = p->m,
-                   .n = p->n,
-                   .k = p->k,
-                   .a_stride = p->k,
-                   .b_stride = p->k,
-                   .c_stride = p->c_stride,
-                   .t_c = p->t_c,
-                   .accumulate = p->accumulate},
+        .matmul = matmul_of_fp8(p),
         .t = DTYPE_BF16,
         .fp8 = true,
         .a_format = p->a_format,

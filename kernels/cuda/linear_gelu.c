@@ -1,16 +1,15 @@
 /* A linear layer beside a GELU: cuBLASLt makes it in the product's epilogue, from numbers that were
- * not rounded yet. Its GELU is tanh's approximation. llm.c found it slower than two kernels on
- * Ampere and Ada, so it is for Hopper and newer; no GPU has measured it here. Else in two steps. */
+ * not rounded yet. Its GELU is tanh's approximation. Else, and below DEVICE_FUSED_GELU_CAPABILITY,
+ * in two steps. */
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/ops.h"
 
 #include <assert.h>
 
-enum { HOPPER = 90 };
-
 static bool may_fuse(const struct stream *s, int64_t width)
 {
-    return s->device->compute_capability >= HOPPER && width % BLAS_AUX_STRIDE == 0;
+    return s->device->compute_capability >= DEVICE_FUSED_GELU_CAPABILITY &&
+           width % BLAS_AUX_STRIDE == 0;
 }
 
 void cuda_linear_gelu_forward(struct stream *s, enum dtype t, void *y, void *z, const void *x,
