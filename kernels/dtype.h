@@ -21,18 +21,19 @@ extern "C" {
 enum dtype {
     DTYPE_F32,
     DTYPE_BF16, /* the upper half of an fp32 */
+    DTYPE_E4M3, /* a byte, kernels/fp8.h: it is moved between ranks, and no op's dtype */
 };
 
 typedef uint16_t bf16;
 
 ON_ANY_DEVICE static inline size_t dtype_bytes(enum dtype t)
 {
-    return t == DTYPE_F32 ? sizeof(float) : sizeof(bf16);
+    return t == DTYPE_F32 ? sizeof(float) : t == DTYPE_BF16 ? sizeof(bf16) : sizeof(uint8_t);
 }
 
 ON_ANY_DEVICE static inline const char *dtype_name(enum dtype t)
 {
-    return t == DTYPE_F32 ? "fp32" : "bf16";
+    return t == DTYPE_F32 ? "fp32" : t == DTYPE_BF16 ? "bf16" : "e4m3";
 }
 
 ON_ANY_DEVICE static inline float bf16_to_float(bf16 x)

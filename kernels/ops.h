@@ -124,11 +124,17 @@ typedef void op_linear_backward_bias(struct stream *s, enum dtype t, float *dbia
  * multiples of 8. */
 typedef void op_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
                           int64_t rows, int64_t cols, int64_t stride);
+/* largest[0] = the largest magnitude of x, of which a scale could be made; a NaN is larger than
+ * all. count: a multiple of 8. */
+typedef void op_fp8_largest(struct stream *s, bf16 *largest, const bf16 *x, int64_t count);
 /* The codes of x times scale[0].scale, as y: [rows, fp8_padded(cols)] and y_transposed: [cols,
  * fp8_padded(rows)]; either may be NULL. What is padded is 0. x as above. */
 typedef void op_fp8_cast(struct stream *s, enum fp8 f, uint8_t *y, uint8_t *y_transposed,
                          const struct fp8_scale *scale, const bf16 *x, int64_t rows, int64_t cols,
                          int64_t stride);
+/* y: [cols, rows] = codes x: [rows, cols], transposed. rows and cols are multiples of FP8_ALIGN. */
+typedef void op_fp8_transpose(struct stream *s, uint8_t *y, const uint8_t *x, int64_t rows,
+                              int64_t cols);
 /* The product p of codes a and b. bias: [n], bf16, or NULL; not with accumulate or an fp32 c. On a
  * GPU that has no fp8, the stream fails. */
 typedef void op_fp8_matmul(struct stream *s, const struct fp8_matmul *p, void *c, const uint8_t *a,
@@ -296,8 +302,8 @@ typedef void op_adam(struct stream *s, enum dtype t, void *w, const float *g, vo
     X(conv2d_forward) X(conv2d_backward_data) X(conv2d_backward_weights) X(relu_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) X(channels_first) X(channels_last) \
     X(linear_forward) X(linear_backward_data) X(linear_backward_weights) X(linear_backward_bias) \
-    X(linear_gelu_forward) X(linear_gelu_backward_data) X(fp8_scale) X(fp8_cast) X(fp8_matmul) \
-    X(dropout) \
+    X(linear_gelu_forward) X(linear_gelu_backward_data) \
+    X(fp8_scale) X(fp8_largest) X(fp8_cast) X(fp8_transpose) X(fp8_matmul) X(dropout) \
     X(embedding_forward) X(embedding_backward) \
     X(rms_norm_forward) X(rms_norm_backward) X(layer_norm_forward) X(layer_norm_backward) \
     X(rope) X(attention_forward) X(attention_backward) \

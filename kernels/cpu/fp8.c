@@ -10,6 +10,7 @@ struct tensor_args {
     struct stream *s;
     enum fp8 f;
     struct fp8_scale *scale;
+    bf16 *largest;
     uint8_t *y, *y_transposed;
     const bf16 *x;
     int64_t rows, cols, stride;
@@ -26,9 +27,8 @@ static uint32_t largest_of_row(const bf16 *x, int64_t count)
     return largest;
 }
 
-static void scale_run(void *args)
+static uint32_t largest_of(const struct tensor_args *a)
 {
-    const struct tensor_args *a = args;
     uint32_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max                                            \
                                                     : largest) if (a->rows * a->cols > CPU_GRAIN)
@@ -36,7 +36,13 @@ static void scale_run(void *args)
         uint32_t of_row = largest_of_row(a->x + r * a->stride, a->cols);
         largest = of_row > largest ? of_row : largest;
     }
-    *a->scale = fp8_scale_of(a->f, largest << 16);
+    return largest;
+}
+
+static void scale_run(void *args)
+{
+    const struct tensor_args *a = args;
+    *a->scale = fp8_scale_of(a->f, largest_of(a) << 16);
 }
 
 void cpu_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
@@ -45,6 +51,20 @@ void cpu_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const 
     assert(cols % 8 == 0 && stride % 8 == 0 && stride >= cols);
     cpu_call(s, scale_run, struct tensor_args, .f = f, .scale = scale, .x = x, .rows = rows,
              .cols = cols, .stride = stride);
+}
+
+static void largest_run(void *args)
+{
+    const struct tensor_args *a = args;
+    *a->largest = (bf16)largest_of(a);
+}
+
+void cpu_fp8_largest(struct stream *s, bf16 *largest, const bf16 *x, int64_t count)
+{
+    enum { ROW = 8 };
+    assert(count % ROW == 0);
+    cpu_call(s, largest_run, struct tensor_args, .largest = largest, .x = x, .rows = count / ROW,
+             .cols = ROW, .stride = ROW);
 }
 
 enum { TILE = 64 };
@@ -101,6 +121,29 @@ void cpu_fp8_cast(struct stream *s, enum fp8 f, uint8_t *y, uint8_t *y_transpose
     assert(cols % 8 == 0 && stride % 8 == 0 && stride >= cols);
     cpu_call(s, cast_run, struct tensor_args, .f = f, .scale = (struct fp8_scale *)scale, .y = y,
              .y_transposed = y_transposed, .x = x, .rows = rows, .cols = cols, .stride = stride);
+}
+
+struct transpose_args {
+    struct stream *s;
+    uint8_t *y;
+    const uint8_t *x;
+    int64_t rows, cols;
+};
+
+static void transpose_run(void *args)
+{
+    const struct transpose_args *a = args;
+#pragma omp parallel for schedule(static) if (a->rows * a->cols > CPU_GRAIN)
+    for (int64_t first = 0; first < a->cols; first += TILE)
+        for (int64_t r = 0; r < a->rows; r++)
+            for (int64_t c = first; c < a->cols && c < first + TILE; c++)
+                a->y[c * a->rows + r] = a->x[r * a->cols + c];
+}
+
+void cpu_fp8_transpose(struct stream *s, uint8_t *y, const uint8_t *x, int64_t rows, int64_t cols)
+{
+    assert(rows % FP8_ALIGN == 0 && cols % FP8_ALIGN == 0);
+    cpu_call(s, transpose_run, struct transpose_args, s, y, x, rows, cols);
 }
 
 struct matmul_args {

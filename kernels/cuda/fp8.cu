@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 enum { THREADS = 256, MOST_BLOCKS = 1024, VECTOR = 8 /* bf16 of 16 bytes */ };
+enum { ROW_BLOCKS = 4096 };
 
 /* ---- the scale ---- */
 
@@ -53,19 +54,33 @@ static __global__ void largest_kernel(uint32_t *partials, const bf16 *x, int64_t
         partials[blockIdx.y * gridDim.x + blockIdx.x] = largest;
 }
 
-static __global__ void scale_kernel(struct fp8_scale *scale, enum fp8 f, const uint32_t *partials,
-                                    int count)
+/* All threads of the block get it. */
+static __device__ inline uint32_t largest_partial(const uint32_t *partials, int count)
 {
     uint32_t largest = 0;
     for (int i = (int)threadIdx.x; i < count; i += THREADS)
         largest = partials[i] > largest ? partials[i] : largest;
-    largest = block_max(largest);
+    return block_max(largest);
+}
+
+static __global__ void scale_kernel(struct fp8_scale *scale, enum fp8 f, const uint32_t *partials,
+                                    int count)
+{
+    const uint32_t largest = largest_partial(partials, count);
     if (threadIdx.x == 0)
         *scale = fp8_scale_of(f, largest << 16);
 }
 
-void cuda_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
-                    int64_t rows, int64_t cols, int64_t stride)
+static __global__ void largest_of_kernel(bf16 *largest, const uint32_t *partials, int count)
+{
+    const uint32_t of_all = largest_partial(partials, count);
+    if (threadIdx.x == 0)
+        *largest = (bf16)of_all;
+}
+
+/* The blocks' largest, of *ret_count blocks; NULL: the stream has failed. */
+static const uint32_t *find_partials(struct stream *s, const bf16 *x, int64_t rows, int64_t cols,
+                                     int64_t stride, int *ret_count)
 {
     assert(cols % VECTOR == 0 && stride % VECTOR == 0 && stride >= cols && is_aligned(x));
     if (stride == cols) { /* one long row */
@@ -75,12 +90,28 @@ void cuda_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const
     const int64_t vectors = cols / VECTOR;
     const unsigned columns = cuda_blocks(vectors, THREADS, MOST_BLOCKS);
     const dim3 grid(columns, cuda_blocks(rows, 1, MOST_BLOCKS / columns));
-    const int blocks = (int)(grid.x * grid.y);
-    uint32_t *partials = (uint32_t *)cuda_scratch(s, (size_t)blocks * sizeof *partials);
-    if (!partials)
-        return;
-    CUDA_LAUNCH(s, largest_kernel, grid, THREADS, 0, partials, x, rows, vectors, stride);
-    CUDA_LAUNCH(s, scale_kernel, 1, THREADS, 0, scale, f, partials, blocks);
+    *ret_count = (int)(grid.x * grid.y);
+    uint32_t *partials = (uint32_t *)cuda_scratch(s, (size_t)*ret_count * sizeof *partials);
+    if (partials)
+        CUDA_LAUNCH(s, largest_kernel, grid, THREADS, 0, partials, x, rows, vectors, stride);
+    return partials;
+}
+
+void cuda_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
+                    int64_t rows, int64_t cols, int64_t stride)
+{
+    int blocks;
+    const uint32_t *partials = find_partials(s, x, rows, cols, stride, &blocks);
+    if (partials)
+        CUDA_LAUNCH(s, scale_kernel, 1, THREADS, 0, scale, f, partials, blocks);
+}
+
+void cuda_fp8_largest(struct stream *s, bf16 *largest, const bf16 *x, int64_t count)
+{
+    int blocks;
+    const uint32_t *partials = find_partials(s, x, 1, count, count, &blocks);
+    if (partials)
+        CUDA_LAUNCH(s, largest_of_kernel, 1, THREADS, 0, largest, partials, blocks);
 }
 
 /* ---- the cast ---- */
@@ -121,6 +152,14 @@ static __device__ inline uint2 eight_codes(const struct cast_args &a, int64_t ro
                       fp8_pair<F>(x[4], x[5]) | fp8_pair<F>(x[6], x[7]) << 16);
 }
 
+/* y alone, of one row. */
+template <enum fp8 F> static __global__ void cast_row_kernel(struct cast_args a)
+{
+    const float scale = a.scale->scale;
+    for (int64_t v = grid_thread(); v < a.cols / VECTOR; v += grid_threads())
+        *(uint2 *)(a.y + v * VECTOR) = eight_codes<F>(a, 0, v * VECTOR, scale);
+}
+
 /* Rows of tiles go with blockIdx.x, of which there may be more. */
 template <enum fp8 F> static __global__ void cast_kernel(struct cast_args a)
 {
@@ -150,6 +189,18 @@ template <enum fp8 F> static __global__ void cast_kernel(struct cast_args a)
             make_uint4(tile[c][word], tile[c][word + 1], tile[c][word + 2], tile[c][word + 3]);
 }
 
+/* y alone, whose rows lie behind each other as x's do: they are one. */
+static void cast_row(struct stream *s, enum fp8 f, struct cast_args a)
+{
+    a.cols *= a.rows;
+    a.rows = 1;
+    const unsigned blocks = cuda_blocks(a.cols / VECTOR, THREADS, ROW_BLOCKS);
+    if (f == FP8_E4M3)
+        CUDA_LAUNCH(s, cast_row_kernel<FP8_E4M3>, blocks, THREADS, 0, a);
+    else
+        CUDA_LAUNCH(s, cast_row_kernel<FP8_E5M2>, blocks, THREADS, 0, a);
+}
+
 void cuda_fp8_cast(struct stream *s, enum fp8 f, uint8_t *y, uint8_t *y_transposed,
                    const struct fp8_scale *scale, const bf16 *x, int64_t rows, int64_t cols,
                    int64_t stride)
@@ -159,11 +210,49 @@ void cuda_fp8_cast(struct stream *s, enum fp8 f, uint8_t *y, uint8_t *y_transpos
                                 stride, fp8_padded(cols), fp8_padded(rows)};
     if (rows == 0)
         return;
+    if (!y_transposed && stride == cols && a.width == cols) {
+        cast_row(s, f, a);
+        return;
+    }
     const dim3 grid((unsigned)((rows + TILE - 1) / TILE), (unsigned)((cols + TILE - 1) / TILE));
     if (f == FP8_E4M3)
         CUDA_LAUNCH(s, cast_kernel<FP8_E4M3>, grid, THREADS, 0, a);
     else
         CUDA_LAUNCH(s, cast_kernel<FP8_E5M2>, grid, THREADS, 0, a);
+}
+
+/* ---- codes, transposed ---- */
+
+/* A tile; a thread reads four rows' word of four columns. Rows of tiles go with blockIdx.x. */
+static __global__ void transpose_kernel(uint8_t *y, const uint8_t *x, int64_t rows, int64_t cols)
+{
+    /* tile[column] holds the column's rows, as above */
+    CUDA_BLOCK(uint32_t, tile, [TILE][TILE_WORDS + 1]);
+    const int64_t first_row = (int64_t)blockIdx.x * TILE, first_col = (int64_t)blockIdx.y * TILE;
+    const int four_rows = (int)threadIdx.x / TILE_WORDS, four_cols = (int)threadIdx.x % TILE_WORDS;
+    const int64_t row = first_row + four_rows * 4, col = first_col + four_cols * 4;
+    uint32_t words[4] = {0, 0, 0, 0};
+    for (int r = 0; r < 4 && row < rows && col < cols; r++)
+        words[r] = *(const uint32_t *)(x + (row + r) * cols + col);
+    for (int c = 0; c < 4; c++) {
+        uint32_t column = 0;
+        for (int r = 0; r < 4; r++)
+            column |= (words[r] >> (8 * c) & 0xff) << (8 * r);
+        tile[four_cols * 4 + c][four_rows] = column;
+    }
+    __syncthreads();
+    const int c = (int)threadIdx.x / 4, word = (int)threadIdx.x % 4 * 4;
+    if (first_col + c < cols && first_row + word * 4 < rows)
+        *(uint4 *)(y + (first_col + c) * rows + first_row + word * 4) =
+            make_uint4(tile[c][word], tile[c][word + 1], tile[c][word + 2], tile[c][word + 3]);
+}
+
+void cuda_fp8_transpose(struct stream *s, uint8_t *y, const uint8_t *x, int64_t rows, int64_t cols)
+{
+    assert(rows % FP8_ALIGN == 0 && cols % FP8_ALIGN == 0 && is_aligned(x) && is_aligned(y));
+    const dim3 grid((unsigned)((rows + TILE - 1) / TILE), (unsigned)((cols + TILE - 1) / TILE));
+    if (rows > 0 && cols > 0)
+        CUDA_LAUNCH(s, transpose_kernel, grid, THREADS, 0, y, x, rows, cols);
 }
 
 /* ---- the product ---- */

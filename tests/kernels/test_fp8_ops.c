@@ -78,6 +78,18 @@ static void assert_codes(struct world *world, void *memory, const uint8_t *want,
             fail_msg("%s: code %lld is %02x, should be %02x", name, (long long)i, got[i], want[i]);
 }
 
+/* That the largest magnitude gives the scale, too. */
+static void check_largest(struct world *world, const struct cast_row *row, const bf16 *values,
+                          struct fp8_scale want)
+{
+    const bf16 none = 7;
+    bf16 *largest = to_device_bytes(world, &none, sizeof none), got;
+    world->ops->fp8_largest(world->stream, largest, values, row->rows * row->cols);
+    from_device_bytes(world, &got, largest, sizeof got);
+    const struct fp8_scale scale = fp8_scale_of(row->f, (uint32_t)got << 16);
+    assert_true(scale.scale == want.scale && scale.inverse == want.inverse);
+}
+
 /* which: 1: y, 2: y_transposed, 3: both. */
 static void check_cast(struct world *world, const struct cast_row *row, unsigned which)
 {
@@ -104,6 +116,8 @@ static void check_cast(struct world *world, const struct cast_row *row, unsigned
         device_free(world->device, y_transposed);
     from_device_bytes(world, &got, scale, sizeof got);
     assert_true(got.scale == want.scale && got.inverse == want.inverse);
+    if (row->stride == row->cols)
+        check_largest(world, row, values, want);
     from_device_as(world, DTYPE_BF16, values, count);
 }
 
@@ -133,7 +147,33 @@ static void test_broken_tensors(void **state)
         for (int j = 0; j < ROWS * COLS; j++)
             assert_int_equal(codes[j] & 0x7f, 0x7f);
         from_device_bytes(world, codes, scale, sizeof *scale);
+        bf16 *largest = to_device_bytes(world, &(bf16){0}, sizeof *largest), got;
+        world->ops->fp8_largest(world->stream, largest, values, ROWS * COLS);
+        from_device_bytes(world, &got, largest, sizeof got);
+        assert_true(got >= 0x7f80 && got < 0x8000);
         from_device_as(world, DTYPE_BF16, values, ROWS * COLS);
+    }
+}
+
+/* ---- codes, transposed ---- */
+
+static void test_transposes(void **state)
+{
+    struct world *world = *state;
+    static const int64_t shapes[][2] = {{16, 16},  {64, 64}, {16, 208}, {208, 16},
+                                        {80, 144}, {0, 32},  {512, 320}};
+    for (size_t i = 0; i < array_length(shapes); i++) {
+        const int64_t rows = shapes[i][0], cols = shapes[i][1];
+        const float *draws = host_random(world, rows * cols + 1, 0, 256);
+        uint8_t *x = arena_array(world->arena, uint8_t, rows * cols + 1);
+        uint8_t *want = arena_array(world->arena, uint8_t, rows * cols + 1);
+        for (int64_t k = 0; k < rows * cols; k++)
+            want[k % cols * rows + k / cols] = x[k] = (uint8_t)draws[k];
+        uint8_t *codes = to_device_bytes(world, x, (size_t)(rows * cols));
+        uint8_t *y = fresh_codes(world, rows * cols);
+        world->ops->fp8_transpose(world->stream, y, codes, rows, cols);
+        assert_codes(world, y, want, rows * cols, "transposed");
+        device_free(world->device, codes);
     }
 }
 
@@ -257,6 +297,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_casts, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_casts, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_broken_tensors, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_transposes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_transposes, world_setup_two_threads, world_teardown),
         cmocka_unit_test_setup_teardown(test_products, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_products, world_setup_two_threads, world_teardown),
     };
