@@ -77,6 +77,7 @@ static void add_layer(struct bert *net, struct module *list, int64_t i)
     layer->query = add_linear(net, self, "query", D, D);
     layer->key = add_linear(net, self, "key", D, D);
     layer->value = add_linear(net, self, "value", D, D);
+    nn_linears_join((struct module *[]){layer->query, layer->key, layer->value}, 3);
     add_dropout(net, self, c->attention_probs_dropout_prob);
     add_output_modules(net, &layer->attention_output, layer->attention, "BertSelfOutput", D);
     layer->intermediate = add(net, layer->module, "intermediate", "BertIntermediate");

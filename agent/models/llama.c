@@ -215,10 +215,12 @@ static void add_layer(struct llama *net, struct module *list, int64_t i, uint64_
     layer->q = nn_linear_normal_new(arena, a, "q_proj", index, D, queries, bias, stddev);
     layer->k = nn_linear_normal_new(arena, a, "k_proj", index, D, keys, bias, stddev);
     layer->v = nn_linear_normal_new(arena, a, "v_proj", index, D, keys, bias, stddev);
+    nn_linears_join((struct module *[]){layer->q, layer->k, layer->v}, 3);
     layer->o = nn_linear_normal_new(arena, a, "o_proj", index, queries, D, bias, stddev);
     struct module *m = layer->mlp = add(net, layer->block, "mlp", "MLP");
     layer->gate = nn_linear_normal_new(arena, m, "gate_proj", index, D, I, c->mlp_bias, stddev);
     layer->up = nn_linear_normal_new(arena, m, "up_proj", index, D, I, c->mlp_bias, stddev);
+    nn_linears_join((struct module *[]){layer->gate, layer->up}, 2);
     layer->down = nn_linear_normal_new(arena, m, "down_proj", index, I, D, c->mlp_bias, stddev);
     module_add(arena, m, module_new(arena, "act_fn", "SiLUActivation", NULL));
     layer->input_norm = add_norm(net, layer->block, "input_layernorm", index);

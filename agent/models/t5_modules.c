@@ -72,6 +72,10 @@ static void add_attention(struct t5 *net, struct t5_attention *a, struct module 
     a->q = add_linear(net, m, "q", D, width, (double)(D * c->d_kv));
     a->k = add_linear(net, m, "k", D, width, (double)D);
     a->v = add_linear(net, m, "v", D, width, (double)D);
+    if (cross)
+        nn_linears_join((struct module *[]){a->k, a->v}, 2);
+    else
+        nn_linears_join((struct module *[]){a->q, a->k, a->v}, 3);
     a->o = add_linear(net, m, "o", width, D, (double)width);
     if (bias) {
         double stddev = c->initializer_factor / sqrt((double)D);
@@ -95,8 +99,10 @@ static void add_feed_forward(struct t5 *net, struct t5_ff *f, struct module *lis
     struct module *m = f->module = add(net, f->layer.module, "DenseReluDense",
                                        gated ? "T5DenseGatedActDense" : "T5DenseActDense");
     f->wi = add_linear(net, m, gated ? "wi_0" : "wi", D, I, (double)D);
-    if (gated)
+    if (gated) {
         f->wi_1 = add_linear(net, m, "wi_1", D, I, (double)D);
+        nn_linears_join((struct module *[]){f->wi, f->wi_1}, 2);
+    }
     f->wo = add_linear(net, m, "wo", I, D, (double)I);
     f->dropout = add_dropout(net, m);
     add(net, m, "act", activations[c->feed_forward_proj]);

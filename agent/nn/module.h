@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct fp8_scale; /* kernels/fp8.h */
+
 enum { MODULE_MAX_DIMS = 4, MODULE_MAX_PARAMS = 4, MODULE_MAX_CHILDREN = 512 };
 
 /* Where initial values come from. */
@@ -29,10 +31,15 @@ struct param {
     struct param_init init;
     int64_t zero_first, zero_count; /* elements that start as 0 whatever `init` says */
     uint64_t index; /* place in the model's declaration order; names its random numbers */
+    bool fp8;       /* a weight that is multiplied in fp8 (nn_fp8.h) */
+    /* Of so many weights that multiply one x side by side it is this one (nn_linears_join); 0: it
+     * is alone. */
+    int beside_count, beside_place;
 
-    const void *value;     /* device; the gathered tensor, of the dtype the model computes in */
-    float *gradient;       /* device, fp32; NULL outside backward */
-    bool gradient_written; /* false: the next gradient op writes, true: it adds */
+    const void *value; /* device; the gathered tensor, of the dtype the model computes in */
+    const struct fp8_scale *scale; /* device; NULL, or value is in e4m3, and this is its scale */
+    float *gradient;               /* device, fp32; NULL outside backward */
+    bool gradient_written;         /* false: the next gradient op writes, true: it adds */
 };
 
 struct module {
@@ -48,7 +55,6 @@ struct module {
     bool is_head;            /* a task's head: weights for another task lack it, and it then keeps
                                 its initial values */
     bool is_linear;          /* a matrix product with a weight of its own */
-    bool fp8;                /* such a product that is done in fp8 (nn_fp8.h) */
     float dropout;           /* a Dropout: its probability; else 0 */
     struct param *params[MODULE_MAX_PARAMS];
     int param_count;

@@ -24,7 +24,7 @@ static int walk(struct module *m, bool in_block, bool begins, int *count, struct
     if (in_block && m->is_linear) {
         if (check(m, err) < 0)
             return -1;
-        m->fp8 |= begins;
+        m->params[NN_WEIGHT]->fp8 |= begins;
         (*count)++;
     }
     for (int i = 0; i < m->child_count; i++)
@@ -57,7 +57,8 @@ enum { X, W, SCALES };
 
 /* A matrix in fp8, with the sum of a product along its rows. NULL: the tape has failed. */
 struct operand {
-    uint8_t *codes;
+    const uint8_t *codes;
+    uint8_t *memory; /* the same, to be written and freed; NULL: a weight that was gathered so */
     const struct fp8_scale *scale;
     enum fp8 format;
 };
@@ -65,26 +66,33 @@ struct operand {
 static struct operand alloc(struct tape *tape, enum fp8 format, const struct fp8_scale *scale,
                             int64_t rows, int64_t cols, const char *what)
 {
-    return (struct operand){tape_alloc(tape, (size_t)(rows * fp8_padded(cols)), what), scale,
-                            format};
+    uint8_t *memory = tape_alloc(tape, (size_t)(rows * fp8_padded(cols)), what);
+    return (struct operand){memory, memory, scale, format};
 }
 
 static void release(struct tape *tape, const struct operand *o)
 {
-    device_free(stream_device(tape_stream(tape)), o->codes);
+    device_free(stream_device(tape_stream(tape)), o->memory);
 }
 
-/* The weight as [out, in] for forward; as [in, out] for x's gradient. */
-static struct operand weight(struct tape *tape, const void *w, const struct fp8_scale *scale,
+/* The weight as [out, in] for forward; as [in, out] for x's gradient. own: its scale, where it is
+ * gathered in bf16. */
+static struct operand weight(struct tape *tape, const struct param *w, const struct fp8_scale *own,
                              const struct linear_shape *z, bool forward)
 {
-    bool transposes = forward == z->in_out;
-    struct operand o = alloc(tape, FP8_E4M3, scale, forward ? z->out : z->in,
+    const struct ops *ops = nn_ops(tape);
+    struct stream *s = tape_stream(tape);
+    const int64_t rows = z->in_out ? z->in : z->out, cols = z->in_out ? z->out : z->in;
+    const bool transposes = forward == z->in_out;
+    if (w->scale && !transposes)
+        return (struct operand){.codes = w->value, .scale = w->scale, .format = FP8_E4M3};
+    struct operand o = alloc(tape, FP8_E4M3, w->scale ? w->scale : own, forward ? z->out : z->in,
                              forward ? z->in : z->out, "a weight in fp8");
-    if (o.codes)
-        nn_ops(tape)->fp8_cast(tape_stream(tape), FP8_E4M3, transposes ? NULL : o.codes,
-                               transposes ? o.codes : NULL, scale, w, z->in_out ? z->in : z->out,
-                               z->in_out ? z->out : z->in, z->in_out ? z->out : z->in);
+    if (o.memory && w->scale)
+        ops->fp8_transpose(s, o.memory, w->value, rows, cols);
+    else if (o.memory)
+        ops->fp8_cast(s, FP8_E4M3, transposes ? NULL : o.memory, transposes ? o.memory : NULL, own,
+                      w->value, rows, cols, cols);
     return o;
 }
 
@@ -100,7 +108,7 @@ static void multiply(struct tape *tape, struct fp8_matmul p, void *c, const stru
                              bias);
 }
 
-void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const void *w,
+void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const struct param *w,
                      const void *bias, bool relu, const struct linear_shape *z)
 {
     struct fp8_scale *scales = tape_alloc(tape, SCALES * sizeof *scales, "scales of fp8");
@@ -110,8 +118,9 @@ void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const v
         const struct ops *ops = nn_ops(tape);
         int64_t w_rows = z->in_out ? z->in : z->out, w_cols = z->in_out ? z->out : z->in;
         ops->fp8_scale(s, FP8_E4M3, scales + X, x->data, z->rows, z->in, z->in);
-        ops->fp8_scale(s, FP8_E4M3, scales + W, w, w_rows, w_cols, w_cols);
-        ops->fp8_cast(s, FP8_E4M3, a.codes, NULL, scales + X, x->data, z->rows, z->in, z->in);
+        if (!w->scale)
+            ops->fp8_scale(s, FP8_E4M3, scales + W, w->value, w_rows, w_cols, w_cols);
+        ops->fp8_cast(s, FP8_E4M3, a.memory, NULL, scales + X, x->data, z->rows, z->in, z->in);
         struct operand b = weight(tape, w, scales + W, z, true);
         const struct fp8_matmul p = {.m = z->rows,
                                      .n = z->out,
@@ -143,7 +152,7 @@ static void multiply_weights(struct tape *tape, const struct operand *x, const s
 }
 
 /* x's gradient, of dy: [rows, out]. */
-static void backward_data(struct tape *tape, struct tensor *x, const void *w,
+static void backward_data(struct tape *tape, struct tensor *x, const struct param *w,
                           const struct operand *dy, const struct fp8_scale *scale,
                           const struct linear_shape *z)
 {
@@ -162,7 +171,7 @@ static void backward_data(struct tape *tape, struct tensor *x, const void *w,
     release(tape, &b);
 }
 
-void nn_fp8_backward(struct tape *tape, struct tensor *x, const void *w, const void *dy,
+void nn_fp8_backward(struct tape *tape, struct tensor *x, const struct param *w, const void *dy,
                      const void *memory, const struct linear_shape *z,
                      const struct nn_fp8_part *parts, int part_count)
 {
@@ -175,8 +184,9 @@ void nn_fp8_backward(struct tape *tape, struct tensor *x, const void *w, const v
     struct operand values = alloc(tape, FP8_E4M3, scales + X, z->in, z->rows, "activations in fp8");
     if (!tape_failed(tape)) {
         ops->fp8_scale(s, FP8_E5M2, scale, dy, z->rows, z->out, z->y_stride);
-        ops->fp8_cast(s, FP8_E5M2, rows.codes, cols.codes, scale, dy, z->rows, z->out, z->y_stride);
-        ops->fp8_cast(s, FP8_E4M3, NULL, values.codes, scales + X, x->data, z->rows, z->in, z->in);
+        ops->fp8_cast(s, FP8_E5M2, rows.memory, cols.memory, scale, dy, z->rows, z->out,
+                      z->y_stride);
+        ops->fp8_cast(s, FP8_E4M3, NULL, values.memory, scales + X, x->data, z->rows, z->in, z->in);
         multiply_weights(tape, &values, &cols, z, parts, part_count);
     }
     release(tape, &values);

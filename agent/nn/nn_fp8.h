@@ -7,7 +7,9 @@
  * x and w are kept from forward to backward: the codes are made again, from the same bits.
  *
  * A product's tensors are what is scaled. Where several weights are one matrix (nn_linears, on a
- * GPU), they have one scale. Of x it is that of the rank's micro-batch. */
+ * GPU), they have one scale. Of x it is that of the rank's micro-batch. A weight is gathered in
+ * bf16, and scaled and cast here, or in e4m3 with its scale (param.scale): the codes are the
+ * same. */
 #ifndef SHOAL_AGENT_NN_NN_FP8_H
 #define SHOAL_AGENT_NN_NN_FP8_H
 
@@ -25,9 +27,9 @@ int nn_fp8_check(struct module *root, struct error *err);
 
 /* ---- for nn_linear.c and nn_linears.c ---- */
 
-/* y, bf16, as linear_forward makes it. w: the gathered weight, bf16. Returns what backward needs: a
- * tape_op's `memory`. NULL if the tape has failed. */
-void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const void *w,
+/* y, bf16, as linear_forward makes it. w: the weight, gathered; the first one's of several that are
+ * one matrix. Returns what backward needs: a tape_op's `memory`. NULL if the tape has failed. */
+void *nn_fp8_forward(struct tape *tape, void *y, const struct tensor *x, const struct param *w,
                      const void *bias, bool relu, const struct linear_shape *shape);
 
 /* Rows of the weight, and so columns of dy, whose gradient lies together. */
@@ -38,7 +40,7 @@ struct nn_fp8_part {
 };
 /* dw, of the parts in their order (shape->out in all), then x's gradient. memory: forward's. dy:
  * the first of shape's columns. A bias is the caller's to do. */
-void nn_fp8_backward(struct tape *tape, struct tensor *x, const void *w, const void *dy,
+void nn_fp8_backward(struct tape *tape, struct tensor *x, const struct param *w, const void *dy,
                      const void *memory, const struct linear_shape *shape,
                      const struct nn_fp8_part *parts, int part_count);
 #endif

@@ -130,7 +130,7 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op, const void
         float *dbias = tape_param_gradient(m->params[NN_BIAS], &add);
         nn_ops(tape)->linear_backward_bias(tape_stream(tape), x->dtype, dbias, dy, shape, add);
     }
-    nn_fp8_backward(tape, x, m->params[NN_WEIGHT]->value, dy, op->memory, shape, &part, 1);
+    nn_fp8_backward(tape, x, m->params[NN_WEIGHT], dy, op->memory, shape, &part, 1);
 }
 
 static void linear_backward(struct tape *tape, struct tape_op *op)
@@ -185,13 +185,13 @@ static void record(struct tape *tape, struct module *m, struct tensor *x, struct
 void *nn_multiply(struct tape *tape, const struct module *m, const struct tensor *x, void *y,
                   enum dtype t_y, bool relu, const struct linear_shape *shape)
 {
-    const void *w = m->params[NN_WEIGHT]->value;
-    if (m->fp8) {
+    const struct param *w = m->params[NN_WEIGHT];
+    if (w->fp8) {
         assert(x->dtype == DTYPE_BF16 && t_y == DTYPE_BF16);
         return nn_fp8_forward(tape, y, x, w, nn_bias(m), relu, shape);
     }
-    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, t_y, y, x->data, w, nn_bias(m), relu,
-                                 shape);
+    nn_ops(tape)->linear_forward(tape_stream(tape), x->dtype, t_y, y, x->data, w->value, nn_bias(m),
+                                 relu, shape);
     return NULL;
 }
 
@@ -300,7 +300,8 @@ static struct tensor *up_with_gelu(struct tape *tape, struct module *up, struct 
 struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module *down,
                              struct tensor *x, bool tanh)
 {
-    if (up->fp8 || down->fp8) /* whose products know no GELU */
+    if (up->params[NN_WEIGHT]->fp8 ||
+        down->params[NN_WEIGHT]->fp8) /* whose products know no GELU */
         return nn_conv1d(tape, down, nn_gelu(tape, nn_conv1d(tape, up, x), tanh));
     struct tensor *z;
     bool together = tanh && !tape_failed(tape) && makes_gelu(tape, up);

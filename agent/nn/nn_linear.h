@@ -32,6 +32,9 @@ struct tensor *nn_conv1d_mlp(struct tape *tape, struct module *up, struct module
  * errors call `what`. On a GPU they are one product where the weights lie behind each other without
  * biases, as in a unit: then gradients are rounded once where they were added up. */
 enum { NN_MOST_LINEARS = 3 };
+/* Before that: when they are declared, one after the other. So who gathers them in fp8 knows which
+ * are one matrix, which has one scale. */
+void nn_linears_join(struct module *const *modules, int count);
 struct tensor *nn_linears(struct tape *tape, struct module *const *modules, int count,
                           struct tensor *x, const char *what);
 #endif

@@ -12,6 +12,14 @@ struct packed_args {
     struct module *modules[NN_MOST_LINEARS];
 };
 
+void nn_linears_join(struct module *const *modules, int count)
+{
+    for (int i = 0; i < count; i++) {
+        modules[i]->params[NN_WEIGHT]->beside_count = count;
+        modules[i]->params[NN_WEIGHT]->beside_place = i;
+    }
+}
+
 static int64_t width_of(const struct module *m)
 {
     return m->params[NN_WEIGHT]->shape[0];
@@ -25,20 +33,27 @@ static struct linear_shape packed_shape(const struct packed_args *a, const struc
     return linear_dense(x->count / in, in, out);
 }
 
+/* Where a weight ends in memory. t: of the model. */
+static const void *end_of(const struct param *p, enum dtype t)
+{
+    return (const char *)p->value + p->count * (int64_t)dtype_bytes(p->scale ? DTYPE_E4M3 : t);
+}
+
 /* Whether the weights lie behind each other, as in a unit's memory, and are no units themselves: on
- * a GPU they are one matrix then. The CPU multiplies one after the other, and keeps its bits. */
+ * a GPU they are one matrix then. The CPU multiplies one after the other, and keeps its bits. What
+ * is gathered in fp8 has one scale if its gather saw it so, too. */
 static bool is_one_matrix(struct tape *tape, const struct packed_args *a, enum dtype t)
 {
     if (device_is_host(stream_device(tape_stream(tape))))
         return false;
     for (int i = 0; i < a->count; i++) {
         const struct module *m = a->modules[i];
-        if (m->unit >= 0 || nn_bias(m) || m->fp8 != a->modules[0]->fp8)
-            return false;
         const struct param *p = m->params[NN_WEIGHT],
-                           *before = i > 0 ? a->modules[i - 1]->params[NN_WEIGHT] : NULL;
-        if (before &&
-            p->value != (const char *)before->value + before->count * (int64_t)dtype_bytes(t))
+                           *before = i > 0 ? a->modules[i - 1]->params[NN_WEIGHT] : p;
+        assert(!p->scale || (p->beside_count == a->count && p->beside_place == i));
+        if (m->unit >= 0 || nn_bias(m) || p->fp8 != before->fp8 || p->scale != before->scale)
+            return false;
+        if (i > 0 && p->value != end_of(before, t))
             return false;
     }
     return true;
@@ -81,8 +96,8 @@ static void packed_fp8_backward(struct tape *tape, const struct tape_op *op,
         else
             parts[count++] = part;
     }
-    nn_fp8_backward(tape, op->inputs[0], a->modules[0]->params[NN_WEIGHT]->value,
-                    op->output->gradient, op->memory, shape, parts, count);
+    nn_fp8_backward(tape, op->inputs[0], a->modules[0]->params[NN_WEIGHT], op->output->gradient,
+                    op->memory, shape, parts, count);
 }
 
 static void packed_backward(struct tape *tape, struct tape_op *op)

@@ -74,7 +74,8 @@ static int keep_block(struct module *m, int block, int before, bool in_it)
 {
     int count = m->is_block;
     in_it = in_it || (m->is_block && before == block);
-    m->fp8 = m->fp8 && in_it;
+    for (int i = 0; i < m->param_count; i++)
+        m->params[i]->fp8 = m->params[i]->fp8 && in_it;
     for (int i = 0; i < m->child_count; i++)
         count += keep_block(m->children[i], block, before + count, in_it);
     return count;
@@ -148,9 +149,12 @@ static void test_same_bits(void **state)
 
 static int count_fp8(const struct module *m, bool in_block)
 {
-    int count = m->fp8;
+    int count = 0;
     in_block = in_block || m->is_block;
-    assert_true(in_block || !m->fp8);
+    for (int i = 0; i < m->param_count; i++) {
+        count += m->params[i]->fp8;
+        assert_true(in_block || !m->params[i]->fp8);
+    }
     for (int i = 0; i < m->child_count; i++)
         count += count_fp8(m->children[i], in_block);
     return count;
