@@ -15,7 +15,7 @@ static struct comm_nccl *nccl_of(struct comm *c)
 
 static int type_of(enum dtype t)
 {
-    return t == DTYPE_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT32;
+    return t == DTYPE_F32 ? NCCL_FLOAT32 : t == DTYPE_BF16 ? NCCL_BFLOAT16 : NCCL_UINT8;
 }
 
 static int op_of(enum comm_reduce how)

@@ -58,6 +58,7 @@ struct shard_config trainer_shard_config(const struct agent_config *c, enum shar
         .limit_all_gathers = c->parallel.limit_all_gathers,
         .accumulate_sharded = c->optimizer.accumulation_sync == ACCUMULATE_EVERY,
         .param_dtype = trainer_dtype(c),
+        .gathers_fp8 = trainer_is_fp8(c),
         .slice_dtype = trainer_slice_dtype(c),
         .reduce_dtype = c->precision.reduce_dtype == STATE_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };

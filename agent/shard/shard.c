@@ -117,12 +117,13 @@ static int open_unit(struct shard *shard, struct device *shard_device,
         return -1;
     u->view.gradient = gradient;
     u->compute_shard = u->view.value;
-    if (c->param_dtype == c->slice_dtype)
-        return 0;
-    int result =
-        alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->view.copy, err);
-    u->compute_shard = u->view.copy;
-    return result;
+    if (c->param_dtype != c->slice_dtype) {
+        if (alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->view.copy,
+                        err) < 0)
+            return -1;
+        u->compute_shard = u->view.copy;
+    }
+    return shard_open_fp8(shard, u, err);
 }
 
 /* Allocates buffers for gradients between ranks and on their way to the shard device. */
@@ -173,7 +174,8 @@ static int open_units(struct shard *shard, struct device *shard_device, struct e
         if (layout->shard_count > largest->shard_count)
             largest = layout;
     }
-    return open_scratch(shard, shard_device, largest, err);
+    return shard_open_messages(shard, err) < 0 ? -1
+                                               : open_scratch(shard, shard_device, largest, err);
 }
 
 static void lay_out(struct shard *shard, struct module *root)
@@ -221,6 +223,7 @@ static void close_unit(struct shard *shard, struct unit *u)
     device_free(shard_device, u->view.copy);
     device_free(shard_device, u->view.value);
     device_free(shard_device, u->view.gradient);
+    shard_close_fp8(shard, u);
     event_close(u->gathered);
     event_close(u->reduced);
     event_close(u->updated);
@@ -240,6 +243,8 @@ void shard_close(struct shard *shard)
         close_unit(shard, &shard->units[i]);
     if (shard->arrival)
         device_free(stream_device(shard->update), shard->arrival);
+    device_free(stream_device(shard->compute), shard->messages);
+    device_free(stream_device(shard->compute), shard->staged);
     device_free(stream_device(shard->compute), shard->sum);
     device_free(stream_device(shard->compute), shard->packed);
     device_free(stream_device(shard->compute), shard->received);

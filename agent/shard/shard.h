@@ -4,7 +4,8 @@
  * their own, in one flat buffer. Each tensor in it starts on 16 bytes. The unit is cut into S equal
  * slices, S being the size of the shard group: each rank keeps one slice in fp32 with its optimizer
  * state. If the model computes in bf16, a bf16 copy of the slice lies beside it and is gathered;
- * with bf16-true there is only that one. Gradients are fp32, apart from reduce_dtype between ranks.
+ * with bf16-true there is only that one. What is multiplied in fp8 can be gathered so
+ * (shard_payload.h). Gradients are fp32, apart from reduce_dtype between ranks.
  *
  * The tape's hooks call the engine around each use of a unit:
  *
@@ -86,6 +87,8 @@ struct shard_config {
                                 next pass, which waits for it where it uses the unit. No effect with
                                 CPU offload */
     enum dtype param_dtype;  /* of gathered parameters: what the model computes in */
+    bool gathers_fp8;        /* units of weights that are multiplied in fp8 are gathered in fp8,
+                                where that is fewer bytes: the same numbers. param_dtype is bf16 */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
     int slots;               /* whose gradients are summed in one order (slots.h), >= the ranks of

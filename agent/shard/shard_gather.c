@@ -69,10 +69,15 @@ void shard_wait(struct shard *shard, enum shard_wait what, struct event *event)
 
 static void bind_values(const struct shard *shard, struct unit *u)
 {
+    if (u->payload.is_fp8 && u->unsharded) {
+        shard_bind_fp8(u);
+        return;
+    }
     size_t element = dtype_bytes(shard->config.param_dtype);
     for (int i = 0; i < u->layout->param_count; i++) {
         const struct layout_param *p = &u->layout->params[i];
         p->param->value = u->unsharded ? (char *)u->unsharded + (size_t)p->offset * element : NULL;
+        p->param->scale = NULL;
     }
 }
 
@@ -122,9 +127,9 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     char what[128];
     snprintf(what, sizeof what, "parameters of unit \"%s\"", u->view.module->path);
     void *memory;
+    const enum dtype t = u->payload.is_fp8 ? DTYPE_E4M3 : shard->config.param_dtype;
     if (device_alloc(stream_device(shard->compute), MEMORY_UNIT,
-                     (size_t)u->layout->flat_count * dtype_bytes(shard->config.param_dtype), what,
-                     &memory, err) < 0)
+                     (size_t)u->layout->flat_count * dtype_bytes(t), what, &memory, err) < 0)
         return -1;
     u->unsharded = memory;
     u->awaited = false;
@@ -135,8 +140,10 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     stream_range_begin(shard->transfer, &(struct stream_range){.what = "all_gather",
                                                                .of = module_label(u->view.module)});
     shard_name_unit(shard->group, u);
-    shard_gather_slices(shard, shard->config.param_dtype, u->unsharded, u->compute_shard,
-                        u->layout->shard_count);
+    if (u->payload.is_fp8)
+        shard_gather_fp8(shard, u);
+    else
+        shard_gather_slices(shard, t, u->unsharded, u->compute_shard, u->layout->shard_count);
     shard_name_unit(shard->group, NULL);
     stream_range_end(shard->transfer);
     event_record(u->gathered, shard->transfer);

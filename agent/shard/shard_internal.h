@@ -1,5 +1,6 @@
 /* Private to the shard engine: shard.c opens and closes it, shard_values.c fills and reads slices,
- * shard_gather.c unshards and reshards units, shard_reduce.c handles gradients.
+ * shard_gather.c unshards and reshards units, shard_fp8.c what of that is fp8, shard_reduce.c
+ * handles gradients.
  *
  * The device allocator reuses freed memory in the order of the compute stream (device_alloc). So a
  * communication stream waits for compute before it touches newly allocated memory. Compute waits
@@ -8,6 +9,8 @@
 #define SHOAL_AGENT_SHARD_SHARD_INTERNAL_H
 
 #include "agent/shard/shard.h"
+#include "agent/shard/shard_payload.h"
+#include "kernels/ops.h"
 
 struct unit {
     struct shard_unit view;
@@ -15,9 +18,14 @@ struct unit {
 
     void *compute_shard; /* on the shard device: the slice in param_dtype; view.value if that is its
                             own */
-    void *unsharded;     /* [flat_count] of param_dtype, gathered values; NULL: resharded */
-    bool awaited;        /* compute has queued its wait for `gathered` */
+    struct payload payload;
+    void *unsharded;        /* [flat_count] of param_dtype, or codes, gathered; NULL: resharded */
+    bool awaited;           /* compute has queued its wait for `gathered` */
     struct event *gathered; /* on the stream of gathers */
+    /* In fp8, on compute's device, both written by the first gather after an update: */
+    struct fp8_scale *scales; /* of the payload's matrices */
+    bf16 *rest;
+    bool has_rest; /* they are those of the slices */
 
     bool in_backward;          /* this pass's backward has reached it */
     float *unsharded_gradient; /* [flat_count], from before_backward until its reduction ended; else
@@ -84,9 +92,17 @@ struct shard {
     void *packed;   /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
     float *unpacked; /* [largest shard_count] what came back, in fp32, if it goes to the shard
                         device; else NULL */
+    bf16 *messages;  /* of fp8's ranks, [S][largest message_count]; NULL: no unit is fp8 */
+    bf16 *staged;    /* of fp8 with offload: the largest such slice; else NULL */
     float *arrival;  /* on the shard device, for gradients that are added there; NULL if none are */
     bool last_micro_batch;
 };
+
+/* Of compute's device. */
+static inline const struct ops *compute_ops(const struct shard *shard)
+{
+    return device_ops(stream_device(shard->compute));
+}
 
 /* Lets compute wait for the event of another stream. */
 void shard_wait(struct shard *shard, enum shard_wait what, struct event *event);
@@ -107,6 +123,19 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err);
 void shard_await(struct shard *shard, struct unit *u);
 /* Frees the unsharded unit. Work that is on compute already may still use it. */
 void shard_reshard(struct shard *shard, struct unit *u);
+
+/* ---- shard_fp8.c ---- */
+
+/* Decides what the unit's gathers carry; allocates what stays between them, if that is fp8. Errors:
+ * ERR_MEMORY naming the unit. */
+int shard_open_fp8(struct shard *shard, struct unit *u, struct error *err);
+void shard_close_fp8(struct shard *shard, struct unit *u);
+/* Allocates what all such units share. Errors: ERR_MEMORY. */
+int shard_open_messages(struct shard *shard, struct error *err);
+/* Queues the gather on the transfer stream: of a unit whose payload is fp8. */
+void shard_gather_fp8(struct shard *shard, struct unit *u);
+/* Binds the unsharded unit's parameters. */
+void shard_bind_fp8(const struct unit *u);
 
 /* ---- shard_reduce.c ---- */
 

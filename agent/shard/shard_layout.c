@@ -6,9 +6,10 @@
  *   ranges         w[0, 16)        w[16, 20) and b[0, 3)
  *
  * Each parameter starts on LAYOUT_ALIGN elements, so that kernels may load 16 bytes at a time from
- * the gathered buffer: the buffer is the weights, without a copy. Slices are equal, as all_gather
- * and reduce_scatter need it, so the end is padded to a multiple of LAYOUT_ALIGN * S. A slice may
- * cut a parameter anywhere: a rank's range is the intersection of the two intervals.
+ * the gathered buffer: the buffer is the weights, without a copy. In fp8, a byte for each
+ * element, that takes LAYOUT_ALIGN_FP8. Slices are equal, as all_gather and reduce_scatter need it,
+ * so the end is padded to a multiple of that times S. A slice may cut a parameter anywhere: a
+ * rank's range is the intersection of the two intervals.
  *
  * Padding stays 0: it is filled with 0 once, its gradient is cleared, and every optimizer keeps a
  * value of 0 whose gradient is 0. So norms and optimizer steps may run over it. */
@@ -38,6 +39,16 @@ static int count_params(const struct module *m)
     return count;
 }
 
+static bool has_fp8(const struct module *m)
+{
+    bool has = false;
+    for (int i = 0; i < m->param_count; i++)
+        has = has || m->params[i]->fp8;
+    for (int i = 0; i < m->child_count; i++)
+        has = has || has_fp8(m->children[i]);
+    return has;
+}
+
 static void lay_out(struct arena *arena, struct shard_layout *layout, struct module *m, int unit)
 {
     if (m->unit >= 0) {
@@ -50,7 +61,7 @@ static void lay_out(struct arena *arena, struct shard_layout *layout, struct mod
     for (int i = 0; i < m->param_count; i++) {
         u->params[u->param_count++] = (struct layout_param){m->params[i], u->flat_count};
         u->count += m->params[i]->count;
-        u->flat_count = round_up(u->flat_count + m->params[i]->count, LAYOUT_ALIGN);
+        u->flat_count = round_up(u->flat_count + m->params[i]->count, layout->align);
     }
     for (int i = 0; i < m->child_count; i++)
         lay_out(arena, layout, m->children[i], unit);
@@ -60,15 +71,25 @@ void shard_layout_make(struct arena *arena, struct module *root, int group_size,
                        struct shard_layout *ret_layout)
 {
     assert(root->unit == 0 && group_size >= 1 && parts % group_size == 0);
-    struct shard_layout layout = {.unit_count = count_units(root), .group_size = group_size};
+    struct shard_layout layout = {.unit_count = count_units(root),
+                                  .group_size = group_size,
+                                  .align = has_fp8(root) ? LAYOUT_ALIGN_FP8 : LAYOUT_ALIGN};
     layout.units = arena_array(arena, struct layout_unit, layout.unit_count);
     lay_out(arena, &layout, root, 0);
     for (int i = 0; i < layout.unit_count; i++) {
         struct layout_unit *u = &layout.units[i];
-        u->flat_count = round_up(u->flat_count, (int64_t)LAYOUT_ALIGN * parts);
+        u->flat_count = round_up(u->flat_count, (int64_t)layout.align * parts);
         u->shard_count = u->flat_count / group_size;
     }
     *ret_layout = layout;
+}
+
+int64_t layout_fp8_count(const struct layout_unit *unit)
+{
+    int64_t count = 0;
+    for (int i = 0; i < unit->param_count; i++)
+        count += unit->params[i].param->fp8 ? unit->params[i].param->count : 0;
+    return count;
 }
 
 static int by_declaration(const void *a, const void *b)

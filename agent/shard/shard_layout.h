@@ -7,11 +7,13 @@
 
 #include <stdint.h>
 
-enum { LAYOUT_ALIGN = 8 }; /* elements: parameters and slices start on 16 bytes, also in bf16 */
+/* Elements: parameters and slices start on 16 bytes, also in bf16; and in fp8, where the tree has
+ * weights that are multiplied in it. */
+enum { LAYOUT_ALIGN = 8, LAYOUT_ALIGN_FP8 = 16 };
 
 struct layout_param {
     struct param *param;
-    int64_t offset; /* first element in the flat buffer; a multiple of LAYOUT_ALIGN */
+    int64_t offset; /* first element in the flat buffer; a multiple of the layout's align */
 };
 
 struct layout_unit {
@@ -20,13 +22,14 @@ struct layout_unit {
     int param_count;
     int64_t count;       /* elements of the parameters */
     int64_t flat_count;  /* with padding behind each parameter and at the end; 0: no parameters */
-    int64_t shard_count; /* flat_count / group_size; a multiple of LAYOUT_ALIGN */
+    int64_t shard_count; /* flat_count / group_size; a multiple of the layout's align */
 };
 
 struct shard_layout {
     struct layout_unit *units; /* by module.unit */
     int unit_count;
     int group_size;
+    int align; /* LAYOUT_ALIGN or LAYOUT_ALIGN_FP8 */
 };
 
 /* The range of a parameter's elements in one rank's slice of its unit. */
@@ -37,6 +40,9 @@ struct param_range {
     int64_t param_offset; /* the same element within the parameter, row-major */
     int64_t count;        /* elements; >= 1 */
 };
+
+/* Elements of the unit's weights that are multiplied in fp8. */
+int64_t layout_fp8_count(const struct layout_unit *unit);
 
 /* A parameter belongs to the innermost unit around its module. root->unit is 0; the other units are
  * numbered in the order of the tree (wrap.h). Flat buffers can also be cut into `parts` equal parts

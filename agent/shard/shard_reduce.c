@@ -3,15 +3,8 @@
  * it ends. So at most two unsharded gradients are alive, unless micro-batches add to them. */
 #include "agent/shard/shard_internal.h"
 
-#include "kernels/ops.h"
-
 #include <assert.h>
 #include <stdio.h>
-
-static const struct ops *compute_ops(const struct shard *shard)
-{
-    return device_ops(stream_device(shard->compute));
-}
 
 bool shard_reduces_now(const struct shard *shard)
 {

@@ -2,8 +2,6 @@
  * collectives'. */
 #include "agent/shard/shard_internal.h"
 
-#include "kernels/ops.h"
-
 #include <assert.h>
 
 void shard_open_slots(struct shard *shard, struct comm *world)
@@ -48,7 +46,7 @@ static float *part_of(const struct shard *shard, const struct unit *u)
 
 void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded)
 {
-    const struct ops *ops = device_ops(stream_device(shard->compute));
+    const struct ops *ops = compute_ops(shard);
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = part_count(shard, u);
     const void *parts = unsharded;
@@ -71,7 +69,7 @@ void shard_end_slots(struct shard *shard, struct unit *u)
 {
     if (!u->accumulated || u->is_mean || u->layout->flat_count == 0)
         return;
-    const struct ops *ops = device_ops(stream_device(shard->compute));
+    const struct ops *ops = compute_ops(shard);
     int64_t count = part_count(shard, u);
     float *sum = part_of(shard, u);
     ops->scale(shard->reduces, DTYPE_F32, sum, 1.0F / (float)shard->slots.count, count);

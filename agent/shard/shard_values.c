@@ -1,7 +1,6 @@
 /* The values of slices: initialized, copied to and from the host, gathered for exports. */
 #include "agent/shard/shard_internal.h"
 
-#include "kernels/ops.h"
 #include "kernels/random.h"
 
 #include <assert.h>
@@ -82,9 +81,11 @@ void shard_join_update(struct shard *shard)
 void shard_values_updated(struct shard *shard)
 {
     shard_reshard_all(shard);
-    for (int i = 0; i < shard->unit_count && shard->update_beside; i++)
-        if (!shard->units[i].updating)
+    for (int i = 0; i < shard->unit_count; i++) {
+        shard->units[i].has_rest = false;
+        if (shard->update_beside && !shard->units[i].updating)
             shard_unit_updated(shard, i);
+    }
     if (shard->update_beside) /* a reduction comes behind a pass, which has waited by then */
         return;
     shard_order(shard, shard->transfer, shard->update);

@@ -3,6 +3,7 @@
 
 #include "agent/comm/comm_nccl.h"
 #include "agent/comm/comm_stage.h"
+#include "agent/nn/nn_fp8.h"
 #include "agent/nn/tape.h"
 #include "agent/shard/wrap.h"
 #include "base/mem.h"
@@ -91,6 +92,8 @@ static int world_rank_open(struct world_rank *r)
     struct error *err = &r->err;
     r->arena = arena_open();
     r->model = world_model(r->arena, w);
+    if (w->fp8 && nn_fp8_begin(r->model->root, err) < 0)
+        return -1;
     if (w->min_num_params)
         wrap_by_size(r->model->root, w->min_num_params);
     else

@@ -29,6 +29,7 @@ struct world {
     const struct llama_config *llama;    /* NULL: the MNIST network */
     const struct architecture *language; /* NULL: neither T5 nor BERT (but no pre-training) */
     int64_t T;                           /* of language models */
+    bool fp8;                            /* linear layers of its blocks multiply in it */
     enum tape_checkpointing checkpointing;
     int horizon; /* activations go to a host device and come back so many blocks ahead; 0: stay */
     struct optim_config optim;
