@@ -1,6 +1,7 @@
 #include "agent/plan/run_plan.h"
 
 #include "agent/shard/shard_layout.h"
+#include "agent/shard/shard_payload.h"
 #include "agent/shard/wrap.h"
 
 static int64_t max(int64_t a, int64_t b)
@@ -10,34 +11,60 @@ static int64_t max(int64_t a, int64_t b)
 
 /* ---- units ---- */
 
-/* Elements, as a group of S ranks pads them. */
+/* Of units, or of what is gathered of them. */
 struct unit_sizes {
     int64_t all;                 /* P */
     int64_t root, other;         /* K, E */
     int64_t block, second_block; /* U, U' */
 };
 
-static struct unit_sizes measure(const struct run_plan_facts *f, int group_size)
+struct unit_plan {
+    struct unit_sizes elements; /* as a group of S ranks pads them */
+    struct unit_sizes gathered; /* bytes */
+    /* Bytes of what is gathered in fp8: */
+    int64_t rest;              /* of all units */
+    int64_t messages, largest; /* of all units, of one: of all ranks */
+    int64_t slice;             /* the largest, in bf16 */
+};
+
+static void add_unit(struct unit_sizes *a, enum plan_role role, int64_t count)
 {
-    const int64_t multiple = (int64_t)LAYOUT_ALIGN * group_size;
-    struct unit_sizes a = {0};
-    for (int i = 0; i < f->unit_count; i++) {
-        int64_t count = (f->units[i].flat_count + multiple - 1) / multiple * multiple;
-        a.all += count;
-        switch (f->units[i].role) {
-        case PLAN_ROOT:
-            a.root = count;
-            break;
-        case PLAN_OTHER:
-            a.other = max(a.other, count);
-            break;
-        case PLAN_BLOCK:
-            a.second_block = max(a.second_block, count < a.block ? count : a.block);
-            a.block = max(a.block, count);
-            break;
-        }
+    a->all += count;
+    switch (role) {
+    case PLAN_ROOT:
+        a->root = count;
+        break;
+    case PLAN_OTHER:
+        a->other = max(a->other, count);
+        break;
+    case PLAN_BLOCK:
+        a->second_block = max(a->second_block, count < a->block ? count : a->block);
+        a->block = max(a->block, count);
+        break;
     }
-    return a;
+}
+
+static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
+{
+    const int64_t align = f->activations.fp8 ? LAYOUT_ALIGN_FP8 : LAYOUT_ALIGN;
+    const int64_t multiple = align * group_size;
+    struct unit_plan p = {0};
+    for (int i = 0; i < f->unit_count; i++) {
+        const struct plan_unit *u = &f->units[i];
+        int64_t count = (u->flat_count + multiple - 1) / multiple * multiple;
+        bool fp8 = payload_saves(count, u->fp8_count, group_size);
+        add_unit(&p.elements, u->role, count);
+        add_unit(&p.gathered, u->role, fp8 ? count : count * f->bytes.value);
+        if (!fp8)
+            continue;
+        int64_t slice = count / group_size, rest = count - u->fp8_count;
+        int64_t messages = payload_most(rest, slice) * group_size * (int64_t)sizeof(bf16);
+        p.rest += rest * (int64_t)sizeof(bf16);
+        p.messages += messages;
+        p.largest = max(p.largest, messages);
+        p.slice = max(p.slice, slice * (int64_t)sizeof(bf16));
+    }
+    return p;
 }
 
 /* ---- strategies ---- */
@@ -71,23 +98,29 @@ static void add_persistent(const struct run_plan_facts *f, const struct unit_siz
     s->persistent = s->values + s->masters + s->states + s->gradients;
 }
 
-static void add_transient(const struct run_plan_facts *f, const struct unit_sizes *a,
+static void add_transient(const struct run_plan_facts *f, const struct unit_plan *p,
                           struct run_plan_strategy *s)
 {
+    const struct unit_sizes *a = &p->elements, *v = &p->gathered;
     if (s->group_size == 1 && !f->cpu_offload) /* used and reduced in place */
         return;
-    int64_t v = f->bytes.value, g = f->bytes.gradient, blocks = a->block + a->second_block;
+    int64_t g = f->bytes.gradient, blocks = a->block + a->second_block;
+    int64_t gathered_blocks = v->block + v->second_block;
+    int64_t kept = p->rest + p->largest + (f->cpu_offload ? p->slice : 0);
     if (reshards_after_forward(s->strategy)) {
         /* either two blocks are at work, or another unit and a block that was gathered ahead */
-        int64_t beside = a->other > 0 ? a->other + a->block : 0;
-        s->gathered = v * (a->root + max(blocks, beside));
+        int64_t beside = v->other > 0 ? v->other + v->block : 0;
+        s->gathered = v->root + max(gathered_blocks, beside);
         s->whole_gradients = g * (a->root + max(blocks, a->other));
-        s->transient = (v + g) * a->root + max((v + g) * blocks, v * beside + g * a->other);
+        s->transient =
+            v->root + g * a->root + max(gathered_blocks + g * blocks, beside + g * a->other);
     } else {
-        s->gathered = v * a->all;
+        s->gathered = v->all;
         s->whole_gradients = g * (a->root + blocks + a->other);
         s->transient = s->gathered + s->whole_gradients;
     }
+    s->gathered += kept;
+    s->transient += kept;
     if (f->micro_batches > 1 && !f->accumulate_sharded) { /* all of them wait for the last one */
         s->transient += g * a->all - s->whole_gradients;
         s->whole_gradients = g * a->all;
@@ -138,15 +171,16 @@ static int64_t ring(int n, int64_t bytes)
 
 /* What is resharded after forward is gathered twice; the root never is. To accumulate whole
  * gradients is to reduce once. */
-static void add_traffic(const struct run_plan_facts *f, const struct unit_sizes *a,
+static void add_traffic(const struct run_plan_facts *f, const struct unit_plan *p,
                         struct run_plan_strategy *s)
 {
+    const struct unit_sizes *a = &p->elements, *v = &p->gathered;
     int groups = f->world_size / s->group_size;
-    int64_t gathered = a->all; /* what is kept is kept between micro-batches too */
+    int64_t gathered = v->all; /* what is kept is kept between micro-batches too */
     if (reshards_after_forward(s->strategy))
-        gathered = (2 * a->all - a->root) * f->micro_batches * rounds_of(f);
+        gathered = (2 * v->all - v->root) * f->micro_batches * rounds_of(f);
     int64_t reduced = a->all * (f->accumulate_sharded ? f->micro_batches : 1);
-    s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) +
+    s->sent_in_group = ring(s->group_size, gathered + p->messages) +
                        ring(s->group_size, reduced * f->bytes.reduction);
     s->sent_between_groups = 2 * ring(groups, a->all / s->group_size * f->bytes.reduction);
     if (f->slots == 0)
@@ -154,7 +188,7 @@ static void add_traffic(const struct run_plan_facts *f, const struct unit_sizes 
     /* Each rank sends each other one its part, and a slice's parts meet once. */
     int64_t sent = ring(f->world_size, reduced * f->bytes.reduction) * rounds_of(f);
     int64_t stays = sent / f->world_size * s->group_size;
-    s->sent_in_group = ring(s->group_size, gathered * f->bytes.value) + stays;
+    s->sent_in_group = ring(s->group_size, gathered + p->messages) + stays;
     s->sent_between_groups =
         sent - stays + ring(groups, a->all / s->group_size * f->bytes.gradient);
 }
@@ -326,12 +360,12 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         struct run_plan_strategy *s = &ret_plan->strategies[i];
         s->strategy = (enum shard_strategy)(FULL_SHARD + i);
         s->group_size = group_size_of(f, s->strategy);
-        const struct unit_sizes a = measure(f, s->group_size);
-        add_persistent(f, &a, s);
-        add_transient(f, &a, s);
-        add_packing(f, &a, s);
-        add_slots(f, &a, s);
-        add_traffic(f, &a, s);
+        const struct unit_plan p = measure(f, s->group_size);
+        add_persistent(f, &p.elements, s);
+        add_transient(f, &p, s);
+        add_packing(f, &p.elements, s);
+        add_slots(f, &p.elements, s);
+        add_traffic(f, &p, s);
         add_totals(f, ret_plan, s);
     }
     ret_plan->samples =

@@ -11,6 +11,9 @@
  *   SHARD_GRAD_OP  gathered v P, whole gradients g (K + U + U' + E);
  *   NO_SHARD       neither: used and reduced in place
  *
+ * A unit that is gathered in fp8 (agent/shard/shard_payload.h) has v = 1; the rest of all such
+ * units, and the messages of one, stay beside.
+ *
  * What ops need beside tensors, and what is lost between tensors, is not known to the byte: the
  * total has an allowance for it, the sum of three parts. The first is RUN_PLAN_SCRATCH bytes, the
  * largest workspace of a matrix product, or the scratch of a layer's attention if that is more; and
@@ -41,6 +44,7 @@ enum plan_role { PLAN_ROOT, PLAN_BLOCK, PLAN_OTHER };
 struct plan_unit {
     int64_t flat_count; /* elements, padded for one rank */
     enum plan_role role;
+    int64_t fp8_count; /* of the elements, those of weights that are multiplied in fp8 */
 };
 
 /* Bytes per element. */

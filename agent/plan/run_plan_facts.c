@@ -34,6 +34,7 @@ static struct plan_unit *units_of(struct arena *arena, const struct shard_layout
     for (int i = 0; i < layout->unit_count; i++) {
         bool is_block = !has_blocks || layout->units[i].module->is_block;
         units[i].flat_count = layout->units[i].flat_count;
+        units[i].fp8_count = layout_fp8_count(&layout->units[i]);
         units[i].role = i == 0 ? PLAN_ROOT : is_block ? PLAN_BLOCK : PLAN_OTHER;
     }
     return units;

@@ -250,6 +250,16 @@ static bool reshards(const struct time_ranks *r)
     return r->strategy == FULL_SHARD || r->strategy == HYBRID_SHARD;
 }
 
+/* Of blocks' slices in fp8: read for their scales once, and cast before each of so many gathers. */
+static void cast_slices(struct time_walk *w, const struct time_ranks *r, double elements,
+                        int64_t gathers)
+{
+    const double scan = 2, cast = 3; /* bytes of an element */
+    if (w->ways->fp8_gathers)
+        time_pass_of(w, TIME_PASSES, elements / r->group * (scan + cast * (double)gathers), 1,
+                     r->units * gathers, 0.9);
+}
+
 /* The next unit is gathered while one computes; what is longer than that, the root, and a half of
  * other units (of embedding and head one end of the pass) are waited for. */
 static void communicate(struct time_walk *w, const struct time_ranks *r,
@@ -259,12 +269,14 @@ static void communicate(struct time_walk *w, const struct time_ranks *r,
     const struct time_shape *s = w->shape;
     double blocks = (double)(s->L + s->L_decoder), layers = blocks > 0 ? blocks : 1;
     double each = blocks > 0 ? (double)r->block : 0, root = (double)r->root;
-    double block_gather = lasts(&gather, each), block_reduce = lasts(&reduce, each);
+    double codes = w->ways->fp8_gathers ? each / r->value_bytes : each;
+    double block_gather = lasts(&gather, codes), block_reduce = lasts(&reduce, each);
     double others_gather = lasts(&gather, (double)r->others);
     double open_gather = lasts(&gather, root) + others_gather / 2;
     double others_reduce = lasts(&reduce, (double)r->others);
     double open_reduce = lasts(&reduce, root) + others_reduce / 2;
     double sent = 0, exposed = 0;
+    int64_t block_gathers = 0;
     for (int64_t i = 0; i < r->micro_batches && r->world > 1; i++) {
         bool gathers = r->group > 1 && (i == 0 || reshards(r)), again = r->group > 1 && reshards(r);
         bool reduces = i == r->micro_batches - 1 || (r->accumulate_sharded && r->group > 1);
@@ -276,7 +288,9 @@ static void communicate(struct time_walk *w, const struct time_ranks *r,
         exposed += reduces ? open_reduce : 0;
         exposed += blocks * above(backward, m->backward_s / layers);
         w->step->collectives += r->units * (gathers + again + reduces);
+        block_gathers += gathers + again;
     }
+    cast_slices(w, r, each * blocks, block_gathers);
     w->step->sent_s = sent;
     w->step->s[TIME_COMMUNICATION] = exposed + time_interference * above(sent, exposed);
 }

@@ -29,11 +29,12 @@ struct time_shape {
 /* How a program does a step. */
 struct time_ways {
     struct time_attention forward_of,
-        backward_of;     /* the kernels' speeds that each direction takes */
-    double products;     /* speed of the blocks' products: 1; more with fp8 */
-    double passes;       /* bytes of the passes over activations, of ours: 1; more without fusion */
-    bool fp8_casts;      /* operands of blocks' products are scaled and cast as ours are */
-    bool packed;         /* queries, keys and values as one product, gate and up as another */
+        backward_of;  /* the kernels' speeds that each direction takes */
+    double products;  /* speed of the blocks' products: 1; more with fp8 */
+    double passes;    /* bytes of the passes over activations, of ours: 1; more without fusion */
+    bool fp8_casts;   /* operands of blocks' products are scaled and cast as ours are */
+    bool fp8_gathers; /* weights are cast before their gather, which is a byte for each element */
+    bool packed;      /* queries, keys and values as one product, gate and up as another */
     bool fused_residual; /* a block's sum is made by the next norm, and its gradient not copied */
     bool fused_rope, fused_bias;
     bool fused_activation, fused_activation_gradient; /* in the epilogue of a product; so is the

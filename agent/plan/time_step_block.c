@@ -28,16 +28,22 @@ void time_pass(struct time_walk *w, double bytes, int64_t count, int64_t launche
 
 /* What fp8 costs beside a product (agent/nn/nn_fp8.c), of bf16: forward, values and the weight are
  * read for their scales, then cast; backward, so is dy, twice written, and both are cast again. The
- * weights' product counts the values, the values' one the rest. */
+ * weights' product counts the values, the values' one the rest. A weight that is gathered in fp8 is
+ * read and written once, for the values' product. */
 static void add_casts(struct time_walk *w, enum time_linear kind, int64_t rows, int64_t out,
                       int64_t in, int64_t count)
 {
-    const double scan = 2, cast = 3, both = 4; /* bytes of an element; both: two are written */
+    const double scan = 2, cast = 3, both = 4, transpose = 2;
+    /* bytes of an element; both: two are written */
+    const bool gathered = w->ways->fp8_gathers;
     double x = (double)(rows * in), y = (double)(rows * out), weight = (double)(in * out);
-    double bytes = kind == TIME_LINEAR_FORWARD   ? (scan + cast) * (x + weight)
-                   : kind == TIME_LINEAR_WEIGHTS ? cast * x
-                                                 : (scan + both) * y + cast * weight;
-    int64_t launches = kind == TIME_LINEAR_FORWARD ? 6 : kind == TIME_LINEAR_WEIGHTS ? 1 : 4;
+    double bytes = kind == TIME_LINEAR_FORWARD ? (scan + cast) * (gathered ? x : x + weight)
+                   : kind == TIME_LINEAR_WEIGHTS
+                       ? cast * x
+                       : (scan + both) * y + (gathered ? transpose : cast) * weight;
+    int64_t launches = kind == TIME_LINEAR_FORWARD   ? (gathered ? 3 : 6)
+                       : kind == TIME_LINEAR_WEIGHTS ? 1
+                                                     : 4;
     time_pass_of(w, TIME_PASSES, bytes, count, launches, 0.9);
 }
 

@@ -12,13 +12,13 @@ static struct plan_unit units_8b[3 + PLAN_FACTS_LAYERS_8B];
 int plan_facts_fill(void **state)
 {
     (void)state;
-    plan_facts_units_1b[0] = (struct plan_unit){PLAN_FACTS_EMBEDDING_1B + 2048, PLAN_ROOT};
+    plan_facts_units_1b[0] = (struct plan_unit){PLAN_FACTS_EMBEDDING_1B + 2048, PLAN_ROOT, 0};
     for (int i = 0; i < PLAN_FACTS_LAYERS_1B; i++)
-        plan_facts_units_1b[1 + i] = (struct plan_unit){PLAN_FACTS_LAYER_1B, PLAN_BLOCK};
-    units_8b[0] = (struct plan_unit){4096, PLAN_ROOT};
-    units_8b[1] = units_8b[2] = (struct plan_unit){EMBEDDING_8B, PLAN_OTHER};
+        plan_facts_units_1b[1 + i] = (struct plan_unit){PLAN_FACTS_LAYER_1B, PLAN_BLOCK, 0};
+    units_8b[0] = (struct plan_unit){4096, PLAN_ROOT, 0};
+    units_8b[1] = units_8b[2] = (struct plan_unit){EMBEDDING_8B, PLAN_OTHER, 0};
     for (int i = 0; i < PLAN_FACTS_LAYERS_8B; i++)
-        units_8b[3 + i] = (struct plan_unit){LAYER_8B, PLAN_BLOCK};
+        units_8b[3 + i] = (struct plan_unit){LAYER_8B, PLAN_BLOCK, 0};
     return 0;
 }
 

@@ -121,10 +121,44 @@ static void the_total_has_an_allowance(void **state)
     assert_int_equal(with.activations, 1000);
 }
 
+/* Blocks that are gathered in fp8: a byte of each element less, but for what stays beside. */
+static void fp8_halves_what_is_gathered(void **state)
+{
+    (void)state;
+    enum { NORMS = 8192, MOST_UNITS = 64, BLOCKS = PLAN_FACTS_LAYERS_8B };
+    struct run_plan_facts f = plan_facts_8b(8);
+    struct plan_unit units[MOST_UNITS];
+    memcpy(units, f.units, (size_t)f.unit_count * sizeof *units);
+    int64_t block = units[f.unit_count - 1].flat_count;
+    f.activations.fp8 = true;
+    f.units = units;
+    const struct run_plan_strategy full = plan_facts_strategy(&f, FULL_SHARD),
+                                   zero2 = plan_facts_strategy(&f, SHARD_GRAD_OP);
+    for (int i = 0; i < f.unit_count; i++)
+        units[i].fp8_count = units[i].role == PLAN_BLOCK ? block - NORMS : 0;
+    const struct run_plan_strategy full_fp8 = plan_facts_strategy(&f, FULL_SHARD),
+                                   zero2_fp8 = plan_facts_strategy(&f, SHARD_GRAD_OP),
+                                   alone = plan_facts_strategy(&f, NO_SHARD);
+    /* the rest in bf16, and a message of each rank that may have all of it */
+    const int64_t rest = NORMS * 2, kept = BLOCKS * rest + 8 * rest;
+    /* embedding and head are as they were; a block is gathered beside */
+    assert_int_equal(full.gathered - full_fp8.gathered, block - kept);
+    assert_int_equal(full.whole_gradients, full_fp8.whole_gradients);
+    assert_int_equal(zero2.gathered - zero2_fp8.gathered, BLOCKS * block - kept);
+    assert_int_equal(zero2.transient - zero2_fp8.transient, BLOCKS * block - kept);
+    /* of two gathers a step; a message once */
+    assert_int_equal(full.sent_in_group - full_fp8.sent_in_group,
+                     (2 * BLOCKS * block - BLOCKS * 8 * rest) / 8 * 7);
+    assert_int_equal(alone.gathered, 0);
+    f.cpu_offload = true; /* a slice comes in bf16, and is cast there */
+    assert_int_equal(plan_facts_strategy(&f, FULL_SHARD).gathered - full_fp8.gathered,
+                     block / 8 * 2);
+}
+
 static void slices_are_padded_to_the_group(void **state)
 {
     (void)state;
-    const struct plan_unit units[] = {{20108, PLAN_ROOT}, {1179776, PLAN_BLOCK}};
+    const struct plan_unit units[] = {{20108, PLAN_ROOT, 0}, {1179776, PLAN_BLOCK, 0}};
     const struct run_plan_facts f = {.parameters = 1199882,
                                      .units = units,
                                      .unit_count = 2,
@@ -279,6 +313,7 @@ int main(void)
         cmocka_unit_test(memory_is_the_tables),
         cmocka_unit_test(traffic_is_the_tables),
         cmocka_unit_test(accumulation_is_paid_where_it_is_done),
+        cmocka_unit_test(fp8_halves_what_is_gathered),
         cmocka_unit_test(small_units_are_told),
         cmocka_unit_test(the_total_has_an_allowance),
         cmocka_unit_test(slices_are_padded_to_the_group),

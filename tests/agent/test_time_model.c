@@ -56,6 +56,23 @@ static struct step_of step_of(const char *device, const struct time_shape *shape
     return a;
 }
 
+/* Codes are a byte for each element of a block, twice a step; and weights are not cast again. */
+static void test_fp8_gathers(void **state)
+{
+    (void)state;
+    struct step_of a = step_of("h100", &llama_8b, FULL_SHARD);
+    struct time_step values, codes;
+    a.w.fp8_casts = true;
+    time_step_make(&a.d, &a.s, &a.w, &a.r, &values);
+    a.w.fp8_gathers = true;
+    time_step_make(&a.d, &a.s, &a.w, &a.r, &codes);
+    double elements = 2.0 * (double)(a.s.L * a.r.block) * 15 / 16;
+    double saved = elements / time_ring_rate(&a.d, 16, 8, 0);
+    assert_true(fabs((values.sent_s - codes.sent_s) / saved - 1) < 1e-9);
+    assert_true(codes.s[TIME_COMMUNICATION] < values.s[TIME_COMMUNICATION]);
+    assert_true(codes.s[TIME_PASSES] < values.s[TIME_PASSES]);
+}
+
 static void double_rows(struct step_of *a)
 {
     a->s.rows *= 2;
@@ -241,6 +258,7 @@ static void test_peaks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_better_is_not_slower),
+                                       cmocka_unit_test(test_fp8_gathers),
                                        cmocka_unit_test(test_costs),
                                        cmocka_unit_test(test_rings),
                                        cmocka_unit_test(test_many_nodes),
