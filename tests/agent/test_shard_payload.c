@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* One unit: norm, q k v of one x, a bias, down, a last norm whose end is padded. */
+/* One unit: norm, q k v of one x, a bias that two and four ranks cut, down, a last norm whose end
+ * is padded. */
 struct fixture {
     struct arena *arena;
     struct module *root;
@@ -19,8 +20,8 @@ static const struct param_row {
     bool fp8;
     int beside_count, beside_place;
 } rows[] = {
-    {48, false, 0, 0}, {512, true, 3, 0}, {256, true, 3, 1}, {256, true, 3, 2},
-    {32, false, 0, 0}, {768, true, 0, 0}, {41, false, 0, 0},
+    {48, false, 0, 0},  {1024, true, 3, 0}, {512, true, 3, 1}, {512, true, 3, 2},
+    {112, false, 0, 0}, {2048, true, 0, 0}, {41, false, 0, 0},
 };
 enum { PARAMS = array_length(rows), MOST_RANKS = 5 };
 
@@ -61,9 +62,9 @@ static void beside_is_one_matrix(void **state)
         int matrices;
         struct payload_span spans[4];
     } cases[] = {
-        {true, -1, 2, {{48, 1024}, {1104, 768}}},
-        {false, -1, 4, {{48, 512}, {560, 256}, {816, 256}, {1104, 768}}},
-        {true, 2, 3, {{48, 512}, {816, 256}, {1104, 768}}},
+        {true, -1, 2, {{48, 2048}, {2208, 2048}}},
+        {false, -1, 4, {{48, 1024}, {1072, 512}, {1584, 512}, {2208, 2048}}},
+        {true, 2, 3, {{48, 1024}, {1584, 512}, {2208, 2048}}},
     };
     for (size_t i = 0; i < array_length(cases); i++) {
         struct fixture f;
