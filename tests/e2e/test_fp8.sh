@@ -35,12 +35,22 @@ slots=(--parallel.reduction_slots 2 --max_steps 4)
 check "one rank, with slots" fp8 1 one "${slots[@]}"
 check "two ranks that share the model" fp8 2 two "${slots[@]}" --sharding_strategy FULL_SHARD
 check "... to the same bits" same one two
+check "four ranks in groups of two" fp8 4 four --max_steps 4 --parallel.reduction_slots 4 --sharding_strategy HYBRID_SHARD \
+    --parallel.shard_group_size 2
+check "two ranks of four slots" fp8 2 fewer --max_steps 4 --parallel.reduction_slots 4 --sharding_strategy FULL_SHARD
+check "... to the same bits" same four fewer
 check "a checkpoint on the way" fp8 1 half --max_steps 2 --parallel.reduction_slots 2 --checkpoint_dir "$work/half"
 check "... gone on from by two ranks" fp8 2 whole "${slots[@]}" --resume_from_checkpoint "$work/half"
 check "... to the same bits" same one whole
 check "blocks that are computed again" fp8 2 again "${slots[@]}" --activation_checkpointing full
 check "... to the same bits" same one again
 
+gpus() { SHOAL_EMULATION=gpus=2 FAKE_NCCL=ordered=1 fp8 2 "$1" --device cuda "${slots[@]}" "${@:2}"; }
+check "two GPUs that share the model, over NCCL" gpus shared --sharding_strategy FULL_SHARD --collectives nccl
+check "... through the hosts" gpus hosts --sharding_strategy FULL_SHARD --collectives host
+check "... to the same bits" same shared hosts
+check "two that share nothing" gpus apart --sharding_strategy NO_SHARD --collectives nccl
+check "... to the same bits" same shared apart
 check "a run on a GPU" fp8 1 gpu --device cuda
 check "the same on the CPU" fp8 1 cpu
 check "... has losses near the GPU's" near 0.002 cpu gpu
@@ -68,4 +78,7 @@ faster=(--preset llama3-8b --gpus 8 --max_seq_length 8192)
 check "the plan predicts that it is faster" [ "$(tokens with "${faster[@]}" --precision.fp8=true)" -gt "$(tokens without "${faster[@]}")" ]
 check "... and has its copies" contains "$work/with" "GB of it copies in fp8)"
 check "... but not in bf16" lacks "$work/without" "fp8"
+# gathered FLAGS...: bytes of gathered units that the plan has for FULL_SHARD
+gathered() { shoal plan "${faster[@]}" --json "$@" | grep -o '"gathered_bytes":[0-9]*' | head -1 | cut -d: -f2; }
+check "... and less memory for what is gathered" [ "$(gathered --precision.fp8=true)" -lt "$(gathered)" ]
 tap_done
