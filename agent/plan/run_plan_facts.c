@@ -24,8 +24,9 @@ static struct plan_bytes bytes_of(const struct shard_config *shard,
     };
 }
 
-/* Where a model has blocks, what else is a unit has its turn alone; else all are alike. */
-static struct plan_unit *units_of(struct arena *arena, const struct shard_layout *layout)
+/* Where a model has blocks, what else is a unit has its turn alone; else all are alike. fp8: of the
+ * configuration, which may be another than that of which the tree was made. */
+static struct plan_unit *units_of(struct arena *arena, const struct shard_layout *layout, bool fp8)
 {
     struct plan_unit *units = arena_array(arena, struct plan_unit, layout->unit_count);
     bool has_blocks = false;
@@ -34,7 +35,7 @@ static struct plan_unit *units_of(struct arena *arena, const struct shard_layout
     for (int i = 0; i < layout->unit_count; i++) {
         bool is_block = !has_blocks || layout->units[i].module->is_block;
         units[i].flat_count = layout->units[i].flat_count;
-        units[i].fp8_count = layout_fp8_count(&layout->units[i]);
+        units[i].fp8_count = fp8 ? layout_fp8_count(&layout->units[i]) : 0;
         units[i].role = i == 0 ? PLAN_ROOT : is_block ? PLAN_BLOCK : PLAN_OTHER;
     }
     return units;
@@ -206,7 +207,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
     shard_layout_make(arena, model->root, 1, 1, &layout);
     *ret_facts = (struct run_plan_facts){
         .parameters = module_param_count(model->root),
-        .units = units_of(arena, &layout),
+        .units = units_of(arena, &layout, trainer_is_fp8(c)),
         .unit_count = layout.unit_count,
         .bytes = bytes_of(&shard, &optim),
         .activations = activations_of(c, model),
