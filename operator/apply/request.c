@@ -216,7 +216,8 @@ static struct request set_workload_status(const struct request_source *source,
 {
     return patch_workload(source, action,
                           manifest_workload_status(action->workload_status, action->uid,
-                                                   action->version, source->now_ms),
+                                                   action->version, source->kueue_version,
+                                                   source->now_ms),
                           "status");
 }
 

@@ -65,6 +65,7 @@ static struct texts texts_of(struct child_entry *child)
         add(&texts, &child->workload.spec.queue);
         add(&texts, &child->workload.spec.pods_hash);
         add(&texts, &child->workload.spec.priority.class_name);
+        add(&texts, &child->workload.cluster_queue);
         add(&texts, &child->workload.eviction_reason);
         add(&texts, &child->workload.message);
         add(&texts, &child->workload.conditions);

@@ -86,13 +86,16 @@ static void add_updates(struct placing *placing, const char *text)
 }
 
 /* Kueue finds the pods of a Workload by these, and takes the gate away when it has given each pod
- * its place. */
+ * its place. People find them by their queues. */
 static void add_marks(struct placing *placing, const struct workload *workload,
                       enum replica_type type)
 {
     struct json *annotations = field_at(placing, "annotations", json_new_object());
-    json_set_text(field_at(placing, "labels", json_new_object()), LABEL_POD_SET,
-                  names_replica_label(type));
+    struct json *labels = field_at(placing, "labels", json_new_object());
+    json_set_text(labels, LABEL_POD_SET, names_replica_label(type));
+    json_set_text(labels, LABEL_LOCAL_QUEUE, workload->spec.queue);
+    if (names_is_label(workload->cluster_queue)) /* others' names may be none of a label */
+        json_set_text(labels, LABEL_CLUSTER_QUEUE, workload->cluster_queue);
     json_set_text(annotations, ANNOTATION_WORKLOAD, workload->name);
     if (!workload->assigned[type].topology)
         return;

@@ -88,8 +88,9 @@ static const struct json_field class_fields[] = {
 struct workload_document {
     struct pairs annotations;
     const char *queue, *class_name, *class_source; /* the last two in v1beta1 */
-    struct class_reference class_;                 /* v1beta2 */
-    struct optional priority, max_execution_s;
+    const char *cluster_queue;
+    struct class_reference class_; /* v1beta2 */
+    struct optional priority, max_execution_s, past_execution_s;
     bool active;
     struct pod_set *asked, *assigned, *reclaimable;
     size_t asked_count, assigned_count, reclaimable_count;
@@ -124,6 +125,7 @@ static const struct json_field workload_spec_fields[] = {
 };
 
 static const struct json_field admission_fields[] = {
+    JSON_TEXT("clusterQueue", struct workload_document, cluster_queue),
     JSON_ARRAY_OF("podSetAssignments", struct workload_document, assigned, assigned_count,
                   struct pod_set, pod_set_fields),
     JSON_END,
@@ -136,6 +138,10 @@ static const struct json_field workload_status_fields[] = {
     JSON_ARRAY_OF("reclaimablePods", struct workload_document, reclaimable, reclaimable_count,
                   struct pod_set, pod_set_fields),
     JSON_CUSTOM("admissionChecks", struct workload_document, checks, carry),
+    JSON_OPTIONAL("accumulatedPastExecutionTimeSeconds", struct workload_document, past_execution_s,
+                  0, INT32_MAX),
+    JSON_OPTIONAL("accumulatedPastExexcutionTimeSeconds", struct workload_document,
+                  past_execution_s, 0, INT32_MAX), /* v1beta1 */
     JSON_END,
 };
 
@@ -297,6 +303,8 @@ struct workload decode_workload(const struct json *object, const struct identity
         .deleting = identity->deleted_ms != 0,
         .spec = spec_of(&document),
         .active = document.active,
+        .cluster_queue = or_empty(document.cluster_queue),
+        .past_execution_s = (int32_t)document.past_execution_s.value,
         .conditions = conditions ? arena_strdup(arena, conditions) : "",
     };
     set_state(&workload, &document);

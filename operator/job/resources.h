@@ -32,6 +32,8 @@
 #define LABEL_QUEUE_PREBUILT      "kueue.x-k8s.io/prebuilt-workload-name" /* also an annotation */
 #define LABEL_WORKLOAD_JOB_UID    "kueue.x-k8s.io/job-uid"
 #define LABEL_POD_SET             "kueue.x-k8s.io/podset"
+#define LABEL_LOCAL_QUEUE         "kueue.x-k8s.io/local-queue-name"
+#define LABEL_CLUSTER_QUEUE       "kueue.x-k8s.io/cluster-queue-name"
 /* workload_spec.pods_hash of a Workload that we made. */
 #define ANNOTATION_PODS_HASH "shoal.dev/pods-hash"
 /* Of a template, the topology request of its pods; of a pod, the Workload it belongs to. */

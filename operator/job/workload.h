@@ -64,12 +64,14 @@ struct workload {
     bool deleting;
     struct workload_spec spec; /* pods_hash: "" if we did not make it */
     bool active;               /* spec.active: false: Kueue never admits it */
+    const char *cluster_queue; /* of the admission; "": none */
     bool quota_reserved, admitted, evicted, finished; /* conditions that are True */
     const char *eviction_reason;                      /* "": none */
     /* Why it is evicted, as long as it has quota; then why it waits. In Kueue's words; "": not
      * said. */
     const char *message;
     enum pods_ready pods_ready;
+    int32_t past_execution_s; /* of admissions that are over */
     int32_t reclaimable[REPLICA_TYPES];
     struct pod_set_assignment assigned[REPLICA_TYPES];
     const char *conditions; /* JSON: status.conditions, only carried; "": none */
@@ -79,8 +81,10 @@ struct workload {
 struct workload_status {
     const char *conditions; /* of struct workload: those that stay */
     /* The quota goes back after an eviction: conditions QuotaReserved and Admitted become False,
-     * and the admission goes. Condition Requeued gets this reason and message. */
+     * and the admission goes. Condition Requeued gets this reason and message. To the execution
+     * time of before comes that of this admission. */
     bool releases;
+    int32_t past_execution_s;
     bool requeues; /* True: Kueue is to try again at once */
     const char *eviction_reason, *message;
     const char *finished_reason; /* condition Finished becomes True; NULL: not written */

@@ -67,7 +67,8 @@ struct json *manifest_workload(const struct job *job, const char *name,
 struct json *manifest_workload_update(const struct workload_spec *spec, const char *uid,
                                       const char *resource_version, const char *version);
 struct json *manifest_workload_status(const struct workload_status *status, const char *uid,
-                                      const char *resource_version, int64_t now_ms);
+                                      const char *resource_version, const char *version,
+                                      int64_t now_ms);
 
 /* An event about the job. `name` must be unique in the namespace. */
 struct json *manifest_event(const struct job *job, const char *name, enum event_type type,

@@ -54,7 +54,8 @@ static const char *annotation(const struct pod_template *template_, const char *
     return NULL;
 }
 
-/* NULL: the template asks for none. The pods have ranks by their index. */
+/* The pods have ranks by their index. Kueue may place pods that ask for nothing, too, and then
+ * wants to know the ranks. */
 static struct json *topology_request(const struct pod_template *template_)
 {
     struct json *request = json_new_object();
@@ -63,12 +64,8 @@ static struct json *topology_request(const struct pod_template *template_)
         if (text)
             json_set(request, topology_rows[i].field, topology_value(text, topology_rows[i].kind));
     }
-    if (json_object_count(request)) {
-        json_set_text(request, "podIndexLabel", LABEL_REPLICA_INDEX);
-        return request;
-    }
-    json_free(request);
-    return NULL;
+    json_set_text(request, "podIndexLabel", LABEL_REPLICA_INDEX);
+    return request;
 }
 
 /* Kueue takes labels and annotations of a template's metadata, and refuses the rest. */
@@ -222,6 +219,30 @@ static void set_ready(struct json *conditions, enum pods_ready ready, int64_t no
                       rows[ready].message, now_ms);
 }
 
+/* How long the admission lasted that ends now; 0 without one. */
+static int64_t execution_s(struct json *conditions, int64_t now_ms)
+{
+    const struct json *admitted = find_condition(conditions, "Admitted");
+    const char *is = json_as_text(json_get(admitted, "status")),
+               *since = json_as_text(json_get(admitted, "lastTransitionTime"));
+    int64_t since_ms;
+    bool lasts = is && strcmp(is, "True") == 0 && since && clock_parse_rfc3339(since, &since_ms);
+    return lasts && since_ms < now_ms ? (now_ms - since_ms) / 1000 : 0;
+}
+
+/* maximumExecutionTimeSeconds counts all admissions: a limit is not put off by an eviction. */
+static void set_past_execution(struct json *body, const struct workload_status *status,
+                               struct json *conditions, const char *version, int64_t now_ms)
+{
+    bool old = strcmp(version, "v1beta1") == 0; /* Kueue's own spelling */
+    int64_t sum = status->past_execution_s + execution_s(conditions, now_ms);
+    if (sum > status->past_execution_s)
+        json_set_integer(body,
+                         old ? "accumulatedPastExexcutionTimeSeconds"
+                             : "accumulatedPastExecutionTimeSeconds",
+                         sum < INT32_MAX ? sum : INT32_MAX);
+}
+
 static void set_released(struct json *conditions, const struct workload_status *status,
                          int64_t now_ms)
 {
@@ -246,13 +267,15 @@ static struct json *reclaimable_pods(const struct workload_status *status)
 }
 
 struct json *manifest_workload_status(const struct workload_status *status, const char *uid,
-                                      const char *resource_version, int64_t now_ms)
+                                      const char *resource_version, const char *version,
+                                      int64_t now_ms)
 {
     struct json *patch = patch_of(uid, resource_version), *body = json_new_object();
     struct json *conditions =
         *status->conditions ? json_parse_text(status->conditions, JSON_STRICT, NULL) : NULL;
     conditions = conditions ? conditions : json_new_array();
     if (status->releases) {
+        set_past_execution(body, status, conditions, version, now_ms);
         set_released(conditions, status, now_ms);
         json_set(body, "admission", json_new_null());
     }

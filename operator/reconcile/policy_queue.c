@@ -360,6 +360,7 @@ static void tell_held(struct reconcile_context *ctx)
     if (releases) {
         told.requeues = strcmp(reason, "Preempted") == 0 || strcmp(reason, "NodeFailures") == 0;
         told.eviction_reason = reason;
+        told.past_execution_s = workload->past_execution_s;
         told.message = workload->message;
     }
     for (int type = 0; type < REPLICA_TYPES; type++)

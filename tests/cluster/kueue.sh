@@ -2,9 +2,9 @@
 # shellcheck disable=SC2154 # operator.sh sets work
 # A player of Kueue for tests: its objects on the real API server, by CustomResourceDefinitions of our own, and what its scheduler and
 # its webhooks do to a Workload, as Kueue's API reference says. No program of Kueue runs. Source operator.sh before.
-kueue_version=v1beta2
+# shellcheck source=tests/cluster/workloads.sh
+. tests/cluster/workloads.sh
 kueue_crds=(workloads resourceflavors workloadpriorityclasses)
-workloads_path() { echo "/apis/kueue.x-k8s.io/$kueue_version/namespaces/default/workloads"; }
 
 kueue_install() {
     local name
@@ -33,12 +33,6 @@ flavor() { # NAME SPEC
     api POST "/apis/kueue.x-k8s.io/$kueue_version/resourceflavors" \
         '{"apiVersion": "kueue.x-k8s.io/'$kueue_version'", "kind": "ResourceFlavor", "metadata": {"name": "'"$1"'"}, "spec": '"$2"'}' >/dev/null
 }
-
-# The job's Workloads, and a field of its first one.
-workloads_of() { api GET "$(workloads_path)" | jq -r --arg job "$1" '[.items[] | select(.metadata.ownerReferences[0].name == $job) | .metadata.name] | join(" ")'; }
-workload() { api GET "$(workloads_path)" | jq -r --arg job "$1" "[.items[] | select(.metadata.ownerReferences[0].name == \$job)][0] | $2"; }
-has_workload() { [ -n "$(workloads_of "$1")" ]; }
-condition_of() { workload "$1" ".status.conditions // [] | map(select(.type == \"$2\"))[0] | \"\\(.status) \\(.reason)\""; } # JOB TYPE
 
 # kueue_writes JOB FILTER: the status of its Workload becomes what the filter of jq makes of it; tried again where the operator wrote
 # meanwhile.

@@ -11,11 +11,6 @@
 . tests/cluster/kueue.sh
 operator_world
 
-# queued NAME MASTERS WORKERS [RUN_POLICY [SPEC [LABELS]]]: a job for the queue `team`; LABELS is more of a flow mapping.
-queued() {
-    manifest "$1" "$2" "$3" OnFailure "${4-}" "${5-}" 'resources: {requests: {cpu: 1}}' |
-        sed "s/metadata: {name: $1}/metadata: {name: $1, labels: {kueue.x-k8s.io\\/queue-name: team${6:+, $6}}}/" | kubectl create -f - >/dev/null
-}
 said() { grep -c -- "$1" "$work/operator-$((${#operators[@]} - 1)).log" | grep -qx "$2"; } # TEXT TIMES: in the operator's log
 
 # ---- a cluster without Kueue
@@ -39,6 +34,7 @@ check "which goes with the job" is "$(field life .metadata.uid) true" workload l
 check "for its queue" is "team true 600" workload life '.spec | "\(.queueName) \(.active) \(.maximumExecutionTimeSeconds)"'
 check "with its pods" is "master 1 1, worker 2 1" workload life \
     '[.spec.podSets[] | "\(.name) \(.count) \(.template.spec.containers[0].resources.requests.cpu)"] | join(", ")'
+check "whose rank it can read" is training.kubeflow.org/replica-index workload life '.spec.podSets[1].topologyRequest.podIndexLabel'
 check "it sleeps meanwhile" comes "Created Suspended Waiting" conditions life
 check "without pods" stays "" pods life
 check "its spec is as its user wrote it" is null field life .spec.runPolicy.suspend
@@ -53,6 +49,8 @@ check "for the flavor's nodes" is '{"pool":"spot"} spot NoSchedule' pod life-wor
     '"\(.spec.nodeSelector | tojson) \(.spec.tolerations[] | select(.key == "spot") | "\(.key) \(.effect)")"'
 check "marked as the Workload's" is "worker $(workloads_of life)" pod life-worker-1 \
     '"\(.metadata.labels["kueue.x-k8s.io/podset"]) \(.metadata.annotations["kueue.x-k8s.io/workload"])"'
+check "and as its queues'" is "team all" pod life-worker-1 \
+    '.metadata.labels | "\(.["kueue.x-k8s.io/local-queue-name"]) \(.["kueue.x-k8s.io/cluster-queue-name"])"'
 play_all life running
 check "the job runs" wait_for 60 is true field life '[.status.conditions[] | select(.type == "Running")][0].status == "True"'
 check "and Kueue knows" comes "True Started" condition_of life PodsReady
@@ -68,6 +66,7 @@ check "its quota stays while one is on its way out" stays "True QuotaReserved" c
 let_go life-worker-0
 check "and goes back with the last one" comes "False Pending" condition_of life QuotaReserved
 check "admission and all" comes "null False" workload life '"\(.status.admission) \(.status.conditions[] | select(.type == "Admitted") | .status)"'
+check "the time that it ran is added up" is number workload life '.status.accumulatedPastExecutionTimeSeconds | type'
 check "to be tried again" is "True Preempted" condition_of life Requeued
 check "as Kueue asks for it" kueue_approves life
 check "the job sleeps again" comes "Suspended" field life '[.status.conditions[] | select(.type == "Suspended" and .status == "True")][0].type'

@@ -100,8 +100,8 @@ static void a_list_replaces_what_was_known(void **state)
 
 #define ADMITTED                                                                                   \
     "conditions: [{type: QuotaReserved, status: 'True'}, {type: Admitted, status: 'True'}], "
-#define MARKS                                                                                      \
-    "\"annotations\":{\"kueue.x-k8s.io/workload\":\"w\"},\"labels\":{\"kueue.x-k8s.io/podset\":\"worker\"}"
+#define MARKS  "\"annotations\":{\"kueue.x-k8s.io/workload\":\"w\"},\"labels\":{" LABELS "}"
+#define LABELS "\"kueue.x-k8s.io/podset\":\"worker\",\"kueue.x-k8s.io/local-queue-name\":\"q\""
 
 static void an_admission_becomes_fields_of_pods(void **state)
 {
@@ -113,12 +113,18 @@ static void an_admission_becomes_fields_of_pods(void **state)
          "{\"nodeSelector\":{\"pool\":\"a\",\"zone\":\"z\"},\"tolerations\":[{\"key\":\"a\"}]," MARKS
          "}",
          NULL},
+        {ADMITTED "admission: {clusterQueue: all, podSetAssignments: [{name: worker}]}",
+         "{\"annotations\":{\"kueue.x-k8s.io/workload\":\"w\"},\"labels\":{" LABELS
+         ",\"kueue.x-k8s.io/cluster-queue-name\":\"all\"}}",
+         NULL},
+        {ADMITTED "admission: {clusterQueue: all.of.them, podSetAssignments: [{name: worker}]}",
+         "{" MARKS "}", NULL},
         {ADMITTED "admission: {podSetAssignments: [{name: worker, flavors: {cpu: none}}]}",
          "{" MARKS "}", "ResourceFlavor \"none\" of the admission is not known (yet)"},
         {ADMITTED
          "admission: {podSetAssignments: [{name: worker, topologyAssignment: {levels: [h]}}]}",
          "{\"annotations\":{\"kueue.x-k8s.io/workload\":\"w\",\"kueue.x-k8s.io/podset-unconstrained-topology\":"
-         "\"true\"},\"labels\":{\"kueue.x-k8s.io/podset\":\"worker\"},\"schedulingGates\":[{\"name\":"
+         "\"true\"},\"labels\":{" LABELS "},\"schedulingGates\":[{\"name\":"
          "\"kueue.x-k8s.io/topology\"}]}",
          NULL},
         {ADMITTED

@@ -231,13 +231,56 @@ static void a_status_keeps_what_others_wrote(void **state)
               "\"lastTransitionTime\":\"t0\"}]}}"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct json *patch = manifest_workload_status(&rows[i].status, "u", "7", 9000);
+        struct json *patch = manifest_workload_status(&rows[i].status, "u", "7", "v1beta2", 9000);
         struct json *expected = json_parse_text(rows[i].patch, JSON_STRICT, NULL);
         auto_free char *text = json_print(patch, JSON_COMPACT);
         if (!json_is_equal(patch, expected))
             fail_msg("%zu: %s", i, text);
         json_free(patch);
         json_free(expected);
+    }
+}
+
+#define ADMITTED(status, time)                                                                     \
+    "[{\"type\":\"Admitted\",\"status\":\"" status "\",\"lastTransitionTime\":\"" time "\"}]"
+
+static void execution_time_is_added_up(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t before_s;
+        const char *conditions;
+        bool releases;
+        int64_t sum_s; /* 0: not written */
+    } rows[] = {
+        {0, ADMITTED("True", "1970-01-01T00:00:02Z"), true, 7},
+        {30, ADMITTED("True", "1970-01-01T00:00:02Z"), true, 37},
+        {INT32_MAX, ADMITTED("True", "1970-01-01T00:00:02Z"), true, INT32_MAX},
+        {30, ADMITTED("True", "1970-01-01T00:00:02Z"), false, 0}, /* it goes on */
+        {30, ADMITTED("False", "1970-01-01T00:00:02Z"), true, 0},
+        {30, ADMITTED("True", "1970-01-01T00:00:11Z"), true, 0}, /* another clock */
+        {30, ADMITTED("True", "soon"), true, 0},
+        {30, "", true, 0},
+    };
+    static const char *const fields[] = {"accumulatedPastExecutionTimeSeconds",
+                                         "accumulatedPastExexcutionTimeSeconds"};
+    for (size_t i = 0; i < 2 * array_length(rows); i++) {
+        const struct workload_status status = {.conditions = rows[i / 2].conditions,
+                                               .past_execution_s = rows[i / 2].before_s,
+                                               .releases = rows[i / 2].releases,
+                                               .eviction_reason = "Preempted",
+                                               .message = "",
+                                               .pods_ready = READY_WAIT_FOR_START};
+        struct json *patch = manifest_workload_status(&status, "u", "7", versions[i % 2], 9000);
+        const struct json *body = json_get(patch, "status"), *sum = json_get(body, fields[i % 2]);
+        int64_t seconds = sum ? json_as_integer(sum) : 0;
+        assert_int_equal(seconds, rows[i / 2].sum_s);
+        assert_null(json_get(body, fields[1 - i % 2]));
+        struct reading r = reading_open();
+        struct workload w = decode_workload(patch, &r.identity, r.arena, &r.problems);
+        assert_int_equal(w.past_execution_s, seconds);
+        arena_close(r.arena);
+        json_free(patch);
     }
 }
 
@@ -275,7 +318,7 @@ static void a_template_asks_for_a_topology(void **state)
     static const struct {
         const char *annotations, *request;
     } rows[] = {
-        {"", NULL},
+        {"", "{\"podIndexLabel\":\"training.kubeflow.org/replica-index\"}"},
         {"kueue.x-k8s.io/podset-required-topology: rack",
          "{\"required\":\"rack\",\"podIndexLabel\":\"training.kubeflow.org/replica-index\"}"},
         {"kueue.x-k8s.io/podset-unconstrained-topology: 'true'",
@@ -304,11 +347,8 @@ static void a_template_asks_for_a_topology(void **state)
         struct json *object = manifest_workload(manifest->jobs[0], "w", &spec, "v1beta2");
         const struct json *set = json_at(json_get(json_get(object, "spec"), "podSets"), 0);
         const struct json *request = json_get(set, "topologyRequest");
-        auto_free char *said = request ? json_print(request, JSON_COMPACT) : NULL;
-        if (rows[i].request)
-            assert_string_equal(said, rows[i].request);
-        else
-            assert_null(said);
+        auto_free char *said = json_print(request, JSON_COMPACT);
+        assert_string_equal(said, rows[i].request);
         assert_null(json_get(json_get(json_get(set, "template"), "metadata"), "name"));
         json_free(object);
         decode_close(manifest);
@@ -323,6 +363,7 @@ int main(void)
         cmocka_unit_test(an_admission_is_read),
         cmocka_unit_test(nonsense_is_no_admission),
         cmocka_unit_test(a_status_keeps_what_others_wrote),
+        cmocka_unit_test(execution_time_is_added_up),
         cmocka_unit_test(priority_is_said_in_both_versions),
         cmocka_unit_test(a_template_asks_for_a_topology),
     };
