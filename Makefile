@@ -384,6 +384,12 @@ check-newer: deps cluster-deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs build/patience
 	@tests/newer/check.sh "$(T)"
 
+#> make check-kueue    jobs in the queues of a real Kueue, that of KUEUE_ASSETS=FOLDER (docs/install.md; T=NAME)
+.PHONY: check-kueue
+check-kueue: deps cluster-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs build/patience
+	@tests/kueue/check.sh "$(T)"
+
 #> make dashboards-table  asks a real Prometheus for every panel of every dashboard, and writes docs/dashboards.md
 .PHONY: dashboards-table
 dashboards-table: deps cluster-deps
