@@ -204,7 +204,7 @@ $(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.c
 $(EMULATION)/libnccl.so.2: $(wildcard tests/emulation/nccl*.[ch]) agent/comm/nccl_api.h
 	@mkdir -p $(@D) && echo "LINK $@"
 	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -fvisibility=hidden -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
-$(BUILD)/tests/agent/test_comm_nccl: | $(EMULATION)/libnccl.so.2
+$(patsubst %.c,$(BUILD)/%,$(wildcard tests/agent/test_comm_nccl*.c)): | $(EMULATION)/libnccl.so.2
 
 .PHONY: emulation
 emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(EMULATION_TESTS))

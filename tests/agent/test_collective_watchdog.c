@@ -1,4 +1,5 @@
-/* The watch over collectives where no NCCL is; with a fake one: test_comm_nccl. */
+/* The watch over collectives where no NCCL is; with a fake one:
+ * test_comm_nccl_failures. */
 #include "agent/comm/collective_watchdog.h"
 #include "agent/comm/flight_recorder.h"
 #include "tests/agent/comm_local.h"
