@@ -38,6 +38,13 @@ void comm_close(struct comm *c)
         c->fn->close(c);
 }
 
+int comm_open_window(struct comm *c, struct stream *s, size_t bytes, struct comm_window *ret_window,
+                     struct error *err)
+{
+    *ret_window = (struct comm_window){0};
+    return c->has_windows ? c->fn->open_window(c, s, bytes, ret_window, err) : 0;
+}
+
 void comm_range_begin(struct comm *c, struct stream *s, const char *op, int64_t bytes)
 {
     stream_range_begin(s, &(struct stream_range){

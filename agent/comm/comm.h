@@ -45,6 +45,15 @@ void comm_stats_add(struct comm_stats *stats, const struct comm_stats *more);
 
 struct comm;
 
+/* Memory of the device that all ranks of a communicator have registered with it at once. A gather
+ * or reduction may then be faster, if its buffers lie there at the same offsets on all ranks: where
+ * one rank's do and another's do not, the ranks wait for each other forever. */
+struct comm_window {
+    void *memory; /* NULL: the ranks do without */
+    size_t bytes;
+    char why[160]; /* they do without */
+};
+
 struct comm_functions {
     /* Elements of dtype t, for this one also DTYPE_E4M3: recv[r * count .. (r + 1) * count) on
      * every rank = rank r's send[0 .. count). send may be the element rank * count of recv (in
@@ -75,6 +84,9 @@ struct comm_functions {
     /* Opens a communicator of the ranks that pass the same color, in the order of their ranks.
      * Blocks until all ranks of c have called it. */
     int (*split)(struct comm *c, int color, struct comm **ret_comm, struct error *err);
+    /* As comm_open_window(); NULL where has_windows is never true. */
+    int (*open_window)(struct comm *c, struct stream *s, size_t bytes, struct comm_window *ret,
+                       struct error *err);
     /* Fails every pending and later collective of this rank with ERR_PEER and `reason`, at once.
      * From any thread. */
     void (*abort)(struct comm *c, const char *reason);
@@ -90,6 +102,7 @@ struct comm {
      * the caller must order them by events, or two ranks wait for each other in different
      * collectives. */
     bool is_concurrent;
+    bool has_windows; /* comm_open_window() may give memory */
     /* Whose tensors the collectives move that are queued next, for who watches them; NULL:
      * nobody's. Set by the queueing thread; lives until they have ended. */
     const char *unit;
@@ -101,6 +114,13 @@ struct comm {
 int comm_self_open(struct comm **ret_comm, struct error *err);
 /* NULL-safe. The caller has synced the streams that it was used on, also failed ones. */
 void comm_close(struct comm *c);
+
+/* Opens a window of so many bytes, or of none where not every rank can. Collective, on the thread
+ * and the device on which the communicator was opened; the caller waits for `s`. `bytes` is the
+ * same on all ranks. The memory lives until comm_close(). Errors: ERR_CONFIG if `bytes` differs,
+ * ERR_TIMEOUT, ERR_PEER. */
+int comm_open_window(struct comm *c, struct stream *s, size_t bytes, struct comm_window *ret_window,
+                     struct error *err);
 
 /* For implementations: begins a profiler range around a collective, until stream_range_end(). op: a
  * string literal. bytes: of the whole tensor, that is an all_gather's output or a reduce_scatter's

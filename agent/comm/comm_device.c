@@ -13,9 +13,10 @@ struct facts {
     struct outcome outcome; /* of opening the device */
     char device[24];
     char gpu[DEVICE_UUID_BYTES], model[DEVICE_MODEL_BYTES];
-    int32_t may_share, is_concurrent, registers;
-    int32_t nccl_version;   /* 0: this rank has no NCCL */
-    char nccl_missing[252]; /* why */
+    int32_t may_share, is_concurrent, registers, has_windows;
+    char no_windows[NCCL_WHY_BYTES]; /* "": they are not asked for, or it has them */
+    int32_t nccl_version;            /* 0: this rank has no NCCL */
+    char nccl_missing[252];          /* why */
 };
 
 static struct facts facts_of(const struct comm_device_options *o, struct nccl_api *ret_api,
@@ -39,6 +40,7 @@ static struct facts facts_of(const struct comm_device_options *o, struct nccl_ap
     facts.is_concurrent = o->nccl.is_concurrent && ret_api->orders_launches &&
                           device_cuda_version(o->device) >= NCCL_ORDERS_DRIVER;
     facts.registers = o->nccl.registers && ret_api->comm_register && ret_api->comm_deregister;
+    facts.has_windows = o->nccl.has_windows && nccl_api_has_windows(ret_api, facts.no_windows);
     return facts;
 }
 
@@ -151,6 +153,21 @@ static void notice_kinds(const struct facts *all, int size, char *ret_notice)
             length > 0 ? "; " : "", all[0].model, first, all[first].model, others, size);
 }
 
+/* Adds to the notice why there are no windows, where all ranks ask for them. */
+static bool all_have_windows(const struct facts *all, int size, char *ret_notice)
+{
+    size_t length = strlen(ret_notice);
+    int without = -1;
+    for (int r = size - 1; r >= 0; r--)
+        if (!all[r].has_windows)
+            without = r;
+    if (without >= 0 && all[without].no_windows[0])
+        snprintf(ret_notice + length, COMM_NOTICE_BYTES - length,
+                 "%sno rank uses symmetric windows, since rank %d cannot: %s",
+                 length > 0 ? "; " : "", without, all[without].no_windows);
+    return without < 0;
+}
+
 static int open_for_gpus(const struct comm_device_options *o, const struct nccl_api *api,
                          const struct facts *all, struct comm **ret_comm, char *ret_notice,
                          struct error *err)
@@ -171,6 +188,8 @@ static int open_for_gpus(const struct comm_device_options *o, const struct nccl_
     if (!can_nccl && length > 0)
         snprintf(ret_notice + length, COMM_NOTICE_BYTES - length,
                  ": collectives go through the hosts, which is slow");
+    nccl.has_windows =
+        can_nccl && nccl.has_windows && all_have_windows(all, host->size, ret_notice);
     notice_kinds(all, host->size, ret_notice);
     if (can_nccl)
         return comm_nccl_open(api, &nccl, o->device, host->rank, host->size, ret_comm, err);

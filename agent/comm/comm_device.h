@@ -14,8 +14,8 @@ struct comm_device_options {
     struct device *device; /* this rank's; NULL: it could not be opened, and *err says why */
     bool may_share;        /* several ranks may share a GPU */
     enum comm_device_how how;
-    struct comm_nccl_options nccl; /* store NULL: no NCCL; is_concurrent and registers hold only
-                                      where every rank's NCCL can */
+    struct comm_nccl_options nccl; /* store NULL: no NCCL; is_concurrent, registers and
+                                      has_windows hold only where every rank's NCCL can */
 };
 
 /* Collective. Two ranks share a GPU if their device_uuid() is the same. *ret_comm may be

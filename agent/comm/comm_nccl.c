@@ -2,6 +2,7 @@
 
 #include "agent/comm/nccl_bootstrap.h"
 #include "base/mem.h"
+#include "kernels/ops.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -50,12 +51,18 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t), whole = bytes * head->size;
     int result = NCCL_SUCCESS;
+    /* NCCL's symmetric kernels have sums alone. */
+    bool is_divided = how == COMM_MEAN && comm_nccl_in_window(c, send, whole) &&
+                      comm_nccl_in_window(c, recv, bytes);
+    int op = op_of(is_divided ? COMM_SUM : how);
     head->stats.calls[COMM_REDUCE_SCATTER]++;
     count_sent(c, whole, head->size - 1);
     if (comm_nccl_begin_registered(c, s, "reduce_scatter", send, whole, recv, bytes, &result))
-        result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op_of(how),
-                                               c->nccl, stream_native(s));
+        result = c->shared->api.reduce_scatter(send, recv, (size_t)count, type_of(t), op, c->nccl,
+                                               stream_native(s));
     comm_nccl_end(c, s, "reduce_scatter", result);
+    if (is_divided)
+        device_ops(stream_device(s))->scale(s, t, recv, 1.0F / (float)head->size, count);
 }
 
 static void reduce(struct comm_nccl *c, struct stream *s, const char *name, int type,
@@ -201,8 +208,11 @@ static void comm_nccl_close(struct comm *head)
     bool was_aborted = watchdog_remove(c->shared->watchdog, &c->watched);
     nccl_buffers_deregister_all(c->shared->buffers, c->nccl, !was_aborted);
     /* ncclCommAbort() has freed it: it must not be destroyed again. */
-    if (!was_aborted)
+    if (!was_aborted) {
+        comm_nccl_deregister_windows(c);
         nccl_destroy(&c->shared->api, c->shared->options.store, c->nccl);
+    }
+    comm_nccl_free_windows(c);
     release(c);
 }
 
@@ -235,6 +245,7 @@ static int open_group(struct comm_nccl_shared *shared, const struct comm_group *
         .all_to_all = all_to_all,
         .barrier = barrier,
         .split = split,
+        .open_window = comm_nccl_open_window,
         .abort = comm_nccl_abort,
         .close = comm_nccl_close,
     };
@@ -242,7 +253,8 @@ static int open_group(struct comm_nccl_shared *shared, const struct comm_group *
     c->head = (struct comm){.fn = &functions,
                             .rank = group->rank,
                             .size = group->size,
-                            .is_concurrent = shared->options.is_concurrent};
+                            .is_concurrent = shared->options.is_concurrent,
+                            .has_windows = shared->options.has_windows};
     c->shared = shared;
     shared->references++;
     comm_group_copy(group, &c->group);

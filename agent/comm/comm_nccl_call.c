@@ -8,7 +8,7 @@
  * engine runs both on one stream (comm.h, is_concurrent).
  *  - A communicator with blocking = 0 accepts one call at a time. While a call returns
  * ncclInProgress only ncclCommGetAsyncError() may be used (user guide, "Asynchronous errors and
- * error handling"). The mutex `calls` keeps other threads out until settle() returns.
+ * error handling"). The mutex `calls` keeps other threads out until comm_nccl_settle() returns.
  *  - ncclCommAbort() may be called from another thread, but not during a call of the same
  * communicator that is about to return: the abort waits ABORT_WAITS_MS for the mutex. A call that
  * still holds it then is stuck in NCCL and is what the abort must end. */
@@ -27,10 +27,8 @@ enum {
 
 /* ---- one call ---- */
 
-/* Polls until NCCL has taken the call. That mostly takes less than the shortest sleep, so the first
- * polls only yield. Returns NCCL_IN_PROGRESS if the watchdog has found a failure meanwhile: it will
- * abort. */
-static int settle(struct comm_nccl *c, int result)
+/* Mostly that takes less than the shortest sleep, so the first polls only yield. */
+int comm_nccl_settle(struct comm_nccl *c, int result)
 {
     for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
         if (watchdog_has_failed(c->shared->watchdog))
@@ -67,7 +65,7 @@ static void note_refused(struct comm_nccl_shared *shared, const struct error *er
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result)
 {
     struct error err;
-    result = settle(c, result);
+    result = comm_nccl_settle(c, result);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
         nccl_api_fail(&c->shared->api, c->nccl, result, op, &err);
         watchdog_fail(c->shared->watchdog, &err);
@@ -81,9 +79,11 @@ void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int re
 
 static int use_memory(struct comm_nccl *c, const void *memory, size_t bytes)
 {
+    if (comm_nccl_in_window(c, memory, (int64_t)bytes)) /* NCCL registers that with the window */
+        return NCCL_SUCCESS;
     if (c->shared->buffers)
         device_memory_whole_block(c->shared->device, &memory, &bytes);
-    return settle(c, nccl_buffers_register(c->shared->buffers, c->nccl, memory, bytes));
+    return comm_nccl_settle(c, nccl_buffers_register(c->shared->buffers, c->nccl, memory, bytes));
 }
 
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
@@ -100,7 +100,7 @@ bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const cha
 
 /* ---- called by the watchdog and the device ---- */
 
-/* If another thread is in a call, that thread's settle() sees the error. */
+/* If another thread is in a call, that thread's comm_nccl_settle() sees the error. */
 int comm_nccl_check(void *ctx, struct error *err)
 {
     struct comm_nccl *c = ctx;

@@ -1,5 +1,5 @@
-/* Private to comm_nccl.c (collectives, opening, closing) and comm_nccl_call.c (one call into NCCL,
- * errors and aborts while it runs). */
+/* Private to comm_nccl.c (collectives, opening, closing), comm_nccl_call.c (one call into NCCL,
+ * errors and aborts while it runs) and comm_nccl_window.c (symmetric windows). */
 #ifndef SHOAL_AGENT_COMM_COMM_NCCL_INTERNAL_H
 #define SHOAL_AGENT_COMM_COMM_NCCL_INTERNAL_H
 
@@ -33,12 +33,17 @@ struct comm_nccl {
     struct comm_nccl_shared *shared;
     struct comm_group group;
     int splits; /* done */
+    int told;   /* exchanges about windows, done */
     nccl_comm nccl;
-    void *token; /* a float on the device, for barriers */
+    void *token;                      /* a float on the device, for barriers */
+    struct comm_nccl_window *windows; /* the newest first */
     struct stream_marks *marks;
     struct watched_comm watched;
 };
 
+/* Polls until NCCL has taken a call that gave `result`; the caller holds `calls`. NCCL_IN_PROGRESS:
+ * the watchdog has found a failure meanwhile, and will abort. */
+int comm_nccl_settle(struct comm_nccl *c, int result);
 /* Called before a call into NCCL on stream s. bytes: this rank's share of whole_bytes. false: a
  * failure was found, do not call NCCL. */
 bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int64_t bytes,
@@ -52,6 +57,16 @@ bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const cha
 /* Called after either in every case. Waits until NCCL has taken the call; reports a refused call to
  * the watchdog. result: the call's, or *ret_result, or NCCL_SUCCESS. */
 void comm_nccl_end(struct comm_nccl *c, struct stream *s, const char *op, int result);
+
+/* As comm_open_window(). Errors: also what NCCL refuses. */
+int comm_nccl_open_window(struct comm *c, struct stream *s, size_t bytes,
+                          struct comm_window *ret_window, struct error *err);
+/* Whether all of memory[bytes] lies in a window of this communicator. */
+bool comm_nccl_in_window(const struct comm_nccl *c, const void *memory, int64_t bytes);
+/* Before the communicator is destroyed, with all it was used for ended; not after an abort. */
+void comm_nccl_deregister_windows(struct comm_nccl *c);
+/* Gives their memory back, after the communicator is destroyed or aborted. */
+void comm_nccl_free_windows(struct comm_nccl *c);
 
 /* For the watchdog; ctx: a struct comm_nccl. -1 if NCCL reports an asynchronous error. */
 int comm_nccl_check(void *ctx, struct error *err);

@@ -48,6 +48,8 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         {"ncclCommDeregister", offsetof(struct nccl_api, comm_deregister), true},
         {"ncclMemAlloc", offsetof(struct nccl_api, mem_alloc), true},
         {"ncclMemFree", offsetof(struct nccl_api, mem_free), true},
+        {"ncclCommWindowRegister", offsetof(struct nccl_api, window_register), true},
+        {"ncclCommWindowDeregister", offsetof(struct nccl_api, window_deregister), true},
         {NULL, 0, false},
     };
     char version[16];
@@ -74,6 +76,24 @@ int nccl_api_open(struct nccl_api *ret_api, struct error *err)
         api.version >= NCCL_ORDERS_LAUNCHES && strcmp(getenv(LAUNCH_ORDER), "1") == 0;
     *ret_api = api;
     return 0;
+}
+
+bool nccl_api_has_windows(const struct nccl_api *api, char ret_why[NCCL_WHY_BYTES])
+{
+    static const char *const switches[] = {"NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE",
+                                           "NCCL_LOCAL_REGISTER"};
+    char version[16];
+    ret_why[0] = '\0';
+    nccl_api_version_text(api->version, version);
+    if (api->version < NCCL_HAS_WINDOWS || !api->mem_alloc || !api->window_register ||
+        !api->window_deregister)
+        snprintf(ret_why, NCCL_WHY_BYTES, "NCCL %s has none (2.27 or newer)", version);
+    for (size_t i = 0; !ret_why[0] && i < sizeof switches / sizeof switches[0]; i++) {
+        const char *value = getenv(switches[i]);
+        if (value && strcmp(value, "0") == 0)
+            snprintf(ret_why, NCCL_WHY_BYTES, "%s=0 forbids them", switches[i]);
+    }
+    return !ret_why[0];
 }
 
 int nccl_api_fail(const struct nccl_api *api, nccl_comm nccl, int result, const char *what,

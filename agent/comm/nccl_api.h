@@ -27,9 +27,12 @@ enum {
      * (src/allocator.cc): 2 MiB. Before it was multicast's, which can be much more than the plan of
      * memory has room for. */
     NCCL_ROUNDS_LITTLE = 22700,
+    /* Since 2.27, ncclCommWindowRegister() (NCCL's release notes). The rules: comm_nccl.h. */
+    NCCL_HAS_WINDOWS = 22700,
 };
 
 enum { NCCL_MEMORY_GRANULE = 2 << 20 /* bytes */ };
+enum { NCCL_WIN_COLL_SYMMETRIC = 1 }; /* winFlags: the same offset on all ranks */
 
 enum nccl_result {
     NCCL_SUCCESS = 0,
@@ -89,9 +92,13 @@ struct nccl_api {
      * NCCL_ROUNDS_LITTLE. A multiple of NCCL_MEMORY_GRANULE loses nothing. */
     int (*mem_alloc)(void **ret_memory, size_t bytes);
     int (*mem_free)(void *memory);
-    void *library;        /* NULL: none was found */
-    int version;          /* of the library: 22809 is 2.28.9 */
-    bool orders_launches; /* see NCCL_ORDERS_LAUNCHES */
+    /* Since NCCL_HAS_WINDOWS; NULL before. Registering is collective. *window is written by the
+     * time the call is settled; NULL: NCCL has registered nothing, which is no error. */
+    int (*window_register)(nccl_comm comm, void *memory, size_t bytes, void **window, int flags);
+    int (*window_deregister)(nccl_comm comm, void *window); /* by each rank for itself */
+    void *library;                                          /* NULL: none was found */
+    int version;                                            /* of the library: 22809 is 2.28.9 */
+    bool orders_launches;                                   /* see NCCL_ORDERS_LAUNCHES */
 };
 
 /* Uses the NCCL that the process has loaded, else the one that library_open() finds. Sets
@@ -108,6 +115,13 @@ bool nccl_api_is_loaded(void);
  * failed, else ERR_PEER. */
 int nccl_api_fail(const struct nccl_api *api, nccl_comm comm, int result, const char *what,
                   struct error *err);
+
+/* Whether this process may register symmetric windows. If not, *ret_why says why: no functions, or
+ * a variable with which NCCL does not register any (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE,
+ * NCCL_LOCAL_REGISTER; user guide, "Environment Variables"). A rank that stayed away from a
+ * registration would let the others wait. */
+enum { NCCL_WHY_BYTES = 96 };
+bool nccl_api_has_windows(const struct nccl_api *api, char ret_why[NCCL_WHY_BYTES]);
 
 /* "2.28.9". out: at least 16 bytes. */
 void nccl_api_version_text(int version, char *out);

@@ -45,6 +45,7 @@ enum config_recompute { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
 enum config_eval { EVAL_NO, EVAL_EPOCH, EVAL_STEPS, EVAL_HALF_EPOCH };
 enum config_eval_reduction { EVAL_TOKEN_MEAN, EVAL_RANK_MEAN };
 enum config_nan { NAN_WARN, NAN_SKIP, NAN_ABORT };
+enum config_register { REGISTER_NOTHING, REGISTER_BUFFERS, REGISTER_SYMMETRIC };
 enum config_debug { DEBUG_OFF, DEBUG_DETAIL };
 
 /* The resolved configuration; the comment of each key is its help text in config_keys_*.c. Strings
@@ -204,7 +205,8 @@ struct agent_config {
         const char *gpu_ids; /* "all", or as CUDA_VISIBLE_DEVICES */
         bool cpu_affinity;
         int64_t collectives; /* enum comm_device_how */
-        bool concurrent_collectives, register_buffers;
+        bool concurrent_collectives;
+        int64_t register_buffers; /* enum config_register */
         bool cuda_graphs;
         bool overlap_optimizer; /* on GPUs: a unit's update beside the next forward pass */
         bool deterministic;     /* false: a faster backward of attention, whose bits vary */

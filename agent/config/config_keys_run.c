@@ -169,11 +169,15 @@ static const struct config_key keys[] = {
         "GPUs: the first time a matrix product is met, up to 8 algorithms of cuBLASLt's are timed, "
         "and the fastest is kept. Times vary, and so do the last bits: it needs deterministic=false",
         .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
-    KEY_BOOL(
-        "runtime", "register_buffers", runtime.register_buffers, "false", NULL,
-        "memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
-        "move it without a copy of its own",
-        .needs = {NEED_GPUS}),
+    KEY_CHOICE(
+        "runtime", "register_buffers", runtime.register_buffers, "false",
+        CHOICES({"false=0=no=off", REGISTER_NOTHING}, {"true=1=yes=on", REGISTER_BUFFERS},
+                {"symmetric", REGISTER_SYMMETRIC}),
+        NULL,
+        "true: memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
+        "move it without a copy of its own; symmetric: and units smaller than 32 MB lie in "
+        "symmetric windows (2.27 or newer)",
+        .implied = "true", .needs = {NEED_GPUS}, .ranks = RANKS_MATCH),
     KEY_INT(
         "runtime", "threads", runtime.threads, "0", 0, 4096, NULL,
         "CPU threads per rank; 0: the cores that affinity and the container's CPU limit allow, divided by the machine's ranks"),

@@ -2,6 +2,7 @@
 #ifndef SHOAL_AGENT_DOCTOR_DOCTOR_FACTS_H
 #define SHOAL_AGENT_DOCTOR_DOCTOR_FACTS_H
 
+#include "agent/comm/nccl_api.h"
 #include "agent/telemetry/nvml.h"
 #include "base/error.h"
 #include "kernels/gpu_survey.h"
@@ -21,8 +22,9 @@ struct doctor_facts {
     bool hides_gpus; /* CUDA_VISIBLE_DEVICES is set */
 
     struct library_facts nccl;
-    int nccl_version;      /* 22809; 0: not known */
-    bool has_launch_order; /* see nccl_api.h's orders_launches */
+    int nccl_version;                /* 22809; 0: not known */
+    bool has_launch_order;           /* see nccl_api.h's orders_launches */
+    char no_windows[NCCL_WHY_BYTES]; /* as nccl_api_has_windows() says it; "": it has them */
 
     int64_t shm_bytes;     /* of /dev/shm; -1: there is none */
     int64_t locked_bytes;  /* that may be locked in memory; -1: no limit */

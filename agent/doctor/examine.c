@@ -37,7 +37,8 @@ static void examine_nccl(struct doctor_facts *f)
 {
     struct nccl_api api;
     f->nccl = (struct library_facts){.name = "NCCL"};
-    nccl_api_open(&api, &f->nccl.why);
+    if (nccl_api_open(&api, &f->nccl.why) == 0)
+        nccl_api_has_windows(&api, f->no_windows);
     f->nccl_version = api.version;
     f->has_launch_order = api.orders_launches;
     if (api.version)

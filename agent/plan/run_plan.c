@@ -2,7 +2,11 @@
 
 #include "agent/shard/shard_layout.h"
 #include "agent/shard/shard_payload.h"
+#include "agent/shard/window_plan.h"
 #include "agent/shard/wrap.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
 
 static int64_t max(int64_t a, int64_t b)
 {
@@ -44,14 +48,20 @@ static void add_unit(struct unit_sizes *a, enum plan_role role, int64_t count)
     }
 }
 
-static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
+/* The unit's elements with padding, as slices of a group need it. */
+static int64_t padded(const struct run_plan_facts *f, int i, int group_size)
 {
     const int64_t align = f->activations.fp8 ? LAYOUT_ALIGN_FP8 : LAYOUT_ALIGN;
     const int64_t multiple = align * group_size;
+    return (f->units[i].flat_count + multiple - 1) / multiple * multiple;
+}
+
+static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
+{
     struct unit_plan p = {0};
     for (int i = 0; i < f->unit_count; i++) {
         const struct plan_unit *u = &f->units[i];
-        int64_t count = (u->flat_count + multiple - 1) / multiple * multiple;
+        int64_t count = padded(f, i, group_size);
         bool fp8 = payload_saves(count, u->fp8_count, group_size);
         add_unit(&p.elements, u->role, count);
         add_unit(&p.gathered, u->role, fp8 ? count : count * f->bytes.value);
@@ -336,14 +346,39 @@ static int64_t attention_scratch(const struct run_plan_facts *f)
     return floats * (int64_t)sizeof(float);
 }
 
+/* Returns what goes from the reserve. */
+static int64_t add_windows(const struct run_plan_facts *f, struct run_plan_strategy *s)
+{
+    if (!f->windows || s->group_size == 1 || f->cpu_offload)
+        return 0;
+    const struct window_rules rules[] = {
+        window_rules_of_gathers(s->group_size, f->bytes.value, reshards_after_forward(s->strategy)),
+        window_rules_of_reductions(s->group_size, f->bytes.reduction),
+    };
+    auto_free int64_t *flat_counts = xcalloc((size_t)f->unit_count, sizeof *flat_counts);
+    int64_t moved = 0;
+    for (int k = 0; k < (f->slots > 0 ? 1 : 2); k++) {
+        struct window_plan plan;
+        for (int i = 0; i < f->unit_count; i++) {
+            int64_t count = padded(f, i, s->group_size);
+            bool fp8 = k == 0 && payload_saves(count, f->units[i].fp8_count, s->group_size);
+            flat_counts[i] = fp8 ? 0 : count; /* such gathers use no window */
+        }
+        window_plan_make(&rules[k], flat_counts, f->unit_count, &plan, NULL);
+        s->windows += plan.bytes;
+        moved += plan.slice_bytes + plan.kept_bytes;
+    }
+    return moved;
+}
+
 static void add_totals(const struct run_plan_facts *f, const struct run_plan *plan,
                        struct run_plan_strategy *s)
 {
     int64_t step = s->transient + plan->activations + plan->logits;
     int64_t scratch = max(RUN_PLAN_SCRATCH, attention_scratch(f));
     s->allowance = scratch + plan->fp8_copies + plan->activation_gradients + step / RUN_PLAN_PART;
-    s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent);
-    s->device = s->reserve + plan->graphs;
+    s->reserve = step + s->allowance + (f->cpu_offload ? 0 : s->persistent) - add_windows(f, s);
+    s->device = s->reserve + s->windows + plan->graphs;
     s->host = plan->host_activations + (f->cpu_offload ? s->persistent : 0);
     s->snapshot = (s->masters > 0 ? s->masters : s->values) + s->states;
     s->memory_checkpoints = f->memory_copies * RUN_PLAN_SNAPSHOTS * s->snapshot;

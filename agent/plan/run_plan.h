@@ -25,7 +25,10 @@
  * launch. They promise no number; it is a guess, and no part of the total. The driver takes what
  * CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS kernels that a layer's
  * passes and its update are, in each of RUN_PLAN_FORMS; it promises no number, so this is an
- * allowance, too. */
+ * allowance, too. With `windows` what lies in symmetric windows (agent/shard/window_plan.h) is
+ * NCCL's memory beside the reserve, in granules of 2 MiB. Of what the reserve has for small units,
+ * slices and buffers that a unit keeps go from there; the places that units take in turns are
+ * counted in both, as a unit that finds none lies in the reserve. */
 #ifndef SHOAL_AGENT_PLAN_RUN_PLAN_H
 #define SHOAL_AGENT_PLAN_RUN_PLAN_H
 
@@ -102,6 +105,7 @@ struct run_plan_facts {
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
     bool cpu_offload;                          /* what is persistent lies on the host */
     bool cuda_graphs;
+    bool windows;      /* small units lie in symmetric windows */
     int memory_copies; /* of ranks whose snapshots each one keeps; 0: there are none */
 };
 
@@ -121,7 +125,9 @@ struct run_plan_strategy {
     int64_t snapshot;           /* what a checkpoint holds of the rank */
     int64_t memory_checkpoints; /* on the host, but no part of it: only where a launcher may start
                                    the ranks again */
-    int64_t reserve; /* of `device`, what tensors and scratch are cut from: all but the graphs */
+    int64_t windows;            /* of `device`: symmetric windows */
+    int64_t
+        reserve; /* likewise, what tensors and scratch are cut from: all but windows and graphs */
     /* Per rank and optimizer step, by rings. */
     int64_t sent_in_group, sent_between_groups;
 };

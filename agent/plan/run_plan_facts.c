@@ -220,6 +220,8 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .accumulate_sharded = shard.accumulate_sharded,
         .cpu_offload = c->memory.cpu_offload,
         .cuda_graphs = c->runtime.cuda_graphs,
+        .windows = c->runtime.register_buffers == REGISTER_SYMMETRIC &&
+                   strcmp(c->runtime.device, "cpu") != 0,
         .memory_copies = memory_copies(c, world_size, node_size),
     };
     add_flops(c, model, tokens, ret_facts->flops_per_token);

@@ -80,6 +80,7 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
         {"activations", p->activations},
         {"logits", p->logits},
         {"scratch and gaps", s->allowance},
+        {"symmetric windows", s->windows},
         {"CUDA graphs", p->graphs},
     };
     str_printf(out,
@@ -87,8 +88,9 @@ void run_plan_print_short(const struct run_plan *p, const struct run_plan_facts 
                "host (shoal plan prints more)\n",
                f->world_size, f->world_size == 1 ? "" : "s", shard_strategy_name(current),
                s->group_size, gigabytes(s->device), gigabytes(s->host));
-    for (size_t i = 0; i < array_length(rows) - (p->graphs ? 0 : 1); i++)
-        str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, gigabytes(rows[i].bytes));
+    for (size_t i = 0; i < array_length(rows); i++)
+        if (i < array_length(rows) - 2 || rows[i].bytes > 0)
+            str_printf(out, "%s%s %.3f", i ? ", " : "GB: ", rows[i].what, gigabytes(rows[i].bytes));
     str_add(out, p->activations ? "\n" : "; activations are not known for this model\n");
     add_memory_checkpoints(s, out);
 }
@@ -163,6 +165,9 @@ void run_plan_print(const struct run_plan *p, const struct run_plan_facts *f,
                    gigabytes(p->activations), gigabytes(p->logits));
     else
         str_add(out, "Not in the total: activations, which are not known for this model\n");
+    if (p->strategies[current - FULL_SHARD].windows > 0)
+        str_printf(out, "In the total: symmetric windows %.3f GB\n",
+                   gigabytes(p->strategies[current - FULL_SHARD].windows));
     str_printf(
         out,
         "In the total, estimated overhead, not part of the out-of-memory check: scratch of ops and "
@@ -202,6 +207,7 @@ static void add_strategy_json(const struct run_plan_strategy *s, enum shard_stra
         {"gathered_bytes", s->gathered},
         {"whole_gradient_bytes", s->whole_gradients},
         {"transient_bytes", s->transient},
+        {"window_bytes", s->windows},
         {"allowance_bytes", s->allowance},
         {"device_bytes", s->device},
         {"host_bytes", s->host},

@@ -84,11 +84,15 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
     return event_open(device, &shard->reached, err);
 }
 
+/* In the window, where the unit has a slice there. */
 static int alloc_slice(struct device *shard_device, enum memory_kind kind, enum dtype t,
-                       const char *of, const struct layout_unit *unit, void **ret_slice,
-                       struct error *err)
+                       const char *of, const struct layout_unit *unit,
+                       const struct shard_window *window, void **ret_slice, struct error *err)
 {
     char what[128];
+    *ret_slice = window ? shard_window_slice(window, unit) : NULL;
+    if (*ret_slice)
+        return 0;
     snprintf(what, sizeof what, "%s of unit \"%s\"", of, unit->module->path);
     return device_alloc(shard_device, kind, (size_t)unit->shard_count * dtype_bytes(t), what,
                         ret_slice, err);
@@ -109,21 +113,42 @@ static int open_unit(struct shard *shard, struct device *shard_device,
     if (layout->shard_count == 0)
         return 0;
     const struct shard_config *c = &shard->config;
+    const struct shard_window *gathers = &shard->gathers;
+    bool has_copy = c->param_dtype != c->slice_dtype;
     void *gradient;
-    if (alloc_slice(shard_device, MEMORY_SHARD, c->slice_dtype, "slice", layout, &u->view.value,
-                    err) < 0 ||
-        alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout, &gradient, err) <
-            0)
+    if (alloc_slice(shard_device, MEMORY_SHARD, c->slice_dtype, "slice", layout,
+                    has_copy ? NULL : gathers, &u->view.value, err) < 0 ||
+        alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "gradient", layout,
+                    &shard->reductions, &gradient, err) < 0)
         return -1;
     u->view.gradient = gradient;
     u->compute_shard = u->view.value;
-    if (c->param_dtype != c->slice_dtype) {
-        if (alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout, &u->view.copy,
-                        err) < 0)
+    if (has_copy) {
+        if (alloc_slice(shard_device, MEMORY_SHARD, c->param_dtype, "copy", layout, gathers,
+                        &u->view.copy, err) < 0)
             return -1;
         u->compute_shard = u->view.copy;
     }
     return shard_open_fp8(shard, u, err);
+}
+
+/* For gradients between ranks in another dtype: of units that have no place in the window. */
+static int open_packed(struct shard *shard, struct error *err)
+{
+    const struct shard_window *window = &shard->reductions;
+    int64_t largest = 0;
+    for (int i = 0; i < shard->layout.unit_count; i++) {
+        const struct layout_unit *unit = &shard->layout.units[i];
+        if (!shard_window_has(window, unit) && unit->flat_count > largest)
+            largest = unit->flat_count;
+    }
+    if (largest == 0 && window->memory) {
+        shard->packed = window->memory + window->plan.shared;
+        return 0;
+    }
+    return device_alloc(stream_device(shard->compute), MEMORY_GRADIENT,
+                        (size_t)largest * dtype_bytes(shard->config.reduce_dtype),
+                        "gradients between ranks", &shard->packed, err);
 }
 
 /* Allocates buffers for gradients between ranks and on their way to the shard device. */
@@ -138,15 +163,13 @@ static int open_scratch(struct shard *shard, struct device *shard_device,
     if (has_slots && shard->slots.ranks > 1 &&
         device_alloc(device, MEMORY_GRADIENT, bytes, "gradients of slots", &shard->received, err))
         return -1;
-    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas || has_slots)) {
-        if (device_alloc(device, MEMORY_GRADIENT, bytes, "gradients between ranks", &shard->packed,
-                         err) < 0)
-            return -1;
-    }
+    if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas || has_slots) &&
+        open_packed(shard, err) < 0)
+        return -1;
     if (!shard->offload)
         return 0;
     if (shard->packed && alloc_slice(device, MEMORY_GRADIENT, DTYPE_F32, "reduced gradient",
-                                     largest, &unpacked, err) < 0)
+                                     largest, NULL, &unpacked, err) < 0)
         return -1;
     shard->unpacked = shard->packed ? unpacked : NULL;
     if (device_alloc(device, MEMORY_INPUT, SHARD_MAX_SUMS * sizeof(double), "sums", &sum, err) < 0)
@@ -154,7 +177,7 @@ static int open_scratch(struct shard *shard, struct device *shard_device,
     shard->sum = sum;
     if (!c->accumulate_sharded)
         return 0;
-    if (alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest,
+    if (alloc_slice(shard_device, MEMORY_GRADIENT, DTYPE_F32, "arriving gradient", largest, NULL,
                     &arrival, err) < 0)
         return -1;
     shard->arrival = arrival;
@@ -208,7 +231,8 @@ int shard_open(const struct shard_config *config, struct stream *compute,
         goto fail;
     shard_open_slots(shard, world);
     lay_out(shard, root);
-    if (open_streams(shard, shard_device, err) < 0 || open_units(shard, shard_device, err) < 0)
+    if (open_streams(shard, shard_device, err) < 0 || shard_open_windows(shard, err) < 0 ||
+        open_units(shard, shard_device, err) < 0)
         goto fail;
     *ret_shard = shard;
     return 0;
@@ -217,12 +241,20 @@ fail:
     return -1;
 }
 
+/* What lies in a window is its communicator's. */
+static void free_outside(struct shard *shard, struct device *device, void *memory)
+{
+    if (!shard_window_holds(&shard->gathers, memory) &&
+        !shard_window_holds(&shard->reductions, memory))
+        device_free(device, memory);
+}
+
 static void close_unit(struct shard *shard, struct unit *u)
 {
     struct device *shard_device = stream_device(shard->update);
-    device_free(shard_device, u->view.copy);
-    device_free(shard_device, u->view.value);
-    device_free(shard_device, u->view.gradient);
+    free_outside(shard, shard_device, u->view.copy);
+    free_outside(shard, shard_device, u->view.value);
+    free_outside(shard, shard_device, u->view.gradient);
     shard_close_fp8(shard, u);
     event_close(u->gathered);
     event_close(u->reduced);
@@ -246,7 +278,7 @@ void shard_close(struct shard *shard)
     device_free(stream_device(shard->compute), shard->messages);
     device_free(stream_device(shard->compute), shard->staged);
     device_free(stream_device(shard->compute), shard->sum);
-    device_free(stream_device(shard->compute), shard->packed);
+    free_outside(shard, stream_device(shard->compute), shard->packed);
     device_free(stream_device(shard->compute), shard->received);
     device_free(stream_device(shard->compute), shard->unpacked);
     event_close(shard->reached);

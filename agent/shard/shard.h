@@ -91,6 +91,9 @@ struct shard_config {
                                 where that is fewer bytes: the same numbers. param_dtype is bf16 */
     enum dtype slice_dtype;  /* fp32, or param_dtype: what the optimizer updates */
     enum dtype reduce_dtype; /* of gradients between ranks */
+    bool windows;            /* small units lie in symmetric windows (window_plan.h) where the
+                                communicators have any. No effect if S is 1, or with CPU offload;
+                                reductions with slots have none */
     int slots;               /* whose gradients are summed in one order (slots.h), >= the ranks of
                                 the world, and without CPU offload; 0: each rank's gradients, in
                                 the order of the collectives */
@@ -192,6 +195,15 @@ int shard_sync(struct shard *shard, struct error *err);
 /* The same, but for an update beside the next pass. What goes wrong there is told by the next
  * one. */
 int shard_sync_pass(struct shard *shard, struct error *err);
+
+/* What lies in symmetric windows. */
+struct shard_windows {
+    int units;             /* with parameters */
+    int gathered, reduced; /* of them, whose gathers and reductions run there */
+    int64_t bytes;
+    const char *why; /* the ranks do without; "": they do not, or nobody asked. The engine's */
+};
+struct shard_windows shard_get_windows(const struct shard *shard);
 
 /* Adds the counters of the communicators that the engine has opened itself (HYBRID's groups, the
  * reductions'). The caller has the world's own. */

@@ -15,17 +15,20 @@ static int alloc(struct shard *shard, const struct unit *u, size_t bytes, const 
     return device_alloc(stream_device(shard->compute), MEMORY_UNIT, bytes, what, ret_memory, err);
 }
 
+bool shard_gathers_fp8(const struct shard *shard, const struct layout_unit *unit)
+{
+    return shard->config.gathers_fp8 && shard->config.param_dtype == DTYPE_BF16 &&
+           payload_saves(unit->flat_count, layout_fp8_count(unit), shard->group_size);
+}
+
 int shard_open_fp8(struct shard *shard, struct unit *u, struct error *err)
 {
-    const struct shard_config *c = &shard->config;
     bool joins = !device_is_host(stream_device(shard->compute));
     void *scales = NULL, *rest = NULL;
-    if (!c->gathers_fp8 || c->param_dtype != DTYPE_BF16)
+    if (!shard_gathers_fp8(shard, u->layout))
         return 0;
     payload_make(shard->arena, &shard->layout, u->layout, joins, &u->payload);
     const struct payload *p = &u->payload;
-    if (!p->is_fp8)
-        return 0;
     int result =
         alloc(shard, u, (size_t)p->matrix_count * sizeof *u->scales, "scales", &scales, err);
     if (result == 0 && p->rest_count > 0)

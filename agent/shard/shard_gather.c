@@ -126,9 +126,10 @@ int shard_gather(struct shard *shard, struct unit *u, struct error *err)
     }
     char what[128];
     snprintf(what, sizeof what, "parameters of unit \"%s\"", u->view.module->path);
-    void *memory;
     const enum dtype t = u->payload.is_fp8 ? DTYPE_E4M3 : shard->config.param_dtype;
-    if (device_alloc(stream_device(shard->compute), MEMORY_UNIT,
+    void *memory = shard_window_take(&shard->gathers, u->layout);
+    if (!memory &&
+        device_alloc(stream_device(shard->compute), MEMORY_UNIT,
                      (size_t)u->layout->flat_count * dtype_bytes(t), what, &memory, err) < 0)
         return -1;
     u->unsharded = memory;
@@ -167,7 +168,8 @@ void shard_reshard(struct shard *shard, struct unit *u)
     if (!u->unsharded || shard->in_place)
         return;
     shard_await(shard, u);
-    device_free(stream_device(shard->compute), u->unsharded);
+    if (!shard_window_give_back(&shard->gathers, u->unsharded))
+        device_free(stream_device(shard->compute), u->unsharded);
     u->unsharded = NULL;
     bind_values(shard, u);
 }

@@ -10,6 +10,7 @@
 
 #include "agent/shard/shard.h"
 #include "agent/shard/shard_payload.h"
+#include "agent/shard/window_plan.h"
 #include "kernels/ops.h"
 
 struct unit {
@@ -37,6 +38,17 @@ struct unit {
     bool updating;         /* nobody has waited for `updated` yet */
     bool gathers_update;   /* its gather has, and nobody for the gather */
     struct event *updated; /* with update_beside, on the stream of updates */
+};
+
+/* The symmetric window of one communicator. A place in it is taken when a unit is gathered, or
+ * bound to its gradients, and given back when it is resharded, or reduced: in the order of the
+ * passes, which is the same on every rank, as that of the collectives is. So the ranks find the
+ * same places without telling each other. Nothing that is one rank's own matter may take one. */
+struct shard_window {
+    char *memory; /* NULL: there is none */
+    struct window_plan plan;
+    struct window_place *places; /* of each unit */
+    bool taken[WINDOW_TURNS];
 };
 
 /* Units in the order in which a pass met them. */
@@ -69,6 +81,8 @@ struct shard {
      * that is concurrent. */
     struct comm *reducer;
     struct comm *replicas; /* ranks with the same slices, one of each shard group; NULL if S is W */
+    struct shard_window gathers, reductions; /* of `group` and of `reducer` */
+    char no_windows[160];                    /* why there are none; "": no reason */
     struct comm *opened[3]; /* those of the three that the engine has opened: owned */
     int opened_count;
     struct event *reached; /* of shard_order(): recorded and waited for at once */
@@ -109,6 +123,21 @@ void shard_wait(struct shard *shard, enum shard_wait what, struct event *event);
 /* Lets `later` wait for everything that is queued on `earlier` now. */
 void shard_order(struct shard *shard, struct stream *later, struct stream *earlier);
 
+/* ---- shard_window.c ---- */
+
+/* Opens what the configuration asks for. Collective in the shard group. Errors:
+ * comm_open_window()'s. */
+int shard_open_windows(struct shard *shard, struct error *err);
+/* The unit's slice; NULL: it lies outside. */
+void *shard_window_slice(const struct shard_window *window, const struct layout_unit *unit);
+/* Takes a place for the whole unit; NULL: it lies outside. Given back by a pointer there; false: it
+ * is none. */
+void *shard_window_take(struct shard_window *window, const struct layout_unit *unit);
+bool shard_window_give_back(struct shard_window *window, const void *memory);
+/* The unit's reduction runs there. */
+bool shard_window_has(const struct shard_window *window, const struct layout_unit *unit);
+bool shard_window_holds(const struct shard_window *window, const void *memory);
+
 /* ---- shard_gather.c ---- */
 
 /* What is queued next on the communicator moves the unit's tensors; NULL: no unit's. comm NULL:
@@ -126,6 +155,8 @@ void shard_reshard(struct shard *shard, struct unit *u);
 
 /* ---- shard_fp8.c ---- */
 
+/* The unit's gathers carry codes, which lie in no window. */
+bool shard_gathers_fp8(const struct shard *shard, const struct layout_unit *unit);
 /* Decides what the unit's gathers carry; allocates what stays between them, if that is fp8. Errors:
  * ERR_MEMORY naming the unit. */
 int shard_open_fp8(struct shard *shard, struct unit *u, struct error *err);

@@ -15,7 +15,8 @@ bool shard_reduces_now(const struct shard *shard)
 
 static void free_unsharded_gradient(struct shard *shard, struct unit *u)
 {
-    if (!shard->gradient_in_place)
+    if (!shard->gradient_in_place &&
+        !shard_window_give_back(&shard->reductions, u->unsharded_gradient))
         device_free(stream_device(shard->compute), u->unsharded_gradient);
     u->unsharded_gradient = NULL;
 }
@@ -66,9 +67,9 @@ int shard_bind_gradients(struct shard *shard, struct unit *u, struct error *err)
     } else if (!u->pending) {
         char what[128];
         snprintf(what, sizeof what, "gradients of unit \"%s\"", u->view.module->path);
-        void *memory;
-        if (device_alloc(stream_device(shard->compute), MEMORY_GRADIENT,
-                         (size_t)l->flat_count * sizeof(float), what, &memory, err) < 0)
+        void *memory = shard_window_take(&shard->reductions, l);
+        if (!memory && device_alloc(stream_device(shard->compute), MEMORY_GRADIENT,
+                                    (size_t)l->flat_count * sizeof(float), what, &memory, err) < 0)
             return -1;
         u->unsharded_gradient = memory;
     }
@@ -136,9 +137,22 @@ static void reduce_between_ranks(struct shard *shard, enum dtype t, void *slice,
 
 static void *pack(struct shard *shard, struct unit *u)
 {
-    compute_ops(shard)->cast(shard->reduces, shard->config.reduce_dtype, shard->packed, DTYPE_F32,
+    const struct shard_window *window = &shard->reductions;
+    void *packed =
+        shard_window_has(window, u->layout) ? window->memory + window->plan.shared : shard->packed;
+    compute_ops(shard)->cast(shard->reduces, shard->config.reduce_dtype, packed, DTYPE_F32,
                              u->unsharded_gradient, u->layout->flat_count);
-    return shard->packed;
+    return packed;
+}
+
+/* Where the rank's part of unsharded[flat_count] is reduced to: in place, but not in a window,
+ * where that would be another offset on each rank. */
+static void *own_part(const struct shard *shard, enum dtype t, void *unsharded, int64_t count)
+{
+    const struct shard_window *window = &shard->reductions;
+    return shard_window_holds(window, unsharded)
+               ? window->memory + window->plan.scratch
+               : (char *)unsharded + (size_t)(shard->group_rank * count) * dtype_bytes(t);
 }
 
 /* In reduce_dtype; all of it on the stream of reduces, so that all units can share the memory. */
@@ -146,9 +160,8 @@ static void reduce_packed(struct shard *shard, struct unit *u)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = u->layout->shard_count;
-    void *slice = (char *)shard->packed + (size_t)(shard->group_rank * count) * dtype_bytes(t);
-    pack(shard, u);
-    reduce_between_ranks(shard, t, slice, shard->packed, count);
+    void *packed = pack(shard, u), *slice = own_part(shard, t, packed, count);
+    reduce_between_ranks(shard, t, slice, packed, count);
     if (!shard->offload) {
         store_gradient(shard, u, t, slice);
         return;
@@ -160,7 +173,7 @@ static void reduce_packed(struct shard *shard, struct unit *u)
 static void reduce_whole(struct shard *shard, struct unit *u)
 {
     int64_t count = u->layout->shard_count;
-    float *slice = u->unsharded_gradient + shard->group_rank * count;
+    float *slice = own_part(shard, DTYPE_F32, u->unsharded_gradient, count);
     /* The first reduction writes straight into the slice's gradient. Later ones must add, so they
      * reduce into their own part of the unsharded buffer first. */
     if (shard->group && !shard->offload && !u->accumulated)

@@ -3,7 +3,9 @@
 
 #include "agent/batches/encoder.h"
 #include "agent/comm/agree.h"
+#include "agent/comm/comm_device.h"
 #include "agent/plan/run_plan.h"
+#include "agent/shard/window_plan.h"
 #include "agent/shard/wrap.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/trainer_internal.h"
@@ -132,6 +134,7 @@ static int open_shard(struct trainer *t, struct error *err)
     /* Events would part the graphs of a pass at each unit. */
     config.update_beside = c->runtime.overlap_optimizer && !c->runtime.cuda_graphs &&
                            !device_is_host(t->device) && t->shard_device == t->device;
+    config.windows = t->world->has_windows;
     config.waits = mark_wait;
     config.waits_ctx = t;
     if (shard_open(&config, t->compute, t->shard_device, t->world, t->model->root, &t->shard, err))
@@ -238,6 +241,37 @@ static void notify_small_units(struct trainer *t)
     t->listener->notice(t->listener->ctx, text);
 }
 
+/* Why nothing lies in symmetric windows; "": something does, or comm_device_open() has said why. */
+static const char *without_windows(const struct trainer *t, const struct shard_windows *w)
+{
+    if (t->world->has_windows)
+        return shard_group_size(t->shard) == 1 ? "nothing is sharded" : w->why;
+    return t->world->size == 1                                  ? "there is one rank"
+           : t->config->runtime.collectives == COMM_DEVICE_HOST ? "collectives go through the hosts"
+                                                                : "";
+}
+
+/* Whoever asked for symmetric windows hears what lies in them. */
+static void notify_windows(struct trainer *t)
+{
+    const struct shard_windows w = shard_get_windows(t->shard);
+    const char *why = without_windows(t, &w);
+    char text[320];
+    if (t->config->runtime.register_buffers != REGISTER_SYMMETRIC || device_is_host(t->device) ||
+        (!t->world->has_windows && !why[0]))
+        return;
+    if (why[0])
+        snprintf(text, sizeof text, "runtime.register_buffers: no symmetric windows: %s", why);
+    else
+        snprintf(
+            text, sizeof text,
+            "runtime.register_buffers: of %d units %d are gathered and %d reduced in symmetric "
+            "windows of %.3f GB; the others take %d MiB or more%s",
+            w.units, w.gathered, w.reduced, (double)w.bytes / 1e9, WINDOW_UNIT_BYTES >> 20,
+            shard_has_slots(t->shard) ? ", and slots' gradients use none" : "");
+    t->listener->notice(t->listener->ctx, text);
+}
+
 /* Of BERT's pre-training, the loss is that of tokens and that of sentences. */
 static bool predicts_tokens(enum model_task task)
 {
@@ -316,6 +350,7 @@ static int open_engine(struct trainer *t, struct error *err)
         return -1;
     trainer_event(t, RUN_WRAPPED, NULL);
     notify_small_units(t);
+    notify_windows(t);
     if (open_optimizer(t, err) || step_totals_open(&t->totals, t->device, t->compute, t->world,
                                                    t->shard, t->fixed_slots, err))
         return -1;

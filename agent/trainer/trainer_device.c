@@ -40,7 +40,8 @@ static struct comm_nccl_options nccl_options(const struct trainer *t)
         .store = t->env.store,
         .join_timeout_ms = (int)(c->runtime.join_timeout_s * 1000),
         .is_concurrent = c->runtime.concurrent_collectives,
-        .registers = c->runtime.register_buffers,
+        .registers = c->runtime.register_buffers != REGISTER_NOTHING,
+        .has_windows = c->runtime.register_buffers == REGISTER_SYMMETRIC,
         .watchdog = {.progress = t->env.progress,
                      .timeout_ms = (int64_t)(c->runtime.timeout_s * 1000),
                      .records = c->runtime.flight_recorder_size > 0

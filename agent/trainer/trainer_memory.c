@@ -5,6 +5,7 @@
 #include "agent/comm/comm_device.h"
 #include "agent/comm/nccl_api.h"
 #include "agent/plan/run_plan_facts.h"
+#include "agent/shard/window_plan.h"
 #include "agent/trainer/trainer_internal.h"
 #include "base/gigabytes.h"
 
@@ -72,9 +73,11 @@ static int share_memory(const struct trainer *t, struct arena *arena, struct mem
     return 0;
 }
 
+_Static_assert((int)WINDOW_GRANULE == (int)NCCL_MEMORY_GRANULE, "the plan counts them");
+
 static bool registers_with_nccl(const struct trainer *t)
 {
-    return t->config->runtime.register_buffers && t->world != t->env.world &&
+    return t->config->runtime.register_buffers != REGISTER_NOTHING && t->world != t->env.world &&
            t->config->runtime.collectives != COMM_DEVICE_HOST;
 }
 
@@ -110,12 +113,14 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     if (run_plan_facts_make(t->config, t->model, &world, arena, &facts, err))
         return -1;
     facts.slots = t->fixed_slots ? t->slots.count : 0;
+    facts.windows = t->world->has_windows;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     int64_t known = s->device - s->allowance - plan.graphs;
     if (trainer_memory_fits(shard_strategy_name(s->strategy), known, share, hints_of(t), err))
         return -1;
-    int64_t most = share->bytes - plan.graphs - RUN_PLAN_LIBRARIES; /* these ask the driver later */
+    /* what asks the driver later */
+    int64_t most = share->bytes - s->windows - plan.graphs - RUN_PLAN_LIBRARIES;
     int64_t bytes = s->reserve < most ? s->reserve : most;
     if (registers_with_nccl(t)) /* which rounds up */
         bytes = round_to_granule(bytes, most);
@@ -158,6 +163,7 @@ static int plan_host_memory(const struct trainer *t, int ranks, int node_size,
     if (device_is_host(t->device))
         run_plan_facts_of_host(t->model, &facts);
     facts.slots = t->fixed_slots ? t->slots.count : 0;
+    facts.windows = t->world->has_windows;
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[t->strategy - FULL_SHARD];
     bool is_there = device_is_host(t->device) || t->config->memory.cpu_offload;

@@ -10,7 +10,7 @@
 struct nccl_wish {
     int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
     struct watchdog_options watchdog;
-    bool registers;
+    bool registers, has_windows;
     bool waits_out; /* failures: nothing is aborted */
 };
 

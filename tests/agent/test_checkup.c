@@ -115,6 +115,7 @@ static void old_nccl(struct doctor_facts *f)
 static void nccl_of_before(struct doctor_facts *f)
 {
     f->nccl_version = 22500;
+    strcpy(f->no_windows, "NCCL 2.25.0 has none (2.27 or newer)");
     f->has_launch_order = false;
 }
 static void no_launch_order(struct doctor_facts *f)
@@ -322,6 +323,9 @@ static const struct {
     {"all is there", nothing, "NVRTC", CHECK_OK, true, "13.0"},
     {"all is there", nothing, "NCCL", CHECK_OK, true, "2.28.9"},
     {"all is there", nothing, "NCCL's rules", CHECK_OK, true, "2.14.0 or newer is needed"},
+    {"all is there", nothing, "NCCL's windows", CHECK_OK, true, "there are symmetric windows"},
+    {"NCCL 2.25", nccl_of_before, "NCCL's windows", CHECK_OK, true,
+     "no rank uses them: NCCL 2.25.0 has none"},
     {"all is there", nothing, "NVML", CHECK_OK, true, "580.95.05"},
     {"all is there", nothing, "CPU", CHECK_OK, true,
      "96 cores, 1024.0 GiB of memory left (the machine)"},

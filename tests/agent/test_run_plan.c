@@ -155,6 +155,56 @@ static void fp8_halves_what_is_gathered(void **state)
                      block / 8 * 2);
 }
 
+/* NCCL's memory, in granules; what has a place of its own there is not reserved as well. */
+static void windows_lie_beside_the_reserve(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    struct plan_unit units[] = {{MIB, PLAN_ROOT, 0},
+                                {4 * MIB, PLAN_BLOCK, 0},
+                                {4 * MIB, PLAN_BLOCK, 0},
+                                {64 * MIB, PLAN_OTHER, 0}};
+    struct run_plan_facts f = {.parameters = 73 * MIB,
+                               .units = units,
+                               .unit_count = array_length(units),
+                               .bytes = {2, 4, 8, 4, 4},
+                               .batch_rows = 1,
+                               .world_size = 8,
+                               .group_size = 4,
+                               .micro_batches = 1};
+    static const struct {
+        enum shard_strategy strategy;
+        int slots;
+        double windows, moved; /* MiB */
+    } rows[] = {
+        /* slices, the root, two blocks; and in fp32, with a slice of a block */
+        {FULL_SHARD, 0, 22 + 44, 2.25 + 2 + 4.5 + 4},
+        {FULL_SHARD, 8, 22, 2.25 + 2},
+        {NO_SHARD, 0, 0, 0},
+        /* slices, the root and both blocks */
+        {HYBRID_SHARD_ZERO2, 0, 24 + 50, 4.5 + 18 + 9 + 4},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct run_plan without, with;
+        f.slots = rows[i].slots;
+        f.windows = false;
+        run_plan_make(&f, &without);
+        f.windows = true;
+        run_plan_make(&f, &with);
+        const struct run_plan_strategy *s = &with.strategies[rows[i].strategy - FULL_SHARD];
+        const struct run_plan_strategy *other = &without.strategies[rows[i].strategy - FULL_SHARD];
+        assert_int_equal(other->windows, 0);
+        assert_int_equal(s->windows, rows[i].windows * MIB);
+        assert_int_equal(other->reserve - s->reserve, rows[i].moved * MIB);
+        assert_int_equal(s->device, s->reserve + s->windows);
+    }
+    /* the root alone is gathered there: its slice, and all of it */
+    f.activations.fp8 = true;
+    f.slots = 8;
+    units[1].fp8_count = units[2].fp8_count = 4 * MIB;
+    assert_int_equal(plan_facts_strategy(&f, FULL_SHARD).windows, 4 * MIB);
+}
+
 static void slices_are_padded_to_the_group(void **state)
 {
     (void)state;
@@ -316,6 +366,7 @@ int main(void)
         cmocka_unit_test(fp8_halves_what_is_gathered),
         cmocka_unit_test(small_units_are_told),
         cmocka_unit_test(the_total_has_an_allowance),
+        cmocka_unit_test(windows_lie_beside_the_reserve),
         cmocka_unit_test(slices_are_padded_to_the_group),
         cmocka_unit_test(advice_is_the_guides),
         cmocka_unit_test(checkpoints_in_memory_are_counted_beside),

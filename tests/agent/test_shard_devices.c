@@ -7,6 +7,7 @@
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct llama_config tiny_llama(void)
@@ -141,6 +142,45 @@ static void compare_over_nccl(int ranks)
     }
 }
 
+/* Each strategy with fp32 and bf16 gradients on the way: in windows to the bits of the run without,
+ * as sums of two numbers, or four, halved twice. */
+static void compare_windows(int ranks)
+{
+    struct llama_config llama = tiny_llama();
+    for (int row = 0; row < 10; row++) {
+        enum shard_strategy strategy = (enum shard_strategy)(FULL_SHARD + row / 2);
+        struct world w = tiny_world(&llama, ranks, strategy);
+        struct world_result got, expected;
+        if (strategy == NO_SHARD || (ranks < 4 && strategy >= HYBRID_SHARD))
+            continue;
+        char what[64];
+        snprintf(what, sizeof what, "in windows, row %d of %d ranks", row, ranks);
+        w.nccl = true;
+        w.config.reduce_dtype = row % 2 ? DTYPE_BF16 : DTYPE_F32;
+        w.config.forward_prefetch = row % 2;
+        w.micro_batches = row % 4 ? 2 : 0;
+        w.rows = 2 * ranks;
+        world_must_run(&w, &expected, what);
+        w.config.windows = w.windows = true;
+        world_must_run(&w, &got, what);
+        world_assert_bits(&got, &expected, what);
+        world_result_free(&got);
+        world_result_free(&expected);
+    }
+}
+
+static void in_windows(void **state)
+{
+    (void)state;
+    if (is_cpu())
+        return;
+    if (!has_nccl(2))
+        skip();
+    compare_windows(2);
+    if (has_nccl(4))
+        compare_windows(4);
+}
+
 static void one_rank_over_nccl(void **state)
 {
     (void)state;
@@ -205,13 +245,10 @@ int main(int argc, char **argv)
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strategies),
-        cmocka_unit_test(updates_beside),
-        cmocka_unit_test(one_rank_over_nccl),
-        cmocka_unit_test(strategies_over_nccl),
-        cmocka_unit_test(micro_batches),
-        cmocka_unit_test(slices_on_the_host),
-        cmocka_unit_test(activations_on_the_host),
+        cmocka_unit_test(strategies),         cmocka_unit_test(updates_beside),
+        cmocka_unit_test(one_rank_over_nccl), cmocka_unit_test(strategies_over_nccl),
+        cmocka_unit_test(in_windows),         cmocka_unit_test(micro_batches),
+        cmocka_unit_test(slices_on_the_host), cmocka_unit_test(activations_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

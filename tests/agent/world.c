@@ -56,6 +56,7 @@ static int join_nccl(struct world_rank *r)
         .store = comm_local_store(r->group),
         .join_timeout_ms = SUPPORT_PATIENCE_MS,
         .is_concurrent = true,
+        .has_windows = r->world->windows,
         .watchdog = {
             .timeout_ms = SUPPORT_PATIENCE_MS, .aborts = true, .records = 16, .dump_path = ""}};
     struct nccl_api api;

@@ -20,6 +20,7 @@ enum { WORLD_MAX_RANKS = 4, WORLD_MAX_STEPS = 10, WORLD_MAX_PARAMS = 64 };
 /* What to do. */
 struct world {
     const char *device; /* NULL: support_device() */
+    bool windows;       /* small units lie in symmetric windows; with nccl */
     bool nccl;          /* each rank has a GPU of its own, and the collectives are NCCL's */
     int ranks;
     struct shard_config config;

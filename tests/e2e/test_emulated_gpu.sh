@@ -84,6 +84,25 @@ check "... to the same bits" same beside registered
 check "... of CUDA's, where NCCL has none" ordered refused registered=1,lends=0 --register_buffers true
 check "... which is told" contains "$work/refused.log" "the run's memory is CUDA's own (cudaMalloc), which NVLink SHARP cannot use"
 check "... to the same bits" same beside refused
+windows() { # NAME SETTINGS FLAGS...
+    ordered "$1" "tell_windows=1,$2" --register_buffers symmetric "${@:3}"
+}
+ran_in_windows() { grep -E 'fake NCCL: rank 1 ran [1-9][0-9]* collectives in windows' "$work/$1.log"; } # NAME
+check "... in symmetric windows" windows windows registered=1
+check "... which is told" grep -E 'of [0-9]+ units ([0-9]+) are gathered and \1 reduced in symmetric windows of 0\.[0-9]* GB' "$work/windows.log"
+check "... and so they ran" ran_in_windows windows
+check "... to the same bits" same beside windows
+check "... kept unsharded between the passes" windows windows_zero2 "" --sharding_strategy SHARD_GRAD_OP
+check "... to the same bits" same beside windows_zero2
+check "... without room on one rank" windows roomless lends_not=1
+check "... which is told" contains "$work/roomless.log" "no symmetric windows: rank 1 has no room for their"
+check "... to the same bits" same beside roomless
+check "... with an NCCL that registers none on one rank" windows windowless no_windows=1
+check "... which is told" contains "$work/windowless.log" "no symmetric windows: rank 1's NCCL registers none"
+check "... to the same bits" same beside windowless
+check "... with an NCCL of before 2.27" windows old version=22605
+check "... which is told" contains "$work/old.log" "no rank uses symmetric windows, since rank 0 cannot: NCCL 2.26.5 has none (2.27 or newer)"
+check "... to the same bits" same beside old
 check "... and with an NCCL that cannot do it" ordered before version=22500
 check "... to the same bits" same beside before
 SHOAL_EMULATION=gpus=2,runtime=12040,driver=12020 check "... and with a driver that cannot" ordered driver ""
@@ -94,6 +113,9 @@ check "... gathers and reduces one after the other" ordered slots_after "" "${sl
 check "... to the same bits" same slots slots_after
 check "... in registered memory" ordered slots_registered registered=1 "${slots[@]}" --register_buffers true
 check "... to the same bits" same slots slots_registered
+check "... gathers in symmetric windows" windows slots_windows registered=1 "${slots[@]}"
+check "... which is told" contains "$work/slots_windows.log" "are gathered and 0 reduced in symmetric windows"
+check "... to the same bits" same slots slots_windows
 check "... through the hosts" llama 2 slots_host --device cuda --collectives host --save_model "$work/model_slots_host" "${slots[@]}"
 check "... to the same bits" same slots slots_host
 # loose PAIR: without that wait of streams something else comes out, under one of a few orders.
@@ -115,13 +137,20 @@ check "two ranks of gradients on the way in bf16" llama 2 nccl16 --device cuda -
 check "two ranks that share a GPU" llama 2 shared --device cuda:0
 check "... are told how they talk" contains "$work/shared.log" "ranks share GPUs, which NCCL cannot: collectives go through the hosts"
 check "... to the CPU's losses" losses cpu2 shared
-check "two ranks, slices on the host" llama 2 offload2 --device cuda --cpu_offload true
+check "two ranks, slices on the host" llama 2 offload2 --device cuda --cpu_offload true --register_buffers symmetric
+check "... for which there are no windows" contains "$work/offload2.log" "no symmetric windows: slices are on the host (memory.cpu_offload)"
 check "... to the CPU's losses" losses cpu2 offload2
 check "more ranks than GPUs are no accident" fails 2 "ranks 0 and 2 have one GPU (GPU-00000000-" llama 4 more --device cuda
 export SHOAL_EMULATION=gpus=4
 check "four ranks on the CPU" llama 4 cpu4 --device cpu --sharding_strategy HYBRID_SHARD --shard_group_size 2
-check "HYBRID_SHARD in two groups over NCCL" llama 4 hybrid --device cuda --sharding_strategy HYBRID_SHARD --shard_group_size 2
+windows_of_4() { # NAME FLAGS...
+    FAKE_NCCL=tell_windows=1 llama 4 "$1" --device cuda --save_model "$work/model_$1" --register_buffers symmetric "${@:2}" &&
+        ran_in_windows "$1"
+}
+check "HYBRID_SHARD in two groups over NCCL" llama 4 hybrid --device cuda --save_model "$work/model_hybrid" --sharding_strategy HYBRID_SHARD --shard_group_size 2
 check "... to the CPU's losses" losses cpu4 hybrid
+check "... in symmetric windows of each group's" windows_of_4 hybrid_windows --sharding_strategy HYBRID_SHARD --shard_group_size 2
+check "... to the same bits" same hybrid hybrid_windows
 
 # six steps at once, and in two runs
 export SHOAL_EMULATION=gpus=2

@@ -14,12 +14,15 @@
  * process is killed then), stop (it is stopped then), abort_hangs=RANK (ncclCommAbort does not
  * return), refuse=NUMBER (of every rank: the call fails at once), version=22703; ordered=1: all
  * ranks must launch everything in one order; registered=1: what is gathered and reduce-scattered
- * must lie in registered memory; lends=0: ncclMemAlloc fails. Memory that is freed while it is
- * registered ends the test. */
+ * must lie in registered memory; lends=0: ncclMemAlloc fails, lends_not=RANK: there; of symmetric
+ * windows window_refused=RANK: that call fails, no_windows=RANK: it registers nothing,
+ * tell_windows=1: each communicator says in the end how many collectives ran in them. Memory that
+ * is freed while it is registered ends the test. */
 #include "tests/emulation/nccl_fake.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +47,33 @@ const char *fake_nccl_setting(const char *name)
     return NULL;
 }
 
+int fake_nccl_version(void)
+{
+    const char *text = fake_nccl_setting("version");
+    return text ? atoi(text) : 22809;
+}
+
+void fake_nccl_end(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "fake NCCL: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    abort();
+}
+
+int fake_nccl_this_rank(void)
+{
+    int rank = -1;
+    pthread_mutex_lock(&lock);
+    for (const struct ncclComm *c = comms; c && rank < 0; c = c->next)
+        rank = c->owner == this_thread ? c->rank : -1;
+    pthread_mutex_unlock(&lock);
+    return rank;
+}
+
 void fake_nccl_enter(struct ncclComm *c, const char *call)
 {
     const char *other = __atomic_exchange_n(&c->inside, call, __ATOMIC_SEQ_CST);
@@ -66,8 +96,7 @@ int fake_nccl_leave(struct ncclComm *c, int result)
 EXPORTED int ncclGetVersion(int *version);
 EXPORTED int ncclGetVersion(int *version)
 {
-    const char *text = fake_nccl_setting("version");
-    *version = text ? atoi(text) : 22809;
+    *version = fake_nccl_version();
     return NCCL_SUCCESS;
 }
 
@@ -125,6 +154,8 @@ EXPORTED int ncclCommGetAsyncError(nccl_comm c, int *error)
     *error = __atomic_load_n(&c->error, __ATOMIC_SEQ_CST);
     if (!*error && __atomic_load_n(&c->meeting->joined, __ATOMIC_SEQ_CST) < c->size)
         *error = NCCL_IN_PROGRESS;
+    if (!*error && fake_nccl_is_registering(c))
+        *error = NCCL_IN_PROGRESS;
     if (!*error && c->has_launch) {
         usleep(WAIT_US); /* so that who comes meanwhile is caught */
         *error = NCCL_IN_PROGRESS;
@@ -158,33 +189,14 @@ EXPORTED int ncclCommDeregister(nccl_comm c, void *handle)
     return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
-EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes);
-EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes)
-{
-    const char *lends = fake_nccl_setting("lends");
-    if (lends && lends[0] == '0')
-        return NCCL_UNHANDLED_CUDA_ERROR;
-    if (bytes == 0 || bytes % NCCL_MEMORY_GRANULE != 0) {
-        fprintf(stderr, "fake NCCL: %zu bytes are rounded up, which nobody counts\n", bytes);
-        abort();
-    }
-    *ret_memory = fake_nccl_alloc(bytes);
-    return *ret_memory ? NCCL_SUCCESS : NCCL_UNHANDLED_CUDA_ERROR;
-}
-
-EXPORTED int ncclMemFree(void *memory);
-EXPORTED int ncclMemFree(void *memory)
+void fake_nccl_must_be_free(const void *memory)
 {
     pthread_mutex_lock(&lock);
     for (const struct ncclComm *c = comms; c; c = c->next)
-        for (int i = 0; i < RANGES; i++)
-            if (c->registered[i].begin == memory && !c->is_aborted) {
-                fprintf(stderr, "fake NCCL: memory is freed that %s has registered\n", c->name);
-                abort();
-            }
+        for (int i = 0; i < RANGES && !c->is_aborted; i++)
+            if (c->registered[i].begin == memory || c->windows[i].range.begin == memory)
+                fake_nccl_end("memory is freed that %s has registered", c->name);
     pthread_mutex_unlock(&lock);
-    fake_nccl_free(memory);
-    return NCCL_SUCCESS;
 }
 
 EXPORTED int ncclCommFinalize(nccl_comm c);
@@ -192,10 +204,10 @@ EXPORTED int ncclCommFinalize(nccl_comm c)
 {
     fake_nccl_enter(c, "Finalize");
     for (int i = 0; i < RANGES; i++)
-        if (c->registered[i].begin) {
-            fprintf(stderr, "fake NCCL: %s ends with registered memory\n", c->name);
-            abort();
-        }
+        if (c->registered[i].begin)
+            fake_nccl_end("%s ends with registered memory", c->name);
+    if (fake_nccl_has_windows(c))
+        fake_nccl_end("%s ends with a window", c->name);
     return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
@@ -288,6 +300,9 @@ EXPORTED int ncclCommDestroy(nccl_comm c);
 EXPORTED int ncclCommDestroy(nccl_comm c)
 {
     fake_nccl_enter(c, "Destroy");
+    if (fake_nccl_setting("tell_windows"))
+        fprintf(stderr, "fake NCCL: rank %d ran %lu collectives in windows\n", c->rank,
+                c->windowed);
     pthread_mutex_lock(&lock);
     struct ncclComm **at = &comms;
     while (*at != c)

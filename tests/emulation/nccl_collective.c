@@ -29,6 +29,7 @@ struct collective {
     void *stream;
     size_t element, total, done; /* elements of `send`; of an exchange: to each rank */
     bool is_written, is_first;
+    struct window *from, *to; /* NULL: its buffer lies in none */
 };
 
 static size_t element_bytes(int type)
@@ -42,7 +43,8 @@ static bool are_alike(const struct header *a, const struct header *b)
 {
     return strcmp(a->op, b->op) == 0 && a->number == b->number && a->count == b->count &&
            a->type == b->type && a->reduction == b->reduction && a->root == b->root &&
-           a->launch == b->launch;
+           a->launch == b->launch && memcmp(&a->send, &b->send, sizeof a->send) == 0 &&
+           memcmp(&a->recv, &b->recv, sizeof a->recv) == 0;
 }
 
 static void check_headers(const struct collective *k)
@@ -52,12 +54,14 @@ static void check_headers(const struct collective *k)
         const struct header *theirs = &m->slots[r].header, *mine = &k->header;
         if (are_alike(theirs, mine))
             continue;
-        fprintf(stderr,
-                "fake NCCL: rank %d runs %s %lu of %lu elements of type %d as number %lu, rank %d "
-                "%s %lu of %lu of type %d as number %lu\n",
-                k->c->rank, mine->op, mine->number, mine->count, mine->type, mine->launch, r,
-                theirs->op, theirs->number, theirs->count, theirs->type, theirs->launch);
-        abort();
+        fake_nccl_end("rank %d runs %s %lu of %lu elements of type %d as number %lu, rank %d %s "
+                      "%lu of %lu of type %d as number %lu; from window %lu at %lu to %lu at %lu, "
+                      "and from %lu at %lu to %lu at %lu",
+                      k->c->rank, mine->op, mine->number, mine->count, mine->type, mine->launch, r,
+                      theirs->op, theirs->number, theirs->count, theirs->type, theirs->launch,
+                      mine->send.window, mine->send.offset, mine->recv.window, mine->recv.offset,
+                      theirs->send.window, theirs->send.offset, theirs->recv.window,
+                      theirs->recv.offset);
     }
 }
 
@@ -171,6 +175,10 @@ static bool end(struct collective *k)
     if (k->c->owner->runs == k->c)
         k->c->owner->runs = NULL;
     __atomic_fetch_sub(&k->c->under_way, 1, __ATOMIC_SEQ_CST);
+    if (k->from)
+        __atomic_fetch_sub(&k->from->users, 1, __ATOMIC_SEQ_CST);
+    if (k->to)
+        __atomic_fetch_sub(&k->to->users, 1, __ATOMIC_SEQ_CST);
     free(k);
     return true;
 }
@@ -265,21 +273,56 @@ void fake_nccl_free(void *memory)
         free(memory);
 }
 
-static void must_be_registered(const struct ncclComm *c, const void *memory, size_t bytes)
+static void must_be_registered(struct ncclComm *c, const void *memory, size_t bytes)
 {
     const unsigned char *begin = memory;
     for (int i = 0; i < RANGES; i++)
         if (c->registered[i].begin && c->registered[i].begin <= begin &&
             begin + bytes <= c->registered[i].end)
             return;
+    uint64_t offset;
+    if (fake_nccl_window_of(c, memory, bytes, &offset)) /* registered with it */
+        return;
     fprintf(stderr, "fake NCCL: %zu bytes of a collective of %s are not registered\n", bytes,
             c->name);
     abort();
 }
 
+static struct window *use_window(struct ncclComm *c, const void *memory, size_t bytes,
+                                 struct place *ret_place)
+{
+    struct window *w = fake_nccl_window_of(c, memory, bytes, &ret_place->offset);
+    ret_place->window = w ? (uint64_t)w->number : 0;
+    if (w)
+        __atomic_fetch_add(&w->users, 1, __ATOMIC_SEQ_CST);
+    return w;
+}
+
+/* Where its buffers lie, which all ranks compare. */
+static void find_windows(struct collective *k)
+{
+    struct ncclComm *c = k->c;
+    struct header *h = &k->header;
+    size_t send = k->total * k->element, recv = h->count * k->element;
+    uint64_t offset;
+    if (strcmp(h->op, "all_gather") == 0)
+        recv *= (size_t)c->size;
+    for (int r = 0; is_exchange(h) && r < c->size; r++)
+        if (fake_nccl_window_of(c, k->peers.send[r], h->count * k->element, &offset) ||
+            fake_nccl_window_of(c, k->peers.recv[r], h->count * k->element, &offset))
+            fake_nccl_end("%s sends or receives in a window", c->name);
+    if (is_exchange(h))
+        return;
+    k->from = use_window(c, k->send, send, &h->send);
+    k->to = use_window(c, k->recv, recv, &h->recv);
+    c->windowed += k->from && k->to;
+    if (k->from && k->to && h->reduction != NCCL_SUM)
+        fake_nccl_end("a mean of %s lies in windows, which have sums alone", c->name);
+}
+
 static void check_memory(const struct collective *k)
 {
-    const struct ncclComm *c = k->c;
+    struct ncclComm *c = k->c;
     const struct header *h = &k->header;
     bool gathers = strcmp(h->op, "all_gather") == 0;
     size_t part = h->count * k->element;
@@ -327,7 +370,8 @@ static int put(struct ncclComm *c, const struct collective *what)
     k->element = element_bytes(header->type);
     k->is_first = true;
     check_memory(k);
-    if (c->has_launch) {
+    find_windows(k);
+    if (c->has_launch || c->registering) {
         fprintf(stderr, "fake NCCL: %s of %s before the one before was waited for\n", header->op,
                 c->name);
         abort();

@@ -1,5 +1,5 @@
 /* What the parts of the fake NCCL share: nccl.c has NCCL's names, nccl_collective.c what runs on
- * streams. */
+ * streams, nccl_window.c symmetric windows. */
 #ifndef SHOAL_TESTS_EMULATION_NCCL_FAKE_H
 #define SHOAL_TESTS_EMULATION_NCCL_FAKE_H
 
@@ -20,7 +20,12 @@ struct slot {
         uint64_t number, count;
         int type, reduction, root;
         uint64_t launch; /* of all that the rank has launched; 0: not compared */
+        struct place {
+            uint64_t window, offset; /* counted from 1; 0: it lies in none */
+        } send, recv;
     } header;
+    unsigned long windows;       /* that it has registered, or begun to */
+    size_t window_bytes[RANGES]; /* of each */
     __attribute__((aligned(64))) unsigned char data[CHUNK_BYTES];
 };
 
@@ -36,12 +41,23 @@ struct owner {
     const struct ncclComm *runs; /* has a collective that has begun and not ended; or NULL */
 };
 
+struct range {
+    const unsigned char *begin, *end; /* NULL: none */
+};
+
 struct ncclComm {
     struct owner *owner;
-    struct range {
-        const unsigned char *begin, *end; /* NULL: none */
-    } registered[RANGES];
-    struct ncclComm *next; /* of all: what was aborted may still lie on a stream */
+    struct range registered[RANGES];
+    struct window {
+        struct range range; /* NULL: it is deregistered */
+        int number;         /* in their order, from 1 */
+        int users;          /* collectives given that have not ended; atomic */
+        void **ret_handle;
+    } windows[RANGES];
+    int window_count;
+    struct window *registering; /* the one that other ranks may not have come to; or NULL */
+    uint64_t windowed;          /* collectives with both buffers in windows */
+    struct ncclComm *next;      /* of all: what was aborted may still lie on a stream */
     struct meeting *meeting;
     char name[sizeof(struct nccl_id)];
     int rank, size;
@@ -66,6 +82,21 @@ struct ncclComm {
 
 /* The text of a setting of FAKE_NCCL, up to a comma or its end; NULL: it is not there. */
 const char *fake_nccl_setting(const char *name);
+
+int fake_nccl_version(void);   /* as ncclGetVersion() gives it */
+int fake_nccl_this_rank(void); /* of the calling thread, which has opened communicators; else -1 */
+/* Says why in a line, and ends the test. */
+void fake_nccl_end(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Ends the test if a communicator has registered memory that begins there. */
+void fake_nccl_must_be_free(const void *memory);
+
+/* Whether other ranks have not come to its last window yet. Then it is the caller's. */
+bool fake_nccl_is_registering(struct ncclComm *c);
+bool fake_nccl_has_windows(const struct ncclComm *c);
+/* The window that all of memory[bytes] lies in, at *ret_offset; NULL: none of it does. Ends the
+ * test where a part of it does. */
+struct window *fake_nccl_window_of(struct ncclComm *c, const void *memory, size_t bytes,
+                                   uint64_t *ret_offset);
 
 /* Memory of the emulated GPU, or of the host where there is none; NULL: there is no more. */
 void *fake_nccl_alloc(size_t bytes);

@@ -1,0 +1,526 @@
+/* Symmetric windows: collectives in them, ranks that cannot have them, and that the fake of NCCL
+ * finds each breach of the rules (comm_nccl.h), which NCCL itself would not tell. */
+#include "tests/agent/comm_cases.h"
+#include "tests/agent/nccl_ranks.h"
+
+#include "agent/comm/comm_nccl_internal.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A window with room for a rank's slice, and for all of them. */
+enum { COUNT = 1000, SLICE = 0, WHOLE = 1 << 16, WINDOW_BYTES = 1 << 20 };
+
+static void *at(const struct comm_window *w, size_t offset)
+{
+    return (char *)w->memory + offset;
+}
+
+static int open_window(struct comm *c, struct stream *s, struct comm_window *w, struct error *err)
+{
+    if (comm_open_window(c, s, WINDOW_BYTES, w, err))
+        return -1;
+    return w->memory ? 0 : error_set(err, ERR_INPUT, "no window: %s", w->why);
+}
+
+/* ---- what is right ---- */
+
+static int gather(struct comm *c, struct stream *s, const struct comm_window *w, struct error *err)
+{
+    auto_free float *expected = comm_floats((int64_t)COUNT * c->size);
+    float *own = at(w, SLICE);
+    for (int64_t i = 0; i < COUNT; i++)
+        own[i] = comm_value(c->rank, i);
+    for (int64_t i = 0; i < (int64_t)COUNT * c->size; i++)
+        expected[i] = comm_value((int)(i / COUNT), i % COUNT);
+    c->fn->all_gather(c, s, DTYPE_F32, at(w, WHOLE), own, COUNT);
+    return stream_sync(s, err) ? -1
+                               : comm_expect(at(w, WHOLE), expected, (int64_t)COUNT * c->size,
+                                             "all_gather in a window", err);
+}
+
+static int scatter(struct comm *c, struct stream *s, const struct comm_window *w,
+                   enum comm_reduce how, struct error *err)
+{
+    auto_free float *expected = comm_floats(COUNT);
+    float *all = at(w, WHOLE);
+    for (int64_t i = 0; i < (int64_t)COUNT * c->size; i++)
+        all[i] = comm_value(c->rank, i);
+    for (int64_t i = 0; i < COUNT; i++)
+        expected[i] = comm_reduced(c->size, c->rank * COUNT + i, how);
+    c->fn->reduce_scatter(c, s, DTYPE_F32, at(w, SLICE), all, COUNT, how);
+    return stream_sync(s, err)
+               ? -1
+               : comm_expect(at(w, SLICE), expected, COUNT, "reduce_scatter in a window", err);
+}
+
+static int scatter_bf16(struct comm *c, struct stream *s, const struct comm_window *w,
+                        struct error *err)
+{
+    bf16 *all = at(w, WHOLE);
+    for (int64_t i = 0; i < (int64_t)COUNT * c->size; i++)
+        all[i] = comm_bf16(c->rank, i);
+    c->fn->reduce_scatter(c, s, DTYPE_BF16, at(w, SLICE), all, COUNT, COMM_MEAN);
+    return stream_sync(s, err) ? -1
+                               : comm_expect_bf16(at(w, SLICE), (int64_t)c->rank * COUNT, COUNT,
+                                                  c->size, 0, "reduce_scatter in a window", err);
+}
+
+/* Two windows of one communicator, and one of each half's. */
+static int use_windows(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window first, second;
+    struct comm *half;
+    (void)r;
+    if (!c->has_windows || open_window(c, s, &first, err) || open_window(c, s, &second, err) ||
+        gather(c, s, &first, err) || gather(c, s, &second, err) ||
+        scatter(c, s, &second, COMM_SUM, err) || scatter(c, s, &first, COMM_MEAN, err) ||
+        scatter_bf16(c, s, &first, err))
+        return -1;
+    if (c->fn->split(c, c->rank % 2, &half, err))
+        return -1;
+    int result = half->size == 1 ? 0 : open_window(half, s, &second, err);
+    if (result == 0 && half->size > 1)
+        result = gather(half, s, &second, err);
+    comm_close(half);
+    return result;
+}
+
+static void test_collectives_in_windows(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        struct rank ranks[4] = {0};
+        int size = row < 2 ? 2 : 4; /* sums divided by these are exact */
+        nccl_ranks_run(
+            ranks, size, "",
+            &(struct nccl_wish){.body = use_windows, .has_windows = true, .registers = row % 2});
+        for (int i = 0; i < size; i++)
+            assert_ok(ranks[i].result, &ranks[i].err);
+    }
+}
+
+/* ---- ranks that have none ---- */
+
+static int go_without(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    if (comm_open_window(c, s, WINDOW_BYTES, &w, err))
+        return -1;
+    if (w.memory || !strstr(w.why, "rank 1"))
+        return error_set(err, ERR_INPUT, "rank %d: %s", r->rank, w.memory ? "has one" : w.why);
+    return comm_case_gather(c, s, COUNT, true, err);
+}
+
+static void test_all_go_without_what_one_has_not(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"lends_not=1", "no_windows=1"};
+    for (size_t n = 0; n < array_length(settings); n++) {
+        struct rank ranks[3] = {0};
+        nccl_ranks_run(ranks, 3, settings[n],
+                       &(struct nccl_wish){.body = go_without, .has_windows = true});
+        for (int i = 0; i < 3; i++)
+            assert_ok(ranks[i].result, &ranks[i].err);
+    }
+}
+
+/* Whoever has not asked for them gets none. */
+static int has_none(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    int result = comm_open_window(c, s, WINDOW_BYTES, &w, err);
+    return result == 0 && w.memory ? error_set(err, ERR_INPUT, "nobody asked for it") : result;
+}
+
+static void test_windows_are_asked_for(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    nccl_ranks_run(ranks, 2, "", &(struct nccl_wish){.body = has_none, .registers = true});
+    for (int i = 0; i < 2; i++)
+        assert_ok(ranks[i].result, &ranks[i].err);
+}
+
+static int other_plan(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    return comm_open_window(c, s, ((size_t)r->rank + 1) << 22, &w, err);
+}
+
+static void test_other_plans_are_an_error(void **state)
+{
+    (void)state;
+    struct rank ranks[2] = {0};
+    nccl_ranks_run(ranks, 2, "", &(struct nccl_wish){.body = other_plan, .has_windows = true});
+    for (int i = 0; i < 2; i++)
+        assert_fails(ranks[i].result, &ranks[i].err, ERR_CONFIG,
+                     "rank 1 plans 8388608 bytes, rank 0 4194304");
+}
+
+static int only_open(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    return open_window(c, s, &w, err);
+}
+
+/* What one rank's NCCL refuses the others would wait for without end. */
+static bool a_refusal_ends_all(int timeout_ms)
+{
+    struct rank ranks[2] = {0};
+    nccl_ranks_run(ranks, 2, "window_refused=1",
+                   &(struct nccl_wish){.body = only_open,
+                                       .has_windows = true,
+                                       .watchdog = {.timeout_ms = timeout_ms}});
+    return support_is_error(ranks[1].result, &ranks[1].err, ERR_CONFIG,
+                            "runtime.register_buffers=true goes without") &&
+           support_is_error(ranks[0].result, &ranks[0].err, ERR_TIMEOUT,
+                            "window_register 0 of nccl (2097152 bytes) did not end within");
+}
+
+static void test_a_refused_registration_ends_all_ranks(void **state)
+{
+    (void)state;
+    int timeout_ms = 1000;
+    while (!a_refusal_ends_all(timeout_ms))
+        timeout_ms = (int)support_longer_ms(timeout_ms);
+}
+
+/* The fake ends the test where a window is deregistered after an abort, or its memory is freed
+ * before. */
+static int hang_in_window(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    return open_window(c, s, &w, err) || gather(c, s, &w, err) ? -1 : 0;
+}
+
+static bool an_abort_drops_windows(int timeout_ms)
+{
+    bool is = true;
+    struct rank ranks[2] = {0};
+    nccl_ranks_run(ranks, 2, "hang=1:0",
+                   &(struct nccl_wish){.body = hang_in_window,
+                                       .has_windows = true,
+                                       .watchdog = {.timeout_ms = timeout_ms}});
+    for (int i = 0; i < 2; i++)
+        is = support_is_error(ranks[i].result, &ranks[i].err, ERR_TIMEOUT,
+                              "all_gather 1 of nccl (4000 bytes) did not end within") &&
+             is;
+    return is;
+}
+
+static void test_an_abort_drops_windows(void **state)
+{
+    (void)state;
+    int timeout_ms = 1000;
+    while (!an_abort_drops_windows(timeout_ms))
+        timeout_ms = (int)support_longer_ms(timeout_ms);
+}
+
+static void test_who_has_windows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings, *variable, *why;
+    } rows[] = {
+        {"", NULL, NULL},
+        {"version=22703", NULL, NULL},
+        {"version=22605", NULL, "NCCL 2.26.5 has none (2.27 or newer)"},
+        {"", "NCCL_WIN_ENABLE", "NCCL_WIN_ENABLE=0 forbids them"},
+        {"", "NCCL_CUMEM_ENABLE", "NCCL_CUMEM_ENABLE=0 forbids them"},
+        {"", "NCCL_LOCAL_REGISTER", "NCCL_LOCAL_REGISTER=0 forbids them"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char why[NCCL_WHY_BYTES];
+        struct nccl_api api;
+        struct error err;
+        setenv("FAKE_NCCL", rows[i].settings, 1);
+        if (rows[i].variable)
+            setenv(rows[i].variable, "0", 1);
+        assert_ok(nccl_api_open(&api, &err), &err);
+        assert_true(nccl_api_has_windows(&api, why) == !rows[i].why);
+        assert_string_equal(why, rows[i].why ? rows[i].why : "");
+        if (rows[i].variable)
+            unsetenv(rows[i].variable);
+    }
+}
+
+/* ---- what is not ---- */
+
+static int other_send(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    if (open_window(c, s, &w, err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, at(&w, WHOLE), at(&w, SLICE + 256 * (size_t)r->rank), COUNT);
+    return stream_sync(s, err);
+}
+
+static int other_receive(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    if (open_window(c, s, &w, err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, at(&w, WHOLE + 256 * (size_t)r->rank), at(&w, SLICE), COUNT);
+    return stream_sync(s, err);
+}
+
+static int other_window(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w[2];
+    if (open_window(c, s, &w[0], err) || open_window(c, s, &w[1], err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, at(&w[r->rank], WHOLE), at(&w[0], SLICE), COUNT);
+    return stream_sync(s, err);
+}
+
+static int in_place(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    if (open_window(c, s, &w, err))
+        return -1;
+    float *all = at(&w, WHOLE);
+    c->fn->all_gather(c, s, DTYPE_F32, all, all + (size_t)r->rank * COUNT, COUNT);
+    return stream_sync(s, err);
+}
+
+static int one_outside(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    static float outside[COUNT];
+    struct comm_window w;
+    if (open_window(c, s, &w, err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, at(&w, WHOLE), r->rank ? outside : at(&w, SLICE), COUNT);
+    return stream_sync(s, err);
+}
+
+static int beyond_its_end(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    if (open_window(c, s, &w, err))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, at(&w, w.bytes - 2 * COUNT), at(&w, SLICE), COUNT);
+    return stream_sync(s, err);
+}
+
+static int exchange(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    if (open_window(c, s, &w, err))
+        return -1;
+    c->fn->all_to_all(c, s, DTYPE_F32, at(&w, WHOLE), at(&w, SLICE), COUNT, NULL);
+    return stream_sync(s, err);
+}
+
+/* What communicators do not let happen is asked of NCCL itself. */
+static const struct nccl_api *api_of(struct comm *c)
+{
+    return &((struct comm_nccl *)c)->shared->api;
+}
+
+static nccl_comm nccl_of(struct comm *c)
+{
+    return ((struct comm_nccl *)c)->nccl;
+}
+
+/* Ends a call of RAW. */
+static int await(struct comm *c, int result, struct error *err)
+{
+    result = comm_nccl_settle((struct comm_nccl *)c, result);
+    pthread_mutex_unlock(&((struct comm_nccl *)c)->shared->calls);
+    return result == NCCL_SUCCESS ? 0 : error_set(err, ERR_INPUT, "NCCL: %d", result);
+}
+
+/* Calls NCCL while the watchdog does not. */
+#define RAW(c, err, function, ...)                                                                 \
+    (pthread_mutex_lock(&((struct comm_nccl *)(c))->shared->calls),                                \
+     await(c, api_of(c)->function(__VA_ARGS__), err))
+
+static int register_raw(struct comm *c, void *memory, size_t bytes, void **handle, int flags,
+                        struct error *err)
+{
+    return RAW(c, err, window_register, nccl_of(c), memory, bytes, handle, flags);
+}
+
+static int lend(struct comm *c, size_t bytes, void **ret_memory, struct error *err)
+{
+    return RAW(c, err, mem_alloc, ret_memory, bytes);
+}
+
+static int others_memory(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    static char memory[4096];
+    void *handle;
+    (void)r, (void)s;
+    return register_raw(c, memory, sizeof memory, &handle, NCCL_WIN_COLL_SYMMETRIC, err);
+}
+
+static int other_bytes(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    (void)s;
+    return lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+                   register_raw(c, memory, (size_t)4096 << r->rank, &handle,
+                                NCCL_WIN_COLL_SYMMETRIC, err)
+               ? -1
+               : 0;
+}
+
+static int other_flags(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    (void)r, (void)s;
+    return lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+                   register_raw(c, memory, 4096, &handle, 0, err)
+               ? -1
+               : 0;
+}
+
+static int twice(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    void *handle;
+    (void)r;
+    return open_window(c, s, &w, err) ||
+                   register_raw(c, w.memory, 4096, &handle, NCCL_WIN_COLL_SYMMETRIC, err)
+               ? -1
+               : 0;
+}
+
+static int not_awaited(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    float data[4] = {0};
+    (void)r;
+    if (lend(c, NCCL_MEMORY_GRANULE, &memory, err))
+        return -1;
+    pthread_mutex_lock(&((struct comm_nccl *)c)->shared->calls); /* for good: it never ends */
+    api_of(c)->window_register(nccl_of(c), memory, 4096, &handle, NCCL_WIN_COLL_SYMMETRIC);
+    api_of(c)->all_reduce(data, data, 4, NCCL_FLOAT32, NCCL_SUM, nccl_of(c), stream_native(s));
+    return 0;
+}
+
+static int freed_before(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    return open_window(c, s, &w, err) || RAW(c, err, mem_free, w.memory) ? -1 : 0;
+}
+
+static int never_deregistered(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    (void)r, (void)s;
+    return lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+                   register_raw(c, memory, 4096, &handle, NCCL_WIN_COLL_SYMMETRIC, err)
+               ? -1
+               : 0;
+}
+
+static int deregistered_twice(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    (void)r, (void)s;
+    if (lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+        register_raw(c, memory, 4096, &handle, NCCL_WIN_COLL_SYMMETRIC, err))
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (RAW(c, err, window_deregister, nccl_of(c), handle))
+            return -1;
+    return 0;
+}
+
+/* Rank 1 comes to the collective when rank 0 has deregistered its window. */
+static int used_after(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    void *handle, *memory;
+    if (lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+        register_raw(c, memory, WINDOW_BYTES, &handle, NCCL_WIN_COLL_SYMMETRIC, err))
+        return -1;
+    if (r->rank == 0 && RAW(c, err, window_deregister, nccl_of(c), handle))
+        return -1;
+    c->fn->all_gather(c, s, DTYPE_F32, (char *)memory + WHOLE, memory, COUNT);
+    return stream_sync(s, err);
+}
+
+/* With a collective that never ends. */
+static int deregistered_too_early(struct rank *r, struct comm *c, struct stream *s,
+                                  struct error *err)
+{
+    void *handle, *memory;
+    (void)r;
+    if (lend(c, NCCL_MEMORY_GRANULE, &memory, err) ||
+        register_raw(c, memory, WINDOW_BYTES, &handle, NCCL_WIN_COLL_SYMMETRIC, err))
+        return -1;
+    pthread_mutex_lock(&((struct comm_nccl *)c)->shared->calls); /* for good: it never ends */
+    api_of(c)->all_gather(memory, (char *)memory + WHOLE, COUNT, NCCL_FLOAT32, nccl_of(c),
+                          stream_native(s));
+    return await(c, api_of(c)->window_deregister(nccl_of(c), handle), err);
+}
+
+static int mean(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    (void)r;
+    if (open_window(c, s, &w, err))
+        return -1;
+    return RAW(c, err, reduce_scatter, at(&w, WHOLE), at(&w, SLICE), COUNT, NCCL_FLOAT32, NCCL_AVG,
+               nccl_of(c), stream_native(s));
+}
+
+static void test_breaches_end_the_test(void **state)
+{
+    (void)state;
+    static const struct {
+        int (*body)(struct rank *, struct comm *, struct stream *, struct error *);
+        const char *settings, *told;
+    } rows[] = {
+        {other_send, "", "from window 1 at "},
+        {other_receive, "", "from window 1 at 0 to 1 at "},
+        {other_window, "", "from window 1 at 0 to "},
+        {in_place, "", "from window 1 at "},
+        {one_outside, "", "from window "},
+        {beyond_its_end, "", "lies partly in its window 1"},
+        {exchange, "", "sends or receives in a window"},
+        {others_memory, "", "is not memory of ncclMemAlloc"},
+        {other_bytes, "", " bytes on rank "},
+        {other_flags, "", "is not symmetric"},
+        {twice, "", "is registered already"},
+        {not_awaited, "", "before the one before was waited for"},
+        {freed_before, "", "memory is freed that "},
+        {never_deregistered, "", "ends with a window"},
+        {deregistered_twice, "", "has no such window to deregister"},
+        {used_after, "", "from window "},
+        {deregistered_too_early, "hang=1:0", "is deregistered while a collective uses it"},
+        {mean, "", "have sums alone"},
+        {others_memory, "version=22605", "NCCL 22605 has no windows"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char told[NCCL_TOLD_BYTES];
+        nccl_ranks_must_end(&(struct nccl_wish){.body = rows[i].body, .has_windows = true},
+                            rows[i].settings, told);
+        if (!strstr(told, "fake NCCL: ") || !strstr(told, rows[i].told))
+            fail_msg("row %zu: %s", i, told);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_breaches_end_the_test), /* it forks: no thread is yet */
+        cmocka_unit_test(test_collectives_in_windows),
+        cmocka_unit_test(test_all_go_without_what_one_has_not),
+        cmocka_unit_test(test_windows_are_asked_for),
+        cmocka_unit_test(test_other_plans_are_an_error),
+        cmocka_unit_test(test_a_refused_registration_ends_all_ranks),
+        cmocka_unit_test(test_an_abort_drops_windows),
+        cmocka_unit_test(test_who_has_windows),
+    };
+    return cmocka_run_group_tests(tests, nccl_find_library, NULL);
+}
