@@ -42,7 +42,7 @@ steps() {
     t5 t5-graphs 4 100 --cuda_graphs
     t5 t5-64 64 40
     bert
-    gpt2
+    gpt2 gpt2
     llama llama
     llama llama-document --num_key_value_heads 2 --vocab_size 50432 --tie_word_embeddings false
     llama_1_5b

@@ -18,11 +18,12 @@ all_stages='
 120 attention  our attention and cuDNN'"'"'s, forward and backward
  50 head       products of the head, by rows of a chunk and stride of the logits
  80 step       Llama-3.2-1B at 8192 tokens, with a trace of its kernels
-260 variants   the same with our attention, cuDNN'"'"'s, CUDA graphs, checkpointing
+300 variants   the same with our attention, cuDNN'"'"'s, CUDA graphs, checkpointing, the optimizer behind the passes
 180 hopper     our attention for compute capability 9.0: its tests, then its speed, then a step
 290 check      the tests on this GPU, as make check-gpu
 220 sanitizer  tests of the kernels under compute-sanitizer
  60 gpt2       GPT-2 124M, 16 x 1024 tokens
+ 50 windows    the same on all GPUs, memory registered with NCCL, and in symmetric windows
 110 t5         T5-small at a batch of 4 and of 64
  80 1.5b       a model of 1.5B parameters, 16 x 1024 tokens
 260 torch      PyTorch beside: GPT-2, Llama-3.2-1B, 1.5B'
@@ -145,6 +146,7 @@ stage_variants() {
     llama llama-graphs --cuda_graphs
     llama llama-checkpointing --activation_checkpointing full
     llama llama-selective --activation_checkpointing selective
+    llama llama-after --overlap_optimizer false
 }
 # What no GPU has run: the bench and the step only where its results are right.
 stage_hopper() {
@@ -186,7 +188,22 @@ stage_sanitizer() {
 stage_gpt2() {
     make_ids
     rows_begin
-    gpt2
+    gpt2 gpt2
+}
+# Sharded, so that its units of 14 MB (in bf16) are gathered and reduced. Nothing is predicted of windows.
+stage_windows() {
+    local gpus=2 registers gpu=''
+    [ "$dry" ] || gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c .)
+    [ "$gpus" -gt 1 ] || {
+        say "one GPU: NCCL has nobody to talk to: skipped"
+        return
+    }
+    make_ids
+    rows_begin
+    for registers in false true symmetric; do
+        gpt2 "gpt2-$gpus-$registers" --nproc_per_node "$gpus" --sharding_strategy FULL_SHARD --register_buffers "$registers"
+    done
+    [ "$dry" ] || say '' "$(grep -hF 'runtime.register_buffers: ' "$out"/shoal-gpt2-"$gpus"-{true,symmetric}.log | sort -u)"
 }
 stage_t5() {
     make_rows

@@ -182,9 +182,9 @@ bert() {
     ours bert 32 128 100 --preset bert-base --head masked_lm --dataset "$out/rows/rows.jsonl" --tokenizer "$out/rows" \
         --max_seq_length 128 --drop_last --mixed_precision bf16 --grad_clip 1 --num_train_epochs 10
 }
-gpt2() {
-    ours gpt2 16 1024 40 --preset gpt2 --dataset "$out/ids.bin" --data.max_seq_length 1024 --mixed_precision bf16 \
-        --optimizer.name adamw --grad_clip 1 --dropout 0 --num_train_epochs 10
+gpt2() { # MODEL FLAGS...
+    ours "$1" 16 1024 40 --preset gpt2 --dataset "$out/ids.bin" --data.max_seq_length 1024 --mixed_precision bf16 \
+        --optimizer.name adamw --grad_clip 1 --dropout 0 --num_train_epochs 10 "${@:2}"
 }
 llama() { # MODEL FLAGS...
     ours "$1" 1 8192 20 --preset llama3.2-1b --dataset "$out/ids.bin" --data.max_seq_length 8192 \
