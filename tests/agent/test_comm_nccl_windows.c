@@ -393,6 +393,17 @@ static int twice(struct rank *r, struct comm *c, struct stream *s, struct error 
                : 0;
 }
 
+static int once_more(struct rank *r, struct comm *c, struct stream *s, struct error *err)
+{
+    struct comm_window w;
+    void *handle;
+    (void)r;
+    return open_window(c, s, &w, err) ||
+                   RAW(c, err, comm_register, nccl_of(c), w.memory, 4096, &handle)
+               ? -1
+               : 0;
+}
+
 static int not_awaited(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
     void *handle, *memory;
@@ -492,6 +503,7 @@ static void test_breaches_end_the_test(void **state)
         {other_bytes, "", " bytes on rank "},
         {other_flags, "", "is not symmetric"},
         {twice, "", "is registered already"},
+        {once_more, "", "is registered once more"},
         {not_awaited, "", "before the one before was waited for"},
         {freed_before, "", "memory is freed that "},
         {never_deregistered, "", "ends with a window"},

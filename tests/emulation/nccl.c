@@ -170,7 +170,10 @@ EXPORTED int ncclCommGetAsyncError(nccl_comm c, int *error)
 EXPORTED int ncclCommRegister(nccl_comm c, void *memory, size_t bytes, void **handle);
 EXPORTED int ncclCommRegister(nccl_comm c, void *memory, size_t bytes, void **handle)
 {
+    uint64_t offset;
     fake_nccl_enter(c, "Register");
+    if (fake_nccl_window_of(c, memory, bytes, &offset))
+        fake_nccl_end("memory of a window of %s is registered once more", c->name);
     for (int i = 0; i < RANGES; i++) {
         if (c->registered[i].begin)
             continue;
