@@ -7,7 +7,6 @@
 #include "tests/agent/world_check.h"
 #include "tests/support.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct llama_config tiny_llama(void)
@@ -142,43 +141,40 @@ static void compare_over_nccl(int ranks)
     }
 }
 
-/* Each strategy with fp32 and bf16 gradients on the way: in windows to the bits of the run without,
- * as sums of two numbers, or four, halved twice. */
-static void compare_windows(int ranks)
-{
-    struct llama_config llama = tiny_llama();
-    for (int row = 0; row < 10; row++) {
-        enum shard_strategy strategy = (enum shard_strategy)(FULL_SHARD + row / 2);
-        struct world w = tiny_world(&llama, ranks, strategy);
-        struct world_result got, expected;
-        if (strategy == NO_SHARD || (ranks < 4 && strategy >= HYBRID_SHARD))
-            continue;
-        char what[64];
-        snprintf(what, sizeof what, "in windows, row %d of %d ranks", row, ranks);
-        w.nccl = true;
-        w.config.reduce_dtype = row % 2 ? DTYPE_BF16 : DTYPE_F32;
-        w.config.forward_prefetch = row % 2;
-        w.micro_batches = row % 4 ? 2 : 0;
-        w.rows = 2 * ranks;
-        world_must_run(&w, &expected, what);
-        w.config.windows = w.windows = true;
-        world_must_run(&w, &got, what);
-        world_assert_bits(&got, &expected, what);
-        world_result_free(&got);
-        world_result_free(&expected);
-    }
-}
-
+/* To the bits of a run without: where NCCL divides before it adds, sums of two or four numbers are
+ * divided after it. */
 static void in_windows(void **state)
 {
     (void)state;
-    if (is_cpu())
-        return;
-    if (!has_nccl(2))
-        skip();
-    compare_windows(2);
-    if (has_nccl(4))
-        compare_windows(4);
+    static const struct {
+        const char *what;
+        int ranks;
+        enum shard_strategy strategy;
+        enum dtype reduce_dtype;
+        int micro_batches;
+    } rows[] = {
+        {"FULL_SHARD in windows", 2, FULL_SHARD, DTYPE_F32, 2},
+        {"SHARD_GRAD_OP in windows", 2, SHARD_GRAD_OP, DTYPE_BF16, 0},
+        {"HYBRID_SHARD in windows", 4, HYBRID_SHARD, DTYPE_BF16, 2},
+        {"HYBRID_SHARD_ZERO2 in windows", 4, HYBRID_SHARD_ZERO2, DTYPE_F32, 0},
+    };
+    struct llama_config llama = tiny_llama();
+    for (size_t i = 0; i < array_length(rows) && !is_cpu(); i++) {
+        struct world w = tiny_world(&llama, rows[i].ranks, rows[i].strategy);
+        struct world_result got, expected;
+        if (!has_nccl(rows[i].ranks))
+            continue;
+        w.nccl = true;
+        w.config.reduce_dtype = rows[i].reduce_dtype;
+        w.micro_batches = rows[i].micro_batches;
+        w.rows = 2 * w.ranks;
+        world_must_run(&w, &expected, rows[i].what);
+        w.config.windows = w.windows = true;
+        world_must_run(&w, &got, rows[i].what);
+        world_assert_bits(&got, &expected, rows[i].what);
+        world_result_free(&got);
+        world_result_free(&expected);
+    }
 }
 
 static void one_rank_over_nccl(void **state)
