@@ -392,8 +392,7 @@ struct history {
      * when that was last counted (policy_avoid_node.h). */
     int32_t hardware_leaves;
     int64_t hardware_ms;
-    /* The worker whose room worker 0 is to have, until that has a node (policy_preempt.h); 0:
-     * none. */
+    /* The worker whose room worker 0 is to have, until that has run (policy_preempt.h); 0: none. */
     int32_t preempted;
 };
 

@@ -6,6 +6,7 @@
 #include "operator/reconcile/policy_avoid_node.h"
 #include "operator/reconcile/policy_deadline.h"
 #include "operator/reconcile/policy_gang.h"
+#include "operator/reconcile/restart.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -71,12 +72,8 @@ static bool runs_well(const struct reconcile_context *ctx, const struct child *c
 
 static void choose(struct reconcile_context *ctx, const struct child *first)
 {
-    int64_t at_ms = due_ms(ctx, first), running = 0;
+    int64_t running = 0;
     const struct child *last = NULL;
-    if (ctx->snapshot->now_ms < at_ms) {
-        context_requeue(ctx, at_ms);
-        return;
-    }
     for (size_t i = 0; i < ctx->view.pods.count; i++) {
         if (!runs_well(ctx, &ctx->view.pods.items[i]))
             continue;
@@ -108,15 +105,15 @@ static bool are_enough(const struct reconcile_context *ctx)
     return count >= fewest(ctx);
 }
 
-static void mark(struct reconcile_context *ctx)
+static void mark(struct reconcile_context *ctx, bool is_due)
 {
-    int32_t preempted = ctx->status.history.preempted;
+    const struct history *history = &ctx->status.history;
     ctx->view.keeps_room = are_enough(ctx);
     for (size_t i = 0; i < ctx->view.pods.count; i++) {
         struct child *child = &ctx->view.pods.items[i];
         child->preempted =
-            is_another(child) &&
-            (child->index == preempted || (ctx->view.keeps_room && waits_for_node(child->pod)));
+            policy_is_kept_out(&ctx->view, history, child->type, child->index) &&
+            (waits_for_node(child->pod) || (child->index == history->preempted && is_due));
     }
 }
 
@@ -124,12 +121,21 @@ void policy_preempt(struct reconcile_context *ctx, bool may_choose)
 {
     struct history *history = &ctx->status.history;
     const struct child *first = view_find(&ctx->view.pods, REPLICA_WORKER, 0);
-    if (!meets_at_worker_0(ctx->job) || (first && has_node(first->pod)))
+    int64_t at_ms = due_ms(ctx, first);
+    bool is_due = ctx->snapshot->now_ms >= at_ms;
+    if (!meets_at_worker_0(ctx->job) || (first && restart_has_run(first->pod))) {
         history->preempted = 0;
-    else if (!history->preempted && may_choose)
+        return;
+    }
+    if (!history->preempted && may_choose && is_due)
         choose(ctx, first);
     if (history->preempted)
-        mark(ctx);
+        mark(ctx, is_due);
+    bool is_open = history->preempted
+                       ? view_find(&ctx->view.pods, REPLICA_WORKER, history->preempted) != NULL
+                       : may_choose;
+    if (!is_due && is_open)
+        context_requeue(ctx, at_ms);
 }
 
 bool policy_is_kept_out(const struct view *view, const struct history *history,

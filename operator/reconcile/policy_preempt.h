@@ -5,10 +5,21 @@
  *
  * If worker 0's pod is Unschedulable and `shrinkAfterSeconds` old, and enough others run, the last
  * of them is preempted: its pod is deleted with its grace period. Enough is minReplicas, and what
- * a gang scheduler asks for. The status remembers which worker went until worker 0 has a node, so
- * that there is one for each absence of worker 0, whenever the operator dies. As long it is not
+ * a gang scheduler asks for.
+ *
+ * One goes for each absence of worker 0, which ends when worker 0 has run. Until then the status
+ * remembers the number of the one that goes, whoever scales the job and whenever the operator dies.
+ * A node is no end: its kubelet may refuse the pod (OutOfcpu, UnexpectedAdmissionError), again and
+ * again, and the room is then for the next pod of worker 0. So until then the one that went is not
  * made again. Nor is any other that is missing, and those that wait for a node are deleted, too:
  * they would take the room. They are not held back while so few have nodes that the job cannot run.
+ *
+ * One that was chosen and is still there, as the operator died, goes only if worker 0 waits so
+ * again: while that has a node it needs no room.
+ *
+ * If worker 0 fits nowhere even then, the one that went does not come back. All wait for worker 0,
+ * so that it would do nothing but hold the room that the next try needs. What is resumed, or meets
+ * elsewhere by an edit, begins anew.
  *
  * The last one is the buddy that has worker 0's slices (checkpoint.memory_buddies) only if it is
  * the only other one, or if pods share nodes: buddies are pairs in the order of their pods.
@@ -23,8 +34,8 @@
 #define REASON_UNSCHEDULABLE "Unschedulable" /* of condition PodScheduled, core/v1 */
 
 /* Chooses a worker if one is to be preempted, with an event that names it, and forgets it when
- * worker 0 has a node. Marks all pods that make room, in the view. Requests a pass for the end of
- * the patience. may_choose: pods can be made now, so that the room is of use. */
+ * worker 0 has run. Marks all pods that make room, in the view. Requests a pass for the end of the
+ * patience. may_choose: pods can be made now, so that the room is of use. */
 void policy_preempt(struct reconcile_context *ctx, bool may_choose);
 
 /* Whether a missing pod is not made, as its place is worker 0's. */

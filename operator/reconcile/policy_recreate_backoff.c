@@ -1,5 +1,7 @@
 #include "operator/reconcile/policy_recreate_backoff.h"
 
+#include "operator/reconcile/restart.h"
+
 #define BACKOFF_MIN_MS 10000
 #define BACKOFF_MAX_MS 60000
 
@@ -16,9 +18,7 @@ static int64_t backoff_of(const struct pod *pod, const struct job_status *status
 int64_t policy_recreate_at_ms(const struct pod *pod, const struct job_status *status,
                               int64_t now_ms)
 {
-    /* the kubelet calls a container ended, too, that it never began: at no time */
-    bool ran = pod->exited && pod->exited_ms;
-    if (!pod->created_ms || pod->phase != POD_FAILED || !pod->disrupted || ran)
+    if (!pod->created_ms || pod->phase != POD_FAILED || !pod->disrupted || restart_has_run(pod))
         return 0;
     int64_t backoff_ms = backoff_of(pod, status);
     return pod->created_ms - now_ms > backoff_ms ? 0 : pod->created_ms + backoff_ms;

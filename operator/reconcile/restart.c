@@ -26,6 +26,14 @@ enum restart_verdict restart_judge(enum restart_policy policy, const struct pod 
     return RESTART_REPLACE;
 }
 
+bool restart_has_run(const struct pod *pod)
+{
+    /* the kubelet calls a container ended, too, that it never began: at no time, for which
+     * exited_ms has that of a deletion */
+    return pod->phase == POD_RUNNING || pod->phase == POD_SUCCEEDED ||
+           (pod->exited && pod->exited_ms && pod->exited_ms != pod->deleted_ms);
+}
+
 /* A container that ended in the very millisecond of the deletion counts as ended by it. */
 static bool ended_by_deletion(const struct pod *pod)
 {

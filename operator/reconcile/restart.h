@@ -13,6 +13,10 @@ enum restart_verdict {
 
 enum restart_verdict restart_judge(enum restart_policy policy, const struct pod *pod);
 
+/* Whether its container `pytorch` has begun, as far as the pod shows it: one that the system ended
+ * may have lost what it knew of its containers. */
+bool restart_has_run(const struct pod *pod);
+
 /* Whether the pod failed by itself: it is in phase Failed, and the system did not terminate it
  * (eviction, lost node), nor did somebody delete it first. */
 bool restart_failed(const struct pod *pod);

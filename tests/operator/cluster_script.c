@@ -89,6 +89,7 @@ static void bind_pod(struct cluster *cluster, struct pod *pod, const char *node)
 {
     pod->node = arena_strdup(cluster->arena, node);
     pod->created_ms = cluster->now_ms;
+    pod->waiting_reason = pod->waiting_message = NULL;
 }
 
 /* As the scheduler says it. */

@@ -59,14 +59,17 @@ what ends at once is kept for longer than a minute|operator/reconcile/policy_rec
 what ends at once is made again ever sooner|operator/reconcile/policy_recreate_backoff.c|s/(pod->created_ms - status->start_ms)/60000 - (pod->created_ms - status->start_ms)/|random
 nobody looks when a job is over its deadline|operator/reconcile/reconcile.c|s/context_requeue(ctx, policy_deadline_ms(ctx->job, \&ctx->status));/(void)0;/|random
 nobody looks when a pod may be made again|operator/reconcile/view.c|s/view->recheck_ms = at_ms;/(void)at_ms;/|random
-a second worker goes for one absence of worker 0|operator/reconcile/policy_preempt.c|s/else if (!history->preempted \&\& may_choose)/else if (may_choose)/|random
+a second worker goes for one absence of worker 0|operator/reconcile/policy_preempt.c|s/if (!history->preempted \&\& may_choose/if (may_choose/|random
 who made room for worker 0 is not stored|operator/job/history_fields.c|/FIELD(history, preempted)/,+1d|random
-who made room for worker 0 is never made again|operator/reconcile/policy_preempt.c|s/first \&\& has_node(first->pod)/first \&\& !first/|random
-who made room for worker 0 is made again at once|operator/reconcile/policy_preempt.c|s/    return history->preempted \&\& type/    return !type \&\& type/|random
+who made room for worker 0 is never made again|operator/reconcile/policy_preempt.c|s/first \&\& restart_has_run(first->pod)/first \&\& !first/|random
+who made room for worker 0 is forgotten before that has run|operator/reconcile/policy_preempt.c|s/restart_has_run(first->pod)/has_node(first->pod)/|random
+who made room for worker 0 is made again at once|operator/reconcile/children.c|s/may_scale_up \&\& !policy_is_kept_out(view, history, type, i)/may_scale_up/|random
+who is to make room for worker 0 stays|operator/reconcile/policy_preempt.c|s/ .. (child->index == history->preempted \&\& is_due)//|random
+who is to make room goes though worker 0 has a node|operator/reconcile/policy_preempt.c|s/ == history->preempted \&\& is_due)/ == history->preempted)/|random
 a worker makes room at once|operator/reconcile/policy_preempt.c|s/ + 1000 \* patience_s(ctx->job)//|random
 a worker makes room though too few are left|operator/reconcile/policy_preempt.c|s/running < fewest(ctx)/running < 0/|random
 another worker than the last makes room|operator/reconcile/policy_preempt.c|s/        last = \&ctx/        last = last ? last : \&ctx/|random
-who waits for a node takes the room|operator/reconcile/policy_preempt.c|s/ctx->view.keeps_room \&\& waits_for_node/!ctx \&\& waits_for_node/|random
+who waits for a node takes the room|operator/reconcile/policy_preempt.c|s/(waits_for_node(child->pod) \(..\) (/(!ctx \1 (/|random
 nobody looks when worker 0 has waited long enough|operator/reconcile/policy_preempt.c|s/context_requeue(ctx, at_ms);/(void)0;/|random
 a service that is gone is not made while its pod lives|operator/reconcile/children.c|s/bool service = !view_next(\&view->services, type, i, \&service_at);/bool service = !view_next(\&view->services, type, i, \&service_at) \&\& !there;/|random
 '

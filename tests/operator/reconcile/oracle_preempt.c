@@ -13,6 +13,12 @@ static bool is_waiting(const struct pod *pod)
     return pod->phase == POD_PENDING && !pod->node;
 }
 
+/* As far as it shows: what a kubelet refuses has no container that ended. */
+static bool has_run(const struct pod *pod)
+{
+    return pod->phase != POD_PENDING && (pod->phase != POD_FAILED || pod->exited);
+}
+
 static const struct pod *worker_0(struct simulation *s)
 {
     return cluster_pod(&s->seen, "j-worker-0");
@@ -80,21 +86,26 @@ static bool may_choose(struct simulation *s, const struct job_status *before,
            simulation_is_admitted(&s->seen) && goes_on(s, before, after);
 }
 
-/* Whether a plan may forget it: worker 0 has a node, or all begins anew. */
+/* Whether a plan may forget it: worker 0 has run, or all begins anew. */
 static bool is_over(struct simulation *s, const struct job_status *before,
                     const struct job_status *after)
 {
     const struct pod *first = worker_0(s);
     bool resumes = condition_is_true(before, CONDITION_SUSPENDED) &&
                    !condition_is_true(after, CONDITION_SUSPENDED);
-    return goes_on(s, before, after) && (resumes || (first && first->node));
+    return goes_on(s, before, after) && (resumes || (first && has_run(first)));
 }
 
-/* Those that wait for a node would take the room. */
-static void check_waiting(struct simulation *s, const struct job_status *after)
+/* Those that wait for a node would take the room. The one that makes it goes when it is time. */
+static void check_room(struct simulation *s, const struct job_status *after)
 {
+    int64_t at_ms = due_ms(s, after);
     for (size_t i = 0; i < s->seen.pod_count; i++) {
         const struct pod *pod = &s->seen.pods[i];
+        bool gives =
+            is_another(pod) && pod->index == after->history.preempted && s->seen.now_ms >= at_ms;
+        check(s, !gives || pod->deleted_ms || simulation_deletes(s, pod),
+              "%s keeps the room that worker 0 is to have", pod->name);
         check(s,
               !is_waiting(pod) || pod->deleted_ms || simulation_deletes(s, pod) ||
                   !simulation_is_kept_out(s, pod->type, pod->index, after),
@@ -116,15 +127,16 @@ void simulation_check_preemption(struct simulation *s)
             simulation_check_wakes(s, at_ms, "patience with worker 0");
     }
     if (goes_on(s, before, after))
-        check_waiting(s, after);
+        check_room(s, after);
     check(s, is == due, "worker %d makes room for worker 0, and it should be worker %d", is, due);
 }
 
-bool simulation_makes_room(const struct simulation *s, const struct pod *pod,
+bool simulation_makes_room(struct simulation *s, const struct pod *pod,
                            const struct job_status *status)
 {
     int32_t preempted = status->history.preempted;
-    return preempted && is_another(pod) && (pod->index == preempted || is_waiting(pod)) &&
+    bool gives = pod->index == preempted && s->seen.now_ms >= due_ms(s, status);
+    return preempted && is_another(pod) && (gives || is_waiting(pod)) &&
            waits_for_worker_0(s->seen.job);
 }
 
@@ -160,6 +172,6 @@ void simulation_judge_deletion(struct simulation *s, const struct action *action
 void simulation_judge_preemption(struct simulation *s, bool resumed)
 {
     const struct pod *first = worker_0(s);
-    if (resumed || (first && first->node))
+    if (resumed || (first && has_run(first)))
         s->oracle.preempted = 0;
 }

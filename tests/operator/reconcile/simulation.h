@@ -48,7 +48,7 @@ struct oracle {
     int64_t start_ms;    /* of the last time that the job began; 0: it has not */
     int64_t finished_ms; /* when it ended; 0: it has not */
     struct oracle_keep keeps[REPLICA_TYPES][SIMULATION_MAX_REPLICAS];
-    int32_t preempted; /* the worker that went while worker 0 had no node; 0: none */
+    int32_t preempted; /* the worker that went for worker 0 since that was seen to run; 0: none */
 };
 
 struct simulation {
@@ -154,7 +154,7 @@ void simulation_judge_nodes(struct simulation *s);
 void simulation_judge_preemption(struct simulation *s, bool resumed);
 void simulation_judge_deletion(struct simulation *s, const struct action *action);
 /* By the table of that: whether the pod goes for worker 0; and whether none is made. */
-bool simulation_makes_room(const struct simulation *s, const struct pod *pod,
+bool simulation_makes_room(struct simulation *s, const struct pod *pod,
                            const struct job_status *status);
 bool simulation_is_kept_out(const struct simulation *s, enum replica_type type, int32_t index,
                             const struct job_status *status);

@@ -46,7 +46,9 @@ void simulation_move_clock(struct simulation *s)
 
 bool simulation_reject_pod(struct simulation *s, struct pod *pod)
 {
-    if (!s->is_unwelcome || !chance(s, 70))
+    /* the room that others make for worker 0 is often no good */
+    bool is_unlucky = s->is_crowded && pod->type == REPLICA_WORKER && pod->index == 0;
+    if (!(s->is_unwelcome && chance(s, 70)) && !(is_unlucky && chance(s, 50)))
         return false;
     pod->phase = POD_FAILED;
     pod->disrupted = true;

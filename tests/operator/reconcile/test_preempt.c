@@ -9,6 +9,9 @@
 #define LOST "settle; bind * a; run *; settle; gone worker-0; settle; unfit worker-0; "
 /* Worker 3 is preempted, and gone. */
 #define PREEMPTED LOST "wait 30000; settle; "
+/* The kubelet refuses worker 0 there, and the node has no room for its next pod for long. */
+#define REFUSED                                                                                    \
+    "bind worker-0 a; settle; reject worker-0 OutOfcpu; wait 60000; settle; unfit worker-0; wait 90000; settle; "
 
 static const struct story chosen[] = {
     {"before the patience is over nobody goes", 0, 4, "OnFailure", "", LOST "wait 29999; pass",
@@ -26,8 +29,39 @@ static const struct story chosen[] = {
      PREEMPTED "gone worker-0; settle; unfit worker-0; wait 90000; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 preempted=3\n"
      "event Warning Unschedulable: Pod j-worker-0 is waiting: Unschedulable: 0/3 nodes are available\n"},
-    {"once worker 0 has a node it is", 0, 4, "OnFailure", "", PREEMPTED "bind worker-0 a; pass",
-     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000\n"
+    {"nor while the node of worker 0 has not begun it", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; settle; wait 90000; settle; state",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 preempted=3\n"},
+    {"nor who is lost meanwhile", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; gone worker-2; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000 preempted=3\n"},
+    {"nor if its kubelet refuses it, which is told", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; settle; reject worker-0 OutOfcpu; wait 60000; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Worker=2/0/1 start=1000 incidents=1 worker-0:u9:0+0 preempted=3\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
+     "event Warning PodDisrupted: Pod j-worker-0 did not fail, the system terminated it: OutOfcpu\n"
+     "delete pod j-worker-0 u9\n"},
+    {"or ends it before its container began", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; settle; abort worker-0; wait 60000; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.) Worker=2/0/1 start=1000 incidents=1 worker-0:u9:0+0 preempted=3\n"
+     "event Normal PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker pod(s) were terminated by the system.\n"
+     "delete pod j-worker-0 u9\n"},
+    {"and however often, no other follows", 0, 4, "OnFailure", "",
+     PREEMPTED REFUSED REFUSED REFUSED "state",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 incidents=3 worker-0:u11:0+0 preempted=3\n"},
+    {"it is not made either if its number came anew", 0, 4, "OnFailure", "",
+     PREEMPTED "scale 3; settle; scale 5; wait 90000; settle; state",
+     "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 preempted=3\n"},
+    {"once worker 0 has run it is", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; run worker-0; pass",
+     "status Created=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=3/0/0 start=1000\n"
+     "create pod j-worker-3 attempt 0\n"},
+    {"likewise, if nobody saw it run", 0, 4, "OnFailure", "",
+     PREEMPTED "bind worker-0 a; exit worker-0 1; pass",
+     "status Created=T Restarting=T(PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.) Worker=2/0/1 start=1000 failures=1 worker-0:u9:1+0\n"
+     "event Normal ExitedWithCode: Pod: ns.j-worker-0 exited with code 1\n"
+     "event Warning PyTorchJobRestarting: PyTorchJob j is restarting because 1 Worker replica(s) failed.\n"
+     "delete pod j-worker-0 u9\n"
      "create pod j-worker-3 attempt 0\n"},
     {"the next absence is another one", 0, 4, "OnFailure", "",
      PREEMPTED
@@ -163,6 +197,27 @@ static void an_operator_that_dies_takes_no_second_one(void **state)
     cluster_close(cluster);
 }
 
+/* The operator died before the delete. It goes, and no other, once worker 0 waits so again. */
+static void who_was_chosen_stays_while_worker_0_has_a_node(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_open(0, 4, "OnFailure", "", ELASTIC);
+    cluster_do(cluster, LOST "wait 30000");
+    cluster_plan(cluster);
+    cluster_apply(cluster, 1);
+    cluster_do(cluster, "bind worker-0 a; settle; reject worker-0 OutOfcpu; wait 60000; settle; "
+                        "unfit worker-0; wait 29999; settle");
+    assert_int_equal(cluster->status.history.preempted, 3);
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_REQUEUE);
+    assert_false(cluster_pod(cluster, "j-worker-3")->deleted_ms);
+    cluster_do(cluster, "wait 1; pass");
+    assert_int_equal(cluster->plan->actions[0].kind, ACTION_DELETE_POD);
+    assert_string_equal(cluster->plan->actions[0].name, "j-worker-3");
+    cluster_do(cluster, "settle; wait 90000; settle");
+    assert_int_equal(cluster->pod_count, 3);
+    cluster_close(cluster);
+}
+
 /* Nobody waits for worker 0 any more. */
 static void an_edit_gives_the_place_back(void **state)
 {
@@ -183,6 +238,7 @@ int main(void)
         cmocka_unit_test(one_goes_for_each_absence),
         cmocka_unit_test(only_where_all_meet_at_worker_0),
         cmocka_unit_test(an_operator_that_dies_takes_no_second_one),
+        cmocka_unit_test(who_was_chosen_stays_while_worker_0_has_a_node),
         cmocka_unit_test(an_edit_gives_the_place_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
