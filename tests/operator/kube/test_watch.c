@@ -1,236 +1,12 @@
-/* The list-and-watch machine: what it asks for after what it is given. A story's commands,
- * separated by ';', with what the machine says after each, joined by ';' too. */
+/* The list-and-watch machine: what it asks for after what it is given. */
 #include "tests/support.h"
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "operator/kube/watch.h"
+#include "tests/operator/kube/watch_script.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#define FIRST_MS 1000
-#define MAX_MS   30000
-
-struct fixture {
-    struct watch *watch;
-    int64_t now_ms;
-    struct str said;
-};
-
-/* ---- what it tells ---- */
-
-static const char *name_of(const struct json *object)
-{
-    const char *name = json_as_text(json_get(json_get(object, "metadata"), "name"));
-    return name ? name : "?";
-}
-
-static void on_begin(void *context)
-{
-    str_add(&((struct fixture *)context)->said, "begin ");
-}
-
-static void on_put(void *context, const struct json *object)
-{
-    str_printf(&((struct fixture *)context)->said, "+%s ", name_of(object));
-}
-
-static void on_remove(void *context, const struct json *object)
-{
-    str_printf(&((struct fixture *)context)->said, "-%s ", name_of(object));
-}
-
-static void on_end(void *context)
-{
-    str_add(&((struct fixture *)context)->said, "end ");
-}
-
-static void on_warn(void *context, const char *message)
-{
-    str_printf(&((struct fixture *)context)->said, "[%s] ", message);
-}
-
-static void open_fixture(struct fixture *f, const char *selector)
-{
-    *f = (struct fixture){.now_ms = 1};
-    str_init(&f->said, 1 << 16);
-    f->watch = watch_open(&(struct watch_options){.path = "/pods",
-                                                  .selector = selector,
-                                                  .page = 2,
-                                                  .timeout_s = 290,
-                                                  .backoff_first_ms = FIRST_MS,
-                                                  .backoff_max_ms = MAX_MS,
-                                                  .seed = 1,
-                                                  .begin_list = on_begin,
-                                                  .put = on_put,
-                                                  .remove = on_remove,
-                                                  .end_list = on_end,
-                                                  .warn = on_warn,
-                                                  .context = f});
-}
-
-static void close_fixture(struct fixture *f)
-{
-    watch_close(f->watch);
-    str_free(&f->said);
-}
-
-/* ---- what it is given ---- */
-
-#define SPACES " \t"
-
-static void say_want(struct fixture *f)
-{
-    const char *path = NULL;
-    enum watch_action want = watch_next(f->watch, f->now_ms, &path);
-    if (want == WATCH_ACTION_NOTHING)
-        str_add(&f->said, watch_due(f->watch) == INT64_MAX ? "in flight " : "waits ");
-    else
-        str_printf(&f->said, "%s %s ", want == WATCH_ACTION_LIST ? "LIST" : "STREAM", path);
-}
-
-static const struct error *failure(const char *how, struct error *err)
-{
-    static const struct {
-        const char *name;
-        enum error_code code;
-    } failures[] = {{"gone", ERR_GONE},   {"timeout", ERR_TIMEOUT},     {"missing", ERR_NOT_FOUND},
-                    {"input", ERR_INPUT}, {"forbidden", ERR_FORBIDDEN}, {"good", ERR_NONE},
-                    {"large", ERR_LIMIT}};
-    *err = (struct error){0};
-    for (size_t i = 0; i < array_length(failures); i++)
-        if (strcmp(how, failures[i].name) == 0) {
-            if (failures[i].code != ERR_NONE)
-                error_set(err, failures[i].code, "%s", how);
-            return err;
-        }
-    fail_msg("unknown failure %s", how);
-    return err;
-}
-
-static void feed_head(struct fixture *f, const char *token)
-{
-    struct json *head =
-        json_object_of("metadata", json_texts_of("continue", token ? token : "", NULL), NULL);
-    const char *path = watch_feed_head(f->watch, head);
-    str_printf(&f->said, "ahead %s ", path ? path : "nothing");
-    json_free(head);
-}
-
-static void feed_list(struct fixture *f, const struct json *answer, const struct error *err)
-{
-    if (watch_feed_list(f->watch, answer, err, f->now_ms))
-        str_add(&f->said, "stays ");
-}
-
-/* "NAMES VERSION TOKEN": a page; names joined by ',', "-" for none */
-static void feed_page(struct fixture *f, char *arguments)
-{
-    char *names = strsep(&arguments, " "), *version = strsep(&arguments, " ");
-    struct json *items = json_new_array();
-    for (char *name; (name = strsep(&names, ","));)
-        if (strcmp(name, "-") != 0)
-            json_append(items, json_object_of("metadata", json_texts_of("name", name, NULL), NULL));
-    struct json *metadata =
-        json_texts_of("resourceVersion", version, "continue", arguments ? arguments : "", NULL);
-    struct json *answer = json_object_of("metadata", metadata, "items", items, NULL);
-    feed_list(f, answer, NULL);
-    json_free(answer);
-}
-
-static void feed_line(struct fixture *f, const char *line)
-{
-    if (!watch_feed_line(f->watch, line, strlen(line), f->now_ms))
-        str_add(&f->said, "cancel ");
-}
-
-/* "TYPE NAME VERSION" */
-static void feed_event(struct fixture *f, char *arguments)
-{
-    char *type = strsep(&arguments, " "), *name = strsep(&arguments, " ");
-    auto_free char *line = xasprintf("{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
-                                     "\"resourceVersion\":\"%s\"}}}",
-                                     type, name, arguments);
-    feed_line(f, line);
-}
-
-static void say_failing(struct fixture *f)
-{
-    const struct error *err;
-    int64_t since_ms = watch_failing_since(f->watch, &err);
-    assert_true((since_ms != 0) == (err != NULL));
-    if (err)
-        str_printf(&f->said, "since %d: %s ", (int)since_ms, err->msg);
-    else
-        str_add(&f->said, "well ");
-}
-
-/*   next             what it wants
- *   page ...         feed_page
- *   head TOKEN       feed_head: what stands before the items of the next answer
- *   item JSON        an item of the next answer
- *   answer JSON      another answer to a list
- *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
- *   event ...        feed_event
- *   line TEXT        another line
- *   error CODE       an ERROR event
- *   end HOW          the stream ended: good, or as for list
- *   relist MS       something was changed this long ago
- *   wait             a time passes that any backoff has
- *   tick MS          this time passes
- *   synced, failing, refused  are said */
-static void do_one(struct fixture *f, char *command)
-{
-    command += strspn(command, SPACES);
-    char *rest = command, *verb = strsep(&rest, " ");
-    struct error err;
-    if (strcmp(verb, "next") == 0) {
-        say_want(f);
-    } else if (strcmp(verb, "page") == 0) {
-        feed_page(f, rest);
-    } else if (strcmp(verb, "answer") == 0 || strcmp(verb, "item") == 0) {
-        struct json *answer = json_parse_text(rest, JSON_ALLOW_SCALAR, NULL);
-        if (*verb == 'i')
-            watch_feed_item(f->watch, answer);
-        else
-            feed_list(f, answer, NULL);
-        json_free(answer);
-    } else if (strcmp(verb, "head") == 0) {
-        feed_head(f, rest);
-    } else if (strcmp(verb, "list") == 0) {
-        feed_list(f, NULL, failure(rest, &err));
-    } else if (strcmp(verb, "event") == 0) {
-        feed_event(f, rest);
-    } else if (strcmp(verb, "line") == 0) {
-        feed_line(f, rest ? rest : "");
-    } else if (strcmp(verb, "error") == 0) {
-        auto_free char *line = xasprintf("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\","
-                                         "\"message\":\"no\",\"code\":%s}}",
-                                         rest);
-        feed_line(f, line);
-    } else if (strcmp(verb, "end") == 0) {
-        watch_feed_end(f->watch, failure(rest, &err), f->now_ms);
-    } else if (strcmp(verb, "relist") == 0) {
-        if (watch_relist_if_silent(f->watch, f->now_ms - atoi(rest), f->now_ms))
-            str_add(&f->said, "cancel ");
-    } else if (strcmp(verb, "wait") == 0) {
-        f->now_ms += MAX_MS;
-    } else if (strcmp(verb, "tick") == 0) {
-        f->now_ms += atoi(rest);
-    } else if (strcmp(verb, "synced") == 0) {
-        str_add(&f->said, watch_is_synced(f->watch) ? "synced " : "not synced ");
-    } else if (strcmp(verb, "refused") == 0) {
-        str_add(&f->said, watch_is_refused(f->watch) ? "may not " : "may ");
-    } else if (strcmp(verb, "failing") == 0) {
-        say_failing(f);
-    } else {
-        fail_msg("unknown command %s", verb);
-    }
-}
-
-/* ---- stories ---- */
 
 #define WATCH      "STREAM /pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion="
 #define ITEM(name) "{\"metadata\":{\"name\":\"" name "\"}}"
@@ -409,15 +185,13 @@ static const struct story stories[] = {
 
 static char *report(const char *script)
 {
-    struct fixture f;
-    open_fixture(&f, "");
-    auto_free char *copy = xstrdup(script);
-    for (char *rest = copy, *command; (command = strsep(&rest, ";"));)
-        do_one(&f, command);
-    char *said = xstrdup(str_text(&f.said));
+    struct watch_script s;
+    watch_script_open(&s, "");
+    watch_script_do(&s, script);
+    char *said = xstrdup(str_text(&s.said));
     if (*said)
         said[strlen(said) - 1] = '\0';
-    close_fixture(&f);
+    watch_script_close(&s);
     return said;
 }
 
@@ -438,12 +212,12 @@ static void it_asks_for_what_follows(void **state)
 static void a_selector_is_escaped(void **state)
 {
     (void)state;
-    struct fixture f;
-    open_fixture(&f, "a.b/c=d,e");
+    struct watch_script s;
+    watch_script_open(&s, "a.b/c=d,e");
     const char *path;
-    assert_int_equal(watch_next(f.watch, 0, &path), WATCH_ACTION_LIST);
+    assert_int_equal(watch_next(s.watch, 0, &path), WATCH_ACTION_LIST);
     assert_string_equal(path, "/pods?limit=2&labelSelector=a.b%2Fc%3Dd%2Ce");
-    close_fixture(&f);
+    watch_script_close(&s);
     watch_close(NULL);
 }
 
@@ -451,22 +225,22 @@ static void a_selector_is_escaped(void **state)
 static void backoff_grows_with_jitter(void **state)
 {
     (void)state;
-    struct fixture f;
-    open_fixture(&f, "");
-    int64_t most_ms = FIRST_MS, longest_ms = 0;
+    struct watch_script s;
+    watch_script_open(&s, "");
+    int64_t most_ms = WATCH_SCRIPT_FIRST_MS, longest_ms = 0;
     for (int i = 0; i < 200; i++) {
         const char *path;
         struct error err;
-        assert_int_equal(watch_next(f.watch, f.now_ms, &path), WATCH_ACTION_LIST);
-        watch_feed_list(f.watch, NULL, failure("timeout", &err), f.now_ms);
-        int64_t delay_ms = watch_due(f.watch) - f.now_ms;
+        assert_int_equal(watch_next(s.watch, s.now_ms, &path), WATCH_ACTION_LIST);
+        watch_feed_list(s.watch, NULL, watch_script_failure("timeout", &err), s.now_ms);
+        int64_t delay_ms = watch_due(s.watch) - s.now_ms;
         assert_true(delay_ms >= 1 && delay_ms <= most_ms);
         longest_ms = delay_ms > longest_ms ? delay_ms : longest_ms;
-        most_ms = 2 * most_ms > MAX_MS ? MAX_MS : 2 * most_ms;
-        f.now_ms = watch_due(f.watch);
+        most_ms = 2 * most_ms > WATCH_SCRIPT_MAX_MS ? WATCH_SCRIPT_MAX_MS : 2 * most_ms;
+        s.now_ms = watch_due(s.watch);
     }
-    assert_true(longest_ms > MAX_MS / 2);
-    close_fixture(&f);
+    assert_true(longest_ms > WATCH_SCRIPT_MAX_MS / 2);
+    watch_script_close(&s);
 }
 
 static void it_knows_what_was_written_behind_all_it_told(void **state)
@@ -486,18 +260,15 @@ static void it_knows_what_was_written_behind_all_it_told(void **state)
         {"next; page a x9; next", "10", false},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        struct fixture f;
-        open_fixture(&f, "");
-        auto_free char *story = xstrdup(rows[i].story);
-        char *rest = story;
-        for (char *command; *story && (command = strsep(&rest, ";"));)
-            do_one(&f, command);
+        struct watch_script s;
+        watch_script_open(&s, "");
+        watch_script_do(&s, rows[i].story);
         struct json *object = json_object_of(
             "metadata", json_texts_of("resourceVersion", rows[i].version, NULL), NULL);
-        if (watch_is_behind(f.watch, object) != rows[i].behind)
+        if (watch_is_behind(s.watch, object) != rows[i].behind)
             fail_msg("%s: %s", rows[i].story, rows[i].version);
         json_free(object);
-        close_fixture(&f);
+        watch_script_close(&s);
     }
 }
 
