@@ -6,7 +6,6 @@
 
 #include "agent/telemetry/page_ranks.h"
 #include "agent/telemetry/status_json.h"
-#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -31,13 +30,6 @@ static const char *name_of(const struct page_view *v)
 {
     const struct run_facts *f = &v->state->facts;
     return f->job[0] ? f->job : f->model;
-}
-
-static struct json *time_of(int64_t wall_us)
-{
-    char text[32];
-    clock_format_rfc3339(wall_us / 1000, text, sizeof text);
-    return json_new_text(text);
 }
 
 static double goodput_of(const int64_t *ms)
@@ -90,8 +82,8 @@ static struct json *row_of(const struct page_view *v)
     bool on_gpu = strcmp(s->facts.device, "cpu") != 0;
     return json_object_of(
         "namespace", json_new_text(namespace_of(v)), "name", json_new_text(name_of(v)),
-        "creationTimestamp", time_of(v->past->begin_ms * 1000), "startTime",
-        time_of(v->past->begin_ms * 1000), "state", json_new_text("Running"), "waiting",
+        "creationTimestamp", json_new_time(v->past->begin_ms), "startTime",
+        json_new_time(v->past->begin_ms), "state", json_new_text("Running"), "waiting",
         waiting_of(v), "gpus", json_new_integer(on_gpu ? s->facts.world_size : 0), "restarts",
         json_new_integer(s->facts.restarts), "training", training_of(v), "losses",
         series_losses(&v->past->series, PAGE_LOSSES_MAX), NULL);
@@ -172,8 +164,8 @@ bool page_json_answer(const struct page_view *v, const char *path, struct str *o
     if (strcmp(path, PAGE_JOBS_PATH) == 0)
         print(json_object_of("server", json_new_text("agent"), "version",
                              json_new_integer(v->version), "time",
-                             time_of(v->state->progress_wall_us), "hidden", json_new_integer(0),
-                             "jobs", json_array_of(row_of(v), NULL), NULL),
+                             json_new_time(v->state->progress_wall_us / 1000), "hidden",
+                             json_new_integer(0), "jobs", json_array_of(row_of(v), NULL), NULL),
               out);
     else if (strcmp(path, own) == 0)
         print(job_of(v), out);

@@ -180,10 +180,8 @@ static struct json *events_of(const struct board_job *job)
     struct json *list = json_new_array();
     for (int i = 0; i < job->event_count; i++) {
         const struct board_event *event = &job->events[i];
-        char time[32];
-        clock_format_rfc3339(event->wall_ms, time, sizeof time);
         json_append(list,
-                    json_object_of("time", json_new_text(time), "type",
+                    json_object_of("time", json_new_time(event->wall_ms), "type",
                                    json_new_text(types[event->type]), "reason",
                                    json_new_text(event->texts), "message",
                                    json_new_text_cut(message_of(event), PAGE_MESSAGE_BYTES), NULL));

@@ -1,6 +1,5 @@
 #include "operator/manifest/manifest_internal.h"
 
-#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/json_read.h"
@@ -39,8 +38,6 @@ struct json *manifest_object(const char *version, const char *kind, const char *
 struct json *manifest_event(const struct job *job, const char *name, enum event_type type,
                             const char *reason, const char *message, int64_t now_ms)
 {
-    char now[32];
-    clock_format_rfc3339(now_ms, now, sizeof now);
     struct json *event = json_texts_of("apiVersion", "v1", "kind", "Event", NULL);
     json_set(event, "metadata", json_texts_of("name", name, "namespace", job->namespace_, NULL));
     json_set(event, "involvedObject",
@@ -52,8 +49,8 @@ struct json *manifest_event(const struct job *job, const char *name, enum event_
     json_set(event, "source", json_texts_of("component", OPERATOR_NAME, NULL));
     json_set_text(event, "reportingComponent", OPERATOR_NAME);
     json_set_text(event, "reportingInstance", "");
-    json_set_text(event, "firstTimestamp", now);
-    json_set_text(event, "lastTimestamp", now);
+    json_set(event, "firstTimestamp", json_new_time(now_ms));
+    json_set(event, "lastTimestamp", json_new_time(now_ms));
     json_set_integer(event, "count", 1);
     return event;
 }

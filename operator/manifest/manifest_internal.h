@@ -10,9 +10,6 @@ struct json *manifest_object(const char *version, const char *kind, const char *
                              const struct job *job, const struct pairs *labels,
                              const struct pairs *annotations);
 
-/* A time of a status, in whole seconds; 0 is left out. */
-void manifest_set_time(struct json *object, const char *key, int64_t wall_ms);
-
 /* Whether an API server has kept all of a member that was written. A map or a list of which an
  * entry is missing is not whole. answer may be NULL. */
 bool manifest_is_whole(const struct json *written, const struct json *answer);

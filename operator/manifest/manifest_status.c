@@ -1,6 +1,5 @@
 #include "operator/manifest/manifest_internal.h"
 
-#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/json_read.h"
@@ -22,15 +21,6 @@ static void set_count(struct json *object, const char *key, int32_t count)
         json_set(object, key, json_new_integer(count));
 }
 
-void manifest_set_time(struct json *object, const char *key, int64_t wall_ms)
-{
-    char text[32];
-    if (!wall_ms)
-        return;
-    clock_format_rfc3339(wall_ms, text, sizeof text);
-    json_set(object, key, json_new_text(text));
-}
-
 /* Other operators' conditions may have none, and Kubernetes 1.20 takes no empty text. */
 static void set_words(struct json *item, const char *key, const char *text)
 {
@@ -48,8 +38,8 @@ static struct json *conditions(const struct job_status *status)
         json_set(item, "status", json_new_text(condition->status ? "True" : "False"));
         set_words(item, "reason", condition->reason);
         set_words(item, "message", condition->message);
-        manifest_set_time(item, "lastUpdateTime", condition->update_ms);
-        manifest_set_time(item, "lastTransitionTime", condition->transition_ms);
+        json_set(item, "lastUpdateTime", json_new_time(condition->update_ms));
+        json_set(item, "lastTransitionTime", json_new_time(condition->transition_ms));
         json_append(list, item);
     }
     return list;
@@ -131,7 +121,7 @@ static struct json *nodes(const struct history *history)
 {
     struct json *object = json_new_object();
     for (size_t i = 0; i < history->avoided_count; i++)
-        manifest_set_time(object, history->avoided[i].name, history->avoided[i].since_ms);
+        json_set(object, history->avoided[i].name, json_new_time(history->avoided[i].since_ms));
     return object;
 }
 
@@ -159,7 +149,7 @@ static void set_field(struct json *object, const struct history_field *field, co
             json_set(object, field->name, json_new_integer(*(const int32_t *)value));
         break;
     case HISTORY_TIME:
-        manifest_set_time(object, field->name, *(const int64_t *)value);
+        json_set(object, field->name, json_new_time(*(const int64_t *)value));
         break;
     case HISTORY_TEXT:
         json_set(object, field->name, json_new_text(*(const char *const *)value));
@@ -197,8 +187,8 @@ struct json *manifest_status(const struct job *job, const struct job_status *sta
     struct json *object = json_new_object();
     json_set(object, "conditions", conditions(status));
     json_set(object, "replicaStatuses", replica_statuses(job, status));
-    manifest_set_time(object, "startTime", status->start_ms);
-    manifest_set_time(object, "completionTime", status->completion_ms);
+    json_set(object, "startTime", json_new_time(status->start_ms));
+    json_set(object, "completionTime", json_new_time(status->completion_ms));
     if (status->history.known) {
         /* for a column of `kubectl get pytorchjobs -o wide`, which reads one field */
         json_set_integer(object, "restarts", history_all_restarts(&status->history));

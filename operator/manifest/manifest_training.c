@@ -72,13 +72,13 @@ static void set_training(struct json *object, const struct training *training)
         else if (field->kind == TRAINING_TIME && field->digits)
             set_micro_time(object, field->name, training_whole(training, field));
         else if (field->kind == TRAINING_TIME)
-            manifest_set_time(object, field->name, training_whole(training, field));
+            json_set(object, field->name, json_new_time(training_whole(training, field)));
         else
             json_set(object, field->name,
                      json_new_real(training_real(training, field), field->digits));
     }
     set_text(object, "timeLeft", left);
-    manifest_set_time(object, "estimatedCompletionTime", training_end_ms(training));
+    json_set(object, "estimatedCompletionTime", json_new_time(training_end_ms(training)));
 }
 
 struct json *manifest_training(const struct job_status *status)

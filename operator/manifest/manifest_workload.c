@@ -1,7 +1,6 @@
 /* The job's Workload for Kueue (kueue.x-k8s.io, API reference), and what we write of its status. */
 #include "operator/manifest/manifest_internal.h"
 
-#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -192,11 +191,8 @@ static void set_condition(struct json *conditions, const char *type, bool value,
         condition = find_condition(conditions, type);
     }
     const char *was = json_as_text(json_get(condition, "status"));
-    if (!was || strcmp(was, status) != 0) {
-        char time[32];
-        clock_format_rfc3339(now_ms, time, sizeof time);
-        json_set_text(condition, "lastTransitionTime", time);
-    }
+    if (!was || strcmp(was, status) != 0)
+        json_set(condition, "lastTransitionTime", json_new_time(now_ms));
     json_set_text(condition, "status", status);
     json_set_text(condition, "reason", reason);
     json_set(condition, "message", json_new_text_cut(message, MESSAGE_MAX_BYTES));
