@@ -13,10 +13,12 @@ static bool is_waiting(const struct pod *pod)
     return pod->phase == POD_PENDING && !pod->node;
 }
 
-/* As far as it shows: what a kubelet refuses has no container that ended. */
+/* As far as it shows: what a kubelet refuses has no container that ended; and one that ended in the
+ * moment of its deletion may never have begun. */
 static bool has_run(const struct pod *pod)
 {
-    return pod->phase != POD_PENDING && (pod->phase != POD_FAILED || pod->exited);
+    return pod->phase == POD_RUNNING || pod->phase == POD_SUCCEEDED ||
+           (pod->phase == POD_FAILED && pod->exited && pod->exited_ms != pod->deleted_ms);
 }
 
 static const struct pod *worker_0(struct simulation *s)
