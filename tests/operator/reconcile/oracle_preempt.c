@@ -104,8 +104,9 @@ static void check_room(struct simulation *s, const struct job_status *after)
     int64_t at_ms = due_ms(s, after);
     for (size_t i = 0; i < s->seen.pod_count; i++) {
         const struct pod *pod = &s->seen.pods[i];
-        bool gives =
-            is_another(pod) && pod->index == after->history.preempted && s->seen.now_ms >= at_ms;
+        bool gives = is_another(pod) && pod->index == after->history.preempted &&
+                     pod->phase == POD_RUNNING && !simulation_is_lost(&s->seen, pod) &&
+                     s->seen.now_ms >= at_ms;
         check(s, !gives || pod->deleted_ms || simulation_deletes(s, pod),
               "%s keeps the room that worker 0 is to have", pod->name);
         check(s,
