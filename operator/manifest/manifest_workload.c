@@ -1,6 +1,7 @@
 /* The job's Workload for Kueue (kueue.x-k8s.io, API reference), and what we write of its status. */
 #include "operator/manifest/manifest_internal.h"
 
+#include "base/clock.h"
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
