@@ -143,6 +143,8 @@ static void on_done(void *context, const struct http_answer *answer)
          * anything. After any other failure the write may have been done. */
         request->maybe_done |= answer->status != HTTP_STATUS_TOO_MANY;
         request->err = err;
+        /* a lease may be lost in a minute, and who holds it asks each two seconds anyway */
+        request->asked_ms = request->unguarded ? 0 : kube_answer_asked_ms(answer);
         fail(request,
              kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
                                  ++request->failures, &request->kube->options.seed));
@@ -183,6 +185,7 @@ static bool is_forbidden_by_guard(const struct kube_request *request)
 void kube_request_try(struct kube_request *request, int64_t now_ms)
 {
     struct kube *kube = request->kube;
+    request->asked_ms = 0;
     /* Asked before each try and not once: another operator may have begun to lead while the request
      * waited for its next try. */
     if (is_forbidden_by_guard(request)) {

@@ -30,7 +30,9 @@ struct kube_call {
     const char *path;         /* with its query; copied */
     const struct json *body;  /* NULL: none; serialized at once */
     const char *content_type; /* NULL: application/json */
-    bool once;                /* no retries: for leases, whose holder decides in time */
+    /* No retries. `done` is told of a failure that names a time to wait (Retry-After) only when
+     * that is over, but for an unguarded request: who asks again then asks early enough. */
+    bool once;
     bool exact; /* a POST whose caller must know whether it created the object; see done */
     /* the leader's own lease: sent before all others and without asking the guard */
     bool unguarded;
@@ -54,7 +56,7 @@ struct kube_call {
     void *context;
 };
 
-/* A stream of watch events. The client does not retry it; watch.h decides. */
+/* A stream of watch events. The client does not retry it, as with `once`; watch.h decides. */
 struct kube_stream {
     const char *path;
     int64_t idle_timeout_ms;

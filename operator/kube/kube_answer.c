@@ -166,13 +166,16 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
     return verdict_of(answer->status);
 }
 
+int64_t kube_answer_asked_ms(const struct http_answer *answer)
+{
+    int64_t asked_ms = answer->retry_after_ms > 0 ? answer->retry_after_ms : 0;
+    return asked_ms < RETRY_AFTER_MAX_MS ? asked_ms : RETRY_AFTER_MAX_MS;
+}
+
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random)
 {
-    int64_t asked_ms = answer->retry_after_ms > 0 ? answer->retry_after_ms : 0;
-    if (asked_ms > RETRY_AFTER_MAX_MS)
-        asked_ms = RETRY_AFTER_MAX_MS;
     /* Retry-After is the least wait. The server sends many clients the same number, so each adds
      * its own random part. */
-    return asked_ms + backoff_ms(first_ms, max_ms, failures, random);
+    return kube_answer_asked_ms(answer) + backoff_ms(first_ms, max_ms, failures, random);
 }

@@ -25,8 +25,11 @@ enum kube_verdict kube_answer_read(const struct http_answer *answer, bool is_str
                                    const struct json_items *items, struct json **ret_object,
                                    struct error *err);
 
-/* How long to wait after the n-th failure (n >= 1): the server's Retry-After, a minute at most,
- * plus a backoff with jitter, so that clients with the same Retry-After do not return at once. */
+/* The server's Retry-After, a minute at most; 0: it has none. */
+int64_t kube_answer_asked_ms(const struct http_answer *answer);
+
+/* How long to wait after the n-th failure (n >= 1): kube_answer_asked_ms plus a backoff with
+ * jitter, so that clients with the same Retry-After do not return at once. */
 int64_t kube_answer_wait_ms(const struct http_answer *answer, int64_t first_ms, int64_t max_ms,
                             unsigned failures, uint64_t *random);
 #endif

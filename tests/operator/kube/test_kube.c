@@ -163,6 +163,49 @@ static void retry_after_is_honoured(void **state)
     end(&api, &result);
 }
 
+/* Who asks again by itself is told when it may; a leader in time for its lease. */
+static void who_asks_once_is_told_when_the_server_wants_to_be_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        struct fake_answer answer;
+        bool unguarded;
+        int64_t wait_ms;
+    } rows[] = {
+        {API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""), false, 7000},
+        {API_ANSWER("503 Unavailable", "Retry-After: 3\r\n", ""), false, 3000},
+        {API_ANSWER("429 Too Many Requests", "Retry-After: 3600\r\n", ""), false, 60000},
+        {API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""), true, 0},
+        {API_ANSWER("429 Too Many Requests", "", ""), false, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct kube_call call = get_pods;
+        call.once = true;
+        call.unguarded = rows[i].unguarded;
+        struct api api;
+        struct api_result result;
+        ask(&api, &rows[i].answer, 1, &call, &result);
+        assert_int_equal(result.err.code, ERR_IO);
+        assert_int_equal(api.now_ms - API_NOW_MS, rows[i].wait_ms);
+        assert_int_equal(kube_requests_sent(api.kube), 1);
+        end(&api, &result);
+    }
+}
+
+/* A wait that the server asked for is over with the next try, which says nothing of one. */
+static void a_wait_does_not_outlive_its_try(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""), UNAUTHORIZED, UNAUTHORIZED};
+    struct api api;
+    struct api_result result;
+    ask(&api, answers, array_length(answers), &get_pods, &result);
+    assert_int_equal(result.err.code, ERR_FORBIDDEN);
+    assert_in_range(api.now_ms - API_NOW_MS, 7001, 7100);
+    end(&api, &result);
+}
+
 static void errors_back_off_until_it_gives_up(void **state)
 {
     (void)state;
@@ -404,6 +447,8 @@ int main(void)
         cmocka_unit_test(a_rotated_token_is_read_after_a_401),
         cmocka_unit_test(a_second_401_is_the_answer),
         cmocka_unit_test(retry_after_is_honoured),
+        cmocka_unit_test(who_asks_once_is_told_when_the_server_wants_to_be_asked),
+        cmocka_unit_test(a_wait_does_not_outlive_its_try),
         cmocka_unit_test(errors_back_off_until_it_gives_up),
         cmocka_unit_test(a_cut_connection_is_tried_again),
         cmocka_unit_test(a_create_whose_answer_was_lost_went_well),

@@ -203,11 +203,14 @@ static void waits_as_the_server_asks(void **state)
     struct http_answer answer = {.status = 429, .retry_after_ms = -1};
     for (int i = 0; i < 1000; i++)
         assert_in_range(kube_answer_wait_ms(&answer, 100, 1000, 3, &random), 1, 400);
+    assert_int_equal(kube_answer_asked_ms(&answer), 0);
     answer.retry_after_ms = 7000;
     for (int i = 0; i < 1000; i++)
         assert_in_range(kube_answer_wait_ms(&answer, 100, 1000, 3, &random), 7001, 7400);
+    assert_int_equal(kube_answer_asked_ms(&answer), 7000);
     answer.retry_after_ms = 3600 * 1000;
     assert_in_range(kube_answer_wait_ms(&answer, 100, 1000, 1, &random), 60001, 60100);
+    assert_int_equal(kube_answer_asked_ms(&answer), 60000);
 }
 
 static void paths_are_built_and_escaped(void **state)

@@ -80,14 +80,17 @@ static void ends_of_streams_are_told_and_not_tried_again(void **state)
         struct fake_answer answer;
         enum error_code code;
         const char *text;
+        int64_t wait_ms; /* before it is told */
     } rows[] = {
-        {{.bytes = FAKE_CHUNKED "3\r\n{}\n\r\n", .then = FAKE_CLOSE}, ERR_IO, "/api/v1/pods"},
-        {{.bytes = FAKE_CHUNKED "0\r\n\r\n"}, ERR_NONE, ""},
-        {API_STATUS("410 Gone", "Expired", "too old"), ERR_GONE, "too old (410 Expired)"},
-        {API_STATUS("404 Not Found", "NotFound", "no such kind"), ERR_NOT_FOUND, "no such kind"},
-        {API_STATUS("403 Forbidden", "Forbidden", "may not watch"), ERR_FORBIDDEN, "may not watch"},
-        {API_STATUS("500 Error", "InternalError", "etcd is away"), ERR_IO, "etcd is away"},
-        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), ERR_IO, "later"},
+        {{.bytes = FAKE_CHUNKED "3\r\n{}\n\r\n", .then = FAKE_CLOSE}, ERR_IO, "/api/v1/pods", 0},
+        {{.bytes = FAKE_CHUNKED "0\r\n\r\n"}, ERR_NONE, "", 0},
+        {API_STATUS("410 Gone", "Expired", "too old"), ERR_GONE, "too old (410 Expired)", 0},
+        {API_STATUS("404 Not Found", "NotFound", "no such kind"), ERR_NOT_FOUND, "no such kind", 0},
+        {API_STATUS("403 Forbidden", "Forbidden", "may not watch"), ERR_FORBIDDEN, "may not watch",
+         0},
+        {API_STATUS("500 Error", "InternalError", "etcd is away"), ERR_IO, "etcd is away", 0},
+        {API_STATUS("429 Too Many Requests", "TooManyRequests", "later"), ERR_IO, "later", 0},
+        {API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""), ERR_IO, "429", 7000},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct api api;
@@ -96,6 +99,7 @@ static void ends_of_streams_are_told_and_not_tried_again(void **state)
         watch(&api, &stream);
         assert_int_equal(stream.err.code, rows[i].code);
         assert_non_null(strstr(stream.err.msg, rows[i].text));
+        assert_int_equal(api.now_ms - API_NOW_MS, rows[i].wait_ms);
         assert_int_equal(kube_requests_sent(api.kube), 1);
         str_free(&stream.lines);
         api_close(&api);
