@@ -80,6 +80,7 @@ except command_line.Refused as refused:
     sys.exit(2)
 END
 check "what an API server lacks is named" python3 tests/world/test_served.py
+check "a connection that the API server may have closed is not used again" python3 tests/world/test_http1.py
 
 # What a world leaves behind (tests/cluster/operator.sh): no word of bash about those that it has killed.
 world() {

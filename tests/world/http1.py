@@ -5,9 +5,11 @@ import json
 import ssl
 import subprocess
 import tempfile
+import time
 from collections import namedtuple
 
 LIMIT_BYTES = 1 << 22  # of a line: a watch event is one
+IDLE_S = 30  # for which an idle connection may be used again: API servers close it after 90
 Answer = namedtuple("Answer", "status headers body")
 
 
@@ -64,7 +66,7 @@ class Api:
                 pem.write(base64.b64decode(user[part]))
             pem.flush()
             self.tls.load_cert_chain(pem.name)
-        self.idle = []
+        self.idle = []  # [(since when, connection)]
 
     async def begin(self, connection, method, target, headers, body):
         """Sends a request; returns the status and the headers of its answer."""
@@ -79,15 +81,24 @@ class Api:
     async def open(self):
         return await asyncio.open_connection(self.host, self.port, ssl=self.tls, limit=LIMIT_BYTES)
 
+    async def connection(self):
+        """One that is idle and still good, or a new one."""
+        while self.idle:
+            since, connection = self.idle.pop()
+            if time.monotonic() - since < IDLE_S and not connection[0].at_eof():
+                return connection
+            connection[1].close()
+        return await self.open()
+
     async def send(self, method, target, headers=None, body=b""):
-        connection = self.idle.pop() if self.idle else await self.open()
+        connection = await self.connection()
         try:
             status, answer_headers = await self.begin(connection, method, target, headers or {}, body)
             answer = Answer(status, answer_headers, await read_body(connection[0], answer_headers))
         except BaseException:
             connection[1].close()
             raise
-        self.idle.append(connection)
+        self.idle.append((time.monotonic(), connection))
         return answer
 
     async def ask(self, method, target, value=None, content_type="application/json"):

@@ -15,7 +15,8 @@ def end_with_us():
 
 def start(kubeconfig, namespace, name, flags, log):
     """log: a path, to which it is added."""
-    arguments = ["--kubeconfig", kubeconfig, "--namespace", namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0", *flags]
+    served = [f"--{what}-bind-address=0" for what in ("metrics", "health-probe", "ui")]  # nowhere: many run at once
+    arguments = ["--kubeconfig", kubeconfig, "--namespace", namespace, *served, *flags]
     with open(log, "a") as file:
         return subprocess.Popen([OPERATOR, *arguments], stdout=file, stderr=file, preexec_fn=end_with_us,
                                 env={**os.environ, "MY_POD_NAMESPACE": namespace, "MY_POD_NAME": name})
