@@ -63,7 +63,10 @@ class Seat:
             self.start(listener)
 
     async def hand_over(self):
-        """The leader is asked to stop."""
+        """The leader is asked to stop; one that loses its Lease is followed by another as it is."""
+        if self.proxy.deposed is not None:
+            await self.until("another one that leads", lambda: self.proxy.rules.holder not in (None, self.proxy.deposed))
+            return
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/shoal-operator"
         end = truth.clock() + truth.PATIENCE_S
         while True:
@@ -101,11 +104,13 @@ class Seat:
         await self.world.empty(self.namespace)
         with open(f"{self.folder}/log", "w"):
             pass
-        self.proxy.begin(injection, self.kill)
+        self.proxy.begin(injection, self.kill, scenario.operators > 1)
         for listener in range(scenario.operators):
             self.start(listener)
         await self.until("the operator's watches", lambda: len(self.proxy.open_watches()) >= WATCHES * scenario.operators)
         await truth.Player(self.world, self.namespace, self.hand_over).run(scenario.steps)
+        if len(self.operators) > 1:
+            await self.end(self.proxy.deposed, signal.SIGTERM)
         if injections.OLD_LISTS.get(injection.kind, 0) is None and self.proxy.is_over:
             await self.until("rest", lambda: self.rests(calm))
             await self.proxy.go_back(min(self.operators))
@@ -122,6 +127,7 @@ class Seat:
             self.watches = self.proxy.open_watches()
             for listener in list(self.operators):
                 await self.end(listener)
+        trouble += self.proxy.rules.broken
         if calm:
             trouble += oracle.miscounts(calm.tally, self.tally()) + oracle.differences(calm.state, self.state())
         return trouble

@@ -3,10 +3,12 @@ import json
 from collections import namedtuple
 
 from http1 import Answer
+from trace import is_write
 
 Injection = namedtuple("Injection", "kind at")
 CALM = Injection("calm", None)
 HOLD_S = 1.0  # of events that come late: longer than an operator needs to act on what it knows
+DEPOSED_S = 30.0  # longer than a Lease lasts when it is not renewed (15 s), and others need to see that
 
 REFUSALS = {"409": (409, "Conflict"), "410": (410, "Expired"), "429": (429, "TooManyRequests"), "500": (500, "InternalError")}
 
@@ -17,6 +19,8 @@ REQUEST_KINDS = {
     "torn": "the request is carried out, and its answer ends in the middle",
     **{code: f"the request is refused with {code} {reason}" for code, (_, reason) in REFUSALS.items()},
 }
+# At what a leader writes, where operators elect one.
+LEADER_KINDS = {"deposed": "from here on the leader's requests for its Lease are lost: another one leads, and it must not go on"}
 EVENT_KINDS = {
     "drop": "the event is left out; a while later the watch ends with 410",
     "hold": "all events from this one on come late",
@@ -44,7 +48,8 @@ def gone_event():
     return json.dumps({"type": "ERROR", "object": json.loads(refusal("410").body)}).encode()
 
 
-def cases(requests, events):
-    """All of a calm run's: [Injection], from the names of its requests and events."""
+def cases(requests, events, elects):
+    """All of a calm run's: [Injection], from the names of its requests and events. elects: whether its operators elect a leader."""
     return [Injection(kind, name) for name in requests for kind in REQUEST_KINDS] + \
+           [Injection(kind, name) for name in requests for kind in LEADER_KINDS if elects and is_write(name)] + \
            [Injection(kind, name) for i, name in enumerate(events) for kind in EVENT_KINDS if i + (OLD_LISTS.get(kind) or 0) < len(events)]

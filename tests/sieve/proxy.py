@@ -5,6 +5,7 @@ import time
 
 import injections
 from http1 import Answer, Lines, head, printed, read_body, read_head
+from rules import Rules
 from trace import Trace, event_name, is_watch, plural_of, request_name
 
 PASSED_ON = ("accept", "content-type", "user-agent")
@@ -19,19 +20,20 @@ class Proxy:
 
     def __init__(self, api):
         self.api, self.ports, self.servers, self.writers, self.tasks = api, [], [], {}, set()
-        self.begin(injections.CALM, None)
+        self.begin(injections.CALM, None, False)
 
     async def listen(self, listeners):
         for i in range(listeners):
             self.servers.append(await asyncio.start_server(lambda reader, writer, i=i: self.serve(i, reader, writer), "127.0.0.1", 0))
             self.ports.append(self.servers[-1].sockets[0].getsockname()[1])
 
-    def begin(self, injection, kill):
-        """A new case: what is left of the last one is closed."""
-        self.injection, self.kill = injection, kill
+    def begin(self, injection, kill, elects):
+        """A new case: what is left of the last one is closed. elects: as of Rules."""
+        self.injection, self.kill, self.rules = injection, kill, Rules(elects)
         self.requests, self.events = Trace(), Trace()
         self.is_over = False  # the injection has happened
         self.hold_until, self.hold_children_until, self.active_at = 0, 0, time.monotonic()
+        self.deposed, self.deposed_until = None, 0  # the listener whose requests for the Lease are lost
         self.asking = set()  # connections on which a request is under way
         self.watches = {}  # {connection: plural} of those that are open
         self.stale_version, self.stale_in = None, None  # that of the injection's event; how many events later another operator starts
@@ -41,6 +43,7 @@ class Proxy:
 
     def hang_up(self, listener):
         self.active_at = time.monotonic()
+        self.rules.ends(listener)
         for writer in [writer for writer, of in self.writers.items() if of == listener]:
             writer.transport.abort()
             del self.writers[writer]
@@ -83,7 +86,10 @@ class Proxy:
                 (method, target, _), headers = request
                 body = await read_body(reader, headers)
                 passed_on = {name: headers[name] for name in PASSED_ON if name in headers}
-                name = self.requests.note(request_name(method, target, body))
+                name = request_name(method, target, body)
+                if writer in self.writers:  # else its operator was killed meanwhile
+                    self.rules.asks(listener, name, time.monotonic())
+                name = self.requests.note(name)
                 if not await self.exchange(listener, name, (method, target, passed_on, body), reader, writer):
                     break
         except BROKEN:
@@ -99,11 +105,12 @@ class Proxy:
         """Returns whether the connection goes on."""
         kind, is_lease = self.take(name), " leases" in name
         if kind in injections.REFUSALS:
-            self.active_at = time.monotonic()
-            answer = injections.refusal(kind)
-            self.requests.answered(name, answer.status)
-            writer.write(printed(answer))
+            self.refuse(listener, name, injections.refusal(kind), writer)
             return True
+        if kind == "deposed":
+            self.deposed, self.deposed_until = listener, time.monotonic() + injections.DEPOSED_S
+        if is_lease and listener == self.deposed and time.monotonic() < self.deposed_until:
+            return False
         if is_watch(request[1]):
             self.active_at = time.monotonic()
             return await self.stream(listener, kind, request, reader, writer)
@@ -116,7 +123,16 @@ class Proxy:
             if not is_lease:
                 self.active_at = time.monotonic()
         self.requests.answered(name, answer.status)
+        if is_lease and request[0] != "GET" and answer.status < 300 and writer in self.writers:
+            self.rules.lease_is_stored(listener, json.loads(answer.body)["spec"].get("holderIdentity"))
         return await self.answer(listener, kind, answer, writer)
+
+    def refuse(self, listener, name, answer, writer):
+        self.active_at = time.monotonic()
+        self.requests.answered(name, answer.status)
+        if "Retry-After" in answer.headers:
+            self.rules.told_to_wait(listener, name.rsplit(" #", 1)[0], self.active_at + int(answer.headers["Retry-After"]))
+        writer.write(printed(answer))
 
     async def forward(self, listener, method, target, headers, body):
         plural = plural_of(target)
@@ -134,10 +150,11 @@ class Proxy:
         elif kind == "torn":
             writer.write(data[:len(data) - len(answer.body) // 2 - 1])
             await writer.drain()
-        elif kind is None:
+        elif kind != "no-answer":
             writer.write(data)
             await writer.drain()
-        return kind is None
+            return True
+        return False
 
     async def stream(self, listener, kind, request, reader, writer):
         if kind in ("kill", "no-answer"):

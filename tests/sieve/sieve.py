@@ -31,7 +31,8 @@ def words():
     def listed(what, table):
         return [f"{what}:", *(f"  {name:12}{means}".rstrip() for name, means in table.items())]
     return "\n".join([*listed("scenarios", {scenario.name: "" for scenario in SCENARIOS}),
-                      *listed("kinds, at a request", injections.REQUEST_KINDS), *listed("kinds, at a watch event", injections.EVENT_KINDS)])
+                      *listed("kinds, at a request", injections.REQUEST_KINDS),
+                      *listed("kinds, at what a leader writes", injections.LEADER_KINDS), *listed("kinds, at a watch event", injections.EVENT_KINDS)])
 
 
 def arguments():
@@ -39,7 +40,7 @@ def arguments():
     parser.add_argument("--trace", action="store_true", help="tells of each case its requests, its events and the operator's log, as if it diverged")
     parser.epilog = words()
     options = parser.parse_args()
-    kinds = [injections.CALM.kind, *injections.REQUEST_KINDS, *injections.EVENT_KINDS]
+    kinds = [injections.CALM.kind, *injections.REQUEST_KINDS, *injections.LEADER_KINDS, *injections.EVENT_KINDS]
     command_line.check_words(parser, options.only, [("scenario", [s.name for s in SCENARIOS]), ("kind", kinds), ("request or event", None)])
     return options
 
@@ -94,7 +95,8 @@ class Sieve:
         found = []
         for scenario in self.scenarios:
             calm = self.calms[scenario.name]
-            found += [(scenario, injections.CALM)] + [(scenario, injection) for injection in injections.cases(calm.requests, calm.events)]
+            found.append((scenario, injections.CALM))
+            found += [(scenario, injection) for injection in injections.cases(calm.requests, calm.events, scenario.operators > 1)]
         return [(scenario, injection) for scenario, injection in found
                 if self.only.get("kind", injection.kind) == injection.kind and self.only.get("at", injection.at) == injection.at]
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import injections
 import oracle
+import rules
 import sieve
 import trace
 from scenarios import SCENARIOS
@@ -86,10 +87,51 @@ def names():
     passed &= check("nor is a node's", trace.event_name("nodes", {"type": "ADDED", "object": {"metadata": {"name": "n"}}}) is None)
     kinds, events = (len(injections.REQUEST_KINDS), len(injections.EVENT_KINDS)), ["c", "d", "e", "f"]
     passed &= check("each request and each event has all its kinds",
-                    len(injections.cases(["a", "b"], events)) == 2 * kinds[0] + 4 * kinds[1] - 2 * 3)
-    last = {case.kind for case in injections.cases([], events) if case.at == "d"}
+                    len(injections.cases(["a", "b"], events, False)) == 2 * kinds[0] + 4 * kinds[1] - 2 * 3)
+    last = {case.kind for case in injections.cases([], events, False) if case.at == "d"}
     passed &= check("but for what comes some events later, where no such event comes", injections.EVENT_KINDS.keys() - last == {"stale-soon", "behind-soon"})
+    written = [case.at for case in injections.cases(["LIST pods #1", "POST pods a #1", "PUT leases l #1"], [], True) if case.kind == "deposed"]
+    passed &= check("a leader is deposed where it writes, but not at its Lease", written == ["POST pods a #1"])
     return passed
+
+
+def owed():
+    """What is written down of operator 0, or 1, in turn: (method of Rules, arguments), and what is against the rules."""
+    got, passed = rules.Rules(False), True
+    got.told_to_wait(0, "LIST pods", 11.0)
+    got.told_to_wait(0, "POST events Created", 11.0)
+    for listener, name, now in (1, "LIST pods", 10.1), (0, "LIST services", 10.1), (0, "POST events Created", 10.1), (0, "POST pods a", 10.1):
+        got.asks(listener, name, now)
+    passed &= check("another request is early for no Retry-After, and nobody needs a Lease where none is elected", got.broken == [])
+    got.asks(0, "LIST pods", 10.25)
+    passed &= check("the same one is", got.broken == ["LIST pods: asked again 0.75 s before its Retry-After is over"])
+    got.asks(0, "LIST pods", 10.5)
+    passed &= check("and is told once", len(got.broken) == 1)
+    got.told_to_wait(0, "LIST pods", 11.0)
+    got.ends(0)
+    got.asks(0, "LIST pods", 10.5)
+    passed &= check("of the next operator nothing is asked that the one before was told", len(got.broken) == 1)
+    got.told_to_wait(0, "LIST pods", 11.0)
+    got.asks(0, "LIST pods", 11.0)
+    passed &= check("nor is it early when the time is over", len(got.broken) == 1)
+    return passed
+
+
+def leads():
+    """Who may write: a row of what happens, and whether operator 0 and operator 1 may after it."""
+    got, passed = rules.Rules(True), True
+    rows = [("nobody", lambda: None, False, False), ("the holder", lambda: got.lease_is_stored(0, "a"), True, False),
+            ("the next one alone", lambda: got.lease_is_stored(1, "b"), False, True), ("as before, when another ends", lambda: got.ends(0), False, True),
+            ("nobody, when it has given it up", lambda: got.lease_is_stored(1, ""), False, False),
+            ("it again", lambda: got.lease_is_stored(1, "b"), False, True), ("nobody, when it has ended", lambda: got.ends(1), False, False)]
+    for what, happens, *may in rows:
+        happens()
+        for listener in 0, 1:
+            before = len(got.broken)
+            for name in "LIST pods", "WATCH pods", "GET /version", "PUT leases l", "DELETE pods a":
+                got.asks(listener, name, 1.0)
+            passed &= check(f"a Lease lets write {what}: operator {listener}", len(got.broken) - before == (not may[listener]))
+    return passed & check("who writes without it is told", got.broken[0] == "DELETE pods a: operator 0 writes, and the Lease is nobody's")
 
 
 def told():
@@ -100,6 +142,6 @@ def told():
 
 
 if __name__ == "__main__":
-    results = judges(), counts(), names(), told()
+    results = judges(), counts(), names(), owed(), leads(), told()
     print(f"1..{number}")
     sys.exit(0 if all(results) else 1)

@@ -30,6 +30,11 @@ def request_name(method, target, body):
     return f"{method} {plural}{'/' + part if part else ''} {name}"
 
 
+def is_write(name):
+    """Of a request, but for one for the Lease, by which the others are allowed."""
+    return name.split(" ")[0] not in ("GET", "LIST", "WATCH") and " leases" not in name
+
+
 def event_name(plural, event):
     """Such as "MODIFIED pods j-worker-0"; None: it is a bookmark, an error, or of a node, whose life is its own."""
     if event["type"] not in ("ADDED", "MODIFIED", "DELETED") or plural == "nodes":
