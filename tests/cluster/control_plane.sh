@@ -65,13 +65,13 @@ start_apiserver() {
         --authorization-mode RBAC --allow-privileged=true --kubelet-preferred-address-types InternalIP "${flags[@]}"
 }
 
-# old_flag PROGRAM FLAG: FLAG if the program still knows it (those for ports without TLS left about 1.24)
+# known_flag PROGRAM FLAG: FLAG if the program knows it: those for ports without TLS left about 1.24, others came later
 # All of the help is read: a program that is cut off fails, and with it, under pipefail, the look for its flag.
-old_flag() { if "$1" --help 2>&1 | grep -- "^ *${2%%=*} " >/dev/null; then echo "$2"; fi; }
+known_flag() { if "$1" --help 2>&1 | grep -- "^ *${2%%=*} " >/dev/null; then echo "$2"; fi; }
 
 start_controller_manager() {
     local flags
-    mapfile -t flags < <(old_flag kube-controller-manager --port=0)
+    mapfile -t flags < <(known_flag kube-controller-manager --port=0)
     [ -z "${CLUSTER_WITHOUT:-}" ] || flags+=("--controllers=*,-$CLUSTER_WITHOUT")
     cluster_start kube-controller-manager kube-controller-manager --kubeconfig "$cluster/kubeconfig" \
         --bind-address 127.0.0.1 --secure-port "$(free_port)" --cert-dir "$pki" --leader-elect=false \

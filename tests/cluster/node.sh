@@ -102,7 +102,8 @@ make_pause_image() {
 
 start_kubelet() {
     local flags
-    mapfile -t flags < <(old_flag kubelet --container-runtime=remote)
+    # since 1.35 a kubelet has to be told that control groups of version 1 are what this machine has
+    mapfile -t flags < <(known_flag kubelet --container-runtime=remote && known_flag kubelet --fail-cgroupv1=false)
     inside kubelet kubelet --config "$cluster/node/kubelet.yaml" --kubeconfig "$KUBECONFIG" \
         --container-runtime-endpoint "unix://$cluster/containerd.sock" --root-dir /var/lib/kubelet \
         --cert-dir /var/lib/kubelet/pki --hostname-override "$node" --node-ip "$network.1" "${flags[@]}"
@@ -110,7 +111,7 @@ start_kubelet() {
 
 start_scheduler() {
     local flags
-    mapfile -t flags < <(old_flag kube-scheduler --port=0)
+    mapfile -t flags < <(known_flag kube-scheduler --port=0)
     cluster_start kube-scheduler kube-scheduler --kubeconfig "$KUBECONFIG" --leader-elect=false \
         --bind-address 127.0.0.1 --secure-port "$(free_port)" --cert-dir "$pki" "${flags[@]}"
 }
