@@ -378,7 +378,8 @@ check: deps cluster-deps lint
 check-cluster:
 	@$(MAKE) --no-print-directory check T=pods/ CHECK_VARIANTS=debug
 
-#> make check-newer    the CRD, its CEL rules and the operator on the newest server of custom resources that Debian has (T=NAME)
+#> make check-newer    the CRD, its CEL rules and the operator on the newest server of custom resources that Debian has, or on
+#>                     the API server in KUBEBUILDER_ASSETS if it is of 1.30 or later (T=NAME)
 .PHONY: check-newer
 check-newer: deps cluster-deps
 	@$(MAKE) --no-print-directory -j$$(nproc) V=debug programs build/patience

@@ -29,14 +29,16 @@ trap operator_world_end EXIT
 if [ -n "${SHOAL_TEST_NEWER:-}" ]; then
     # shellcheck source=tests/newer/server.sh
     . tests/newer/server.sh
+    crd_program=apiextensions-apiserver # which has the CustomResourceDefinition
     crd_server() { newer_start; }
-    crd_kubectl() { newer_kubectl "$@"; } # to the server that has the CustomResourceDefinition
+    crd_kubectl() { newer_kubectl "$@"; } # to that server
     export CRD_KUBECONFIG=$cluster/newer.kubeconfig
     install_crd() { newer_crd "${installed:=deploy}/crd"; }
     remove_crd() { newer_crd_end "$installed/crd"; }
     # after a restart the old server looks anew whether the other one is there
     crd_served() { kubectl wait --for=condition=Available --timeout=1s apiservice/v1.kubeflow.org && kubectl get pytorchjobs; }
 else
+    crd_program=kube-apiserver
     crd_server() { :; }
     crd_kubectl() { kubectl "$@"; }
     install_crd() {

@@ -12,7 +12,7 @@
 installed=deploy/before-1.23 # first the CRD as on an old server
 operator_world
 
-kubectl=newer_kubectl
+kubectl=crd_kubectl # the new one
 # quietly COMMAND...: it succeeds and warns of nothing
 quietly() {
     "$@" 2>"$work/warnings" || { cat "$work/warnings"; return 1; }
@@ -34,7 +34,7 @@ END
 refused() { # NAME SPEC TEXT
     fails 1 "$3" apply "$1" "$2"
 }
-stored_field() { is "$1" newer_kubectl get pytorchjob "$2" -o "jsonpath={$3}"; } # VALUE JOB FIELD
+stored_field() { is "$1" crd_kubectl get pytorchjob "$2" -o "jsonpath={$3}"; } # VALUE JOB FIELD
 status_is_written() { # JOB: as the operator does it
     api PATCH "$jobs_path/$1/status" '{"status": {"conditions": [{"type": "Created", "status": "True"}]}}'
 }
@@ -139,10 +139,10 @@ suspended() { $kubectl get pytorchjobs -o json | jq '[.items[] | select(.status.
 check "... and written each one's status" wait_for 60 is 300 suspended
 check "jobs that are deleted are missed" $kubectl delete pytorchjob many-1 many-2
 check "... soon" comes 298 jobs_seen
-cluster_stop apiextensions-apiserver KILL
+cluster_stop "$crd_program" KILL
 sleep 1
-cluster_start apiextensions-apiserver
-cluster_wait 60 apiextensions-apiserver $kubectl get --raw /readyz
+cluster_start "$crd_program"
+cluster_wait 300 "$crd_program" $kubectl get --raw /readyz
 check "after a restart of the server a new job is seen" wait_for 60 job again 1 2 OnFailure
 check "... and has its pods" comes "again-master-0 again-worker-0 again-worker-1" pods again
 play_all again running
