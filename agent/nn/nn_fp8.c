@@ -17,23 +17,28 @@ static int check(const struct module *m, struct error *err)
                      m->path, (long long)w[0], (long long)w[1], FP8_ALIGN);
 }
 
-/* Looks at the linear layers below m, of which those in blocks count; begins: they become fp8. */
-static int walk(struct module *m, bool in_block, bool begins, int *count, struct error *err)
+struct param *nn_fp8_weight(const struct module *m, bool in_block)
 {
-    in_block = in_block || m->is_block;
-    if (in_block && m->is_linear) {
+    return (in_block || m->is_block) && m->is_linear ? m->params[NN_WEIGHT] : NULL;
+}
+
+/* Looks at the linear layers of m and below; begins: they become fp8. */
+static int walk(const struct module *m, bool in_block, bool begins, int *count, struct error *err)
+{
+    struct param *weight = nn_fp8_weight(m, in_block);
+    if (weight) {
         if (check(m, err) < 0)
             return -1;
-        m->params[NN_WEIGHT]->fp8 |= begins;
+        weight->fp8 |= begins;
         (*count)++;
     }
     for (int i = 0; i < m->child_count; i++)
-        if (walk(m->children[i], in_block, begins, count, err) < 0)
+        if (walk(m->children[i], in_block || m->is_block, begins, count, err) < 0)
             return -1;
     return 0;
 }
 
-int nn_fp8_check(struct module *root, struct error *err)
+int nn_fp8_check(const struct module *root, struct error *err)
 {
     int count = 0;
     if (walk(root, false, false, &count, err) < 0)

@@ -18,12 +18,15 @@
 #include "base/error.h"
 #include "kernels/ops.h"
 
+/* m's weight, if it is one that multiplies in fp8 where the model does; else NULL. in_block: a
+ * module around m is a block. */
+struct param *nn_fp8_weight(const struct module *m, bool in_block);
 /* From now on the linear layers in the blocks below root are fp8: for tapes of bf16. Returns -1,
  * and changes none, with ERR_CONFIG if there are none, or if the sizes of one are no multiples of
  * FP8_ALIGN: it is named. */
 int nn_fp8_begin(struct module *root, struct error *err);
 /* Whether that would work; changes nothing. Errors: likewise. */
-int nn_fp8_check(struct module *root, struct error *err);
+int nn_fp8_check(const struct module *root, struct error *err);
 
 /* ---- for nn_linear.c and nn_linears.c ---- */
 

@@ -1,6 +1,7 @@
 #include "agent/plan/run_plan_facts.h"
 
 #include "agent/models/language.h"
+#include "agent/nn/nn_fp8.h"
 #include "agent/nn/nn_loss.h"
 #include "agent/plan/trainer_settings.h"
 #include "agent/shard/shard_layout.h"
@@ -24,8 +25,17 @@ static struct plan_bytes bytes_of(const struct shard_config *shard,
     };
 }
 
-/* Where a model has blocks, what else is a unit has its turn alone; else all are alike. fp8: of the
- * configuration, which may be another than that of which the tree was made. */
+/* The tree's own marks (param.fp8) are those of another configuration, maybe. */
+static void add_fp8(const struct module *m, int unit, bool in_block, struct plan_unit *units)
+{
+    const struct param *weight = nn_fp8_weight(m, in_block);
+    unit = m->unit >= 0 ? m->unit : unit;
+    units[unit].fp8_count += weight ? weight->count : 0;
+    for (int i = 0; i < m->child_count; i++)
+        add_fp8(m->children[i], unit, in_block || m->is_block, units);
+}
+
+/* Where a model has blocks, what else is a unit has its turn alone; else all are alike. */
 static struct plan_unit *units_of(struct arena *arena, const struct shard_layout *layout, bool fp8)
 {
     struct plan_unit *units = arena_array(arena, struct plan_unit, layout->unit_count);
@@ -35,9 +45,10 @@ static struct plan_unit *units_of(struct arena *arena, const struct shard_layout
     for (int i = 0; i < layout->unit_count; i++) {
         bool is_block = !has_blocks || layout->units[i].module->is_block;
         units[i].flat_count = layout->units[i].flat_count;
-        units[i].fp8_count = fp8 ? layout_fp8_count(&layout->units[i]) : 0;
         units[i].role = i == 0 ? PLAN_ROOT : is_block ? PLAN_BLOCK : PLAN_OTHER;
     }
+    if (fp8)
+        add_fp8(layout->units[0].module, 0, false, units);
     return units;
 }
 

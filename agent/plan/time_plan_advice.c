@@ -50,7 +50,7 @@ static void add_memory_for_time(struct settings *list, const struct time_variant
 }
 
 /* Why products in fp8 cannot be had; NULL: they can. */
-static const char *lacks_fp8(const struct agent_config *c, struct model *model,
+static const char *lacks_fp8(const struct agent_config *c, const struct model *model,
                              const struct time_device *device)
 {
     struct error ignored;
@@ -77,7 +77,7 @@ static void add_precision(struct settings *list, const struct time_variant *v,
         struct setting *s = add_setting(list, v, "--precision.fp8=true");
         s->config.precision.fp8 = true;
         s->note = "another numerics: compare losses first";
-        s->not_here = lacks_fp8(c, (struct model *)model, device);
+        s->not_here = lacks_fp8(c, model, device);
     }
     if (trainer_is_fp8(c))
         add_setting(list, v, "--precision.fp8=false")->config.precision.fp8 = false;

@@ -199,6 +199,19 @@ check "... not with slots, which refuse it" timed "Not to be had here: --determi
 check "... fp8, with what it saves and gives up" grep -qE \
     '^  --precision.fp8=true .* ms less \(matrix products [0-9.]+\); another numerics: compare losses first$' \
     <(shoal plan "${llama_1b[@]}" --device h100)
+# fp8_as_planned OPTION...: the advice for fp8 is what the plan with it gives, in bytes and samples/s
+fp8_as_planned() {
+    python3 - <(shoal plan "$@" --json) <(shoal plan "$@" --json --precision.fp8=true) <<'END'
+import json, sys
+now, then = (json.load(open(path)) for path in sys.argv[1:])
+row = next(a for a in now["time"]["faster"] if a["setting"] == "--precision.fp8=true")
+gain = then["time"]["samples_per_second"] / now["time"]["samples_per_second"] - 1
+size = next(s["device_bytes"] for s in then["strategies"] if s["configured"])
+assert abs(row["device_bytes"] / size - 1) < 1e-8 and abs(row["gain"] - gain) < 1e-8, (row, size, gain)
+END
+}
+check "... as the plan with it says, of one GPU" fp8_as_planned "${llama_1b[@]}" --device h100
+check "... and of eight, which gather in fp8" fp8_as_planned --preset=llama3-8b --gpus 8 --max_seq_length=8192 --device h100
 check "... not where there is none" timed "--precision.fp8=true (it needs compute capability 8.9)" --device a100
 check "... nor where it loses" grep -qE '^Gains less than 1 %:.* --precision.fp8=true \(-[0-9.]+ %\)' <(shoal plan --preset=gpt2 --device h100)
 check "... but to be without it" grep -qE '^  --precision.fp8=false +\+' <(shoal plan --preset=gpt2 --precision.fp8=true --device h100)
