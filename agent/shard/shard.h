@@ -93,7 +93,7 @@ struct shard_config {
     enum dtype reduce_dtype; /* of gradients between ranks */
     bool windows;            /* small units lie in symmetric windows (window_plan.h) where the
                                 communicators have any. No effect if S is 1, or with CPU offload;
-                                reductions with slots have none */
+                                reductions with slots have none, nor have gathers in fp8 */
     int slots;               /* whose gradients are summed in one order (slots.h), >= the ranks of
                                 the world, and without CPU offload; 0: each rank's gradients, in
                                 the order of the collectives */
@@ -200,6 +200,7 @@ int shard_sync_pass(struct shard *shard, struct error *err);
 struct shard_windows {
     int units;             /* with parameters */
     int gathered, reduced; /* of them, whose gathers and reductions run there */
+    int fp8;               /* of them, gathered in fp8, and so outside */
     int64_t bytes;
     const char *why; /* the ranks do without; "": they do not, or nobody asked. The engine's */
 };

@@ -99,8 +99,11 @@ bool shard_window_holds(const struct shard_window *window, const void *memory)
 struct shard_windows shard_get_windows(const struct shard *shard)
 {
     struct shard_windows all = {.why = shard->no_windows};
-    for (int i = 0; i < shard->layout.unit_count; i++)
-        all.units += shard->layout.units[i].flat_count > 0;
+    for (int i = 0; i < shard->layout.unit_count; i++) {
+        const struct layout_unit *unit = &shard->layout.units[i];
+        all.units += unit->flat_count > 0;
+        all.fp8 += shard_gathers_fp8(shard, unit);
+    }
     const struct shard_window *windows[] = {&shard->gathers, &shard->reductions};
     for (int i = 0; i < 2; i++)
         all.bytes += windows[i]->memory ? windows[i]->plan.bytes : 0;

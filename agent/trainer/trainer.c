@@ -9,6 +9,7 @@
 #include "agent/shard/wrap.h"
 #include "agent/trainer/build.h"
 #include "agent/trainer/trainer_internal.h"
+#include "base/gigabytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,8 +267,9 @@ static void notify_windows(struct trainer *t)
         snprintf(
             text, sizeof text,
             "runtime.register_buffers: of %d units %d are gathered and %d reduced in symmetric "
-            "windows of %.3f GB; the others take %d MiB or more%s",
-            w.units, w.gathered, w.reduced, (double)w.bytes / 1e9, WINDOW_UNIT_BYTES >> 20,
+            "windows of %.3f GB; the others take %d MiB or more%s%s",
+            w.units, w.gathered, w.reduced, gigabytes(w.bytes), WINDOW_UNIT_BYTES >> 20,
+            w.fp8 > 0 ? ", or are gathered in fp8" : "",
             shard_has_slots(t->shard) ? ", and slots' gradients use none" : "");
     t->listener->notice(t->listener->ctx, text);
 }

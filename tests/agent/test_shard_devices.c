@@ -152,13 +152,17 @@ static void in_windows(void **state)
         enum shard_strategy strategy;
         enum dtype reduce_dtype;
         int micro_batches;
+        bool fp8;
     } rows[] = {
-        {"FULL_SHARD in windows", 2, FULL_SHARD, DTYPE_F32, 2},
-        {"SHARD_GRAD_OP in windows", 2, SHARD_GRAD_OP, DTYPE_BF16, 0},
-        {"HYBRID_SHARD in windows", 4, HYBRID_SHARD, DTYPE_BF16, 2},
-        {"HYBRID_SHARD_ZERO2 in windows", 4, HYBRID_SHARD_ZERO2, DTYPE_F32, 0},
+        {"FULL_SHARD in windows", 2, FULL_SHARD, DTYPE_F32, 2, false},
+        {"SHARD_GRAD_OP in windows", 2, SHARD_GRAD_OP, DTYPE_BF16, 0, false},
+        {"HYBRID_SHARD in windows", 4, HYBRID_SHARD, DTYPE_BF16, 2, false},
+        {"HYBRID_SHARD_ZERO2 in windows", 4, HYBRID_SHARD_ZERO2, DTYPE_F32, 0, false},
+        /* codes are gathered in place, and so outside of them */
+        {"fp8 beside windows", 2, FULL_SHARD, DTYPE_F32, 0, true},
     };
-    struct llama_config llama = tiny_llama();
+    struct llama_config llama = tiny_llama(), wide = llama;
+    wide.hidden_size = wide.intermediate_size = 32; /* products in fp8 need multiples of 16 */
     for (size_t i = 0; i < array_length(rows) && !is_cpu(); i++) {
         struct world w = tiny_world(&llama, rows[i].ranks, rows[i].strategy);
         struct world_result got, expected;
@@ -168,6 +172,11 @@ static void in_windows(void **state)
         w.config.reduce_dtype = rows[i].reduce_dtype;
         w.micro_batches = rows[i].micro_batches;
         w.rows = 2 * w.ranks;
+        if (rows[i].fp8) {
+            w.llama = &wide;
+            w.fp8 = w.config.gathers_fp8 = true;
+            w.config.param_dtype = DTYPE_BF16;
+        }
         world_must_run(&w, &expected, rows[i].what);
         w.config.windows = w.windows = true;
         world_must_run(&w, &got, rows[i].what);

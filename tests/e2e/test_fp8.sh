@@ -47,6 +47,10 @@ check "... to the same bits" same one again
 
 gpus() { SHOAL_EMULATION=gpus=2 FAKE_NCCL=ordered=1 fp8 2 "$1" --device cuda "${slots[@]}" "${@:2}"; }
 check "two GPUs that share the model, over NCCL" gpus shared --sharding_strategy FULL_SHARD --collectives nccl
+check "... in symmetric windows" gpus windows --sharding_strategy FULL_SHARD --collectives nccl --register_buffers symmetric
+check "... where codes are outside, which is told" contains "$work/windows.log" \
+    "of 3 units 1 are gathered and 0 reduced in symmetric windows of 0.002 GB; the others take 32 MiB or more, or are gathered in fp8"
+check "... to the same bits" same shared windows
 check "... through the hosts" gpus hosts --sharding_strategy FULL_SHARD --collectives host
 check "... to the same bits" same shared hosts
 check "two that share nothing" gpus apart --sharding_strategy NO_SHARD --collectives nccl
