@@ -202,7 +202,7 @@ struct shard_windows {
     int gathered, reduced; /* of them, whose gathers and reductions run there */
     int fp8;               /* of them, gathered in fp8, and so outside */
     int64_t bytes;
-    const char *why; /* the ranks do without; "": they do not, or nobody asked. The engine's */
+    const char *why; /* the ranks do without one; "": they do not, or nobody asked. The engine's */
 };
 struct shard_windows shard_get_windows(const struct shard *shard);
 

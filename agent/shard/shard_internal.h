@@ -82,7 +82,7 @@ struct shard {
     struct comm *reducer;
     struct comm *replicas; /* ranks with the same slices, one of each shard group; NULL if S is W */
     struct shard_window gathers, reductions; /* of `group` and of `reducer` */
-    char no_windows[160];                    /* why there are none; "": no reason */
+    char no_windows[160];                    /* why one of them has none; "": no reason */
     struct comm *opened[3]; /* those of the three that the engine has opened: owned */
     int opened_count;
     struct event *reached; /* of shard_order(): recorded and waited for at once */

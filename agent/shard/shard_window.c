@@ -45,8 +45,9 @@ int shard_open_windows(struct shard *shard, struct error *err)
         window_rules_of_reductions(shard->group_size, (int)dtype_bytes(c->reduce_dtype));
     if (open_one(shard, shard->group, &gathers, &shard->gathers, err))
         return -1;
-    /* Slots exchange their gradients by sends and receives. */
-    return shard->slots.count > 0
+    /* Slots exchange their gradients by sends and receives; and what is refused once would be
+     * again. */
+    return shard->slots.count > 0 || shard->no_windows[0]
                ? 0
                : open_one(shard, shard->reducer, &reductions, &shard->reductions, err);
 }

@@ -257,20 +257,21 @@ static void notify_windows(struct trainer *t)
 {
     const struct shard_windows w = shard_get_windows(t->shard);
     const char *why = without_windows(t, &w);
-    char text[320];
+    char text[480];
     if (t->config->runtime.register_buffers != REGISTER_SYMMETRIC || device_is_host(t->device) ||
         (!t->world->has_windows && !why[0]))
         return;
-    if (why[0])
+    if (why[0] && w.gathered == 0)
         snprintf(text, sizeof text, "runtime.register_buffers: no symmetric windows: %s", why);
     else
         snprintf(
             text, sizeof text,
             "runtime.register_buffers: of %d units %d are gathered and %d reduced in symmetric "
-            "windows of %.3f GB; the others take %d MiB or more%s%s",
+            "windows of %.3f GB; the others take %d MiB or more%s%s%s%s",
             w.units, w.gathered, w.reduced, gigabytes(w.bytes), WINDOW_UNIT_BYTES >> 20,
             w.fp8 > 0 ? ", or are gathered in fp8" : "",
-            shard_has_slots(t->shard) ? ", and slots' gradients use none" : "");
+            shard_has_slots(t->shard) ? ", and slots' gradients use none" : "",
+            why[0] ? "; reductions have no window: " : "", why);
     t->listener->notice(t->listener->ctx, text);
 }
 

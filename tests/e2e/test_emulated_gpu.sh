@@ -97,6 +97,10 @@ check "... to the same bits" same beside windows_zero2
 check "... without room on one rank" windows roomless lends_not=1
 check "... which is told" contains "$work/roomless.log" "no symmetric windows: rank 1 has no room for their"
 check "... to the same bits" same beside roomless
+check "... without room for the second one" windows second lends_not=1:2
+check "... which is told" grep -E 'of [0-9]+ units [1-9][0-9]* are gathered and 0 reduced in .*; reductions have no window: rank 1 has no room for their' \
+    "$work/second.log"
+check "... to the same bits" same beside second
 check "... with an NCCL that registers none on one rank" windows windowless no_windows=1
 check "... which is told" contains "$work/windowless.log" "no symmetric windows: rank 1's NCCL registers none"
 check "... to the same bits" same beside windowless

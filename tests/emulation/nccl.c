@@ -14,10 +14,10 @@
  * process is killed then), stop (it is stopped then), abort_hangs=RANK (ncclCommAbort does not
  * return), refuse=NUMBER (of every rank: the call fails at once), version=22703; ordered=1: all
  * ranks must launch everything in one order; registered=1: what is gathered and reduce-scattered
- * must lie in registered memory; lends=0: ncclMemAlloc fails, lends_not=RANK: there; of symmetric
- * windows window_refused=RANK: that call fails, no_windows=RANK: it registers nothing,
- * tell_windows=1: each communicator says in the end how many collectives ran in them. Memory that
- * is freed while it is registered ends the test. */
+ * must lie in registered memory; lends=0: ncclMemAlloc fails, lends_not=RANK or RANK:TIMES: there,
+ * so often it did not; of symmetric windows window_refused=RANK: that call fails, no_windows=RANK:
+ * it registers nothing, tell_windows=1: each communicator says in the end how many collectives ran
+ * in them. Memory that is freed while it is registered ends the test. */
 #include "tests/emulation/nccl_fake.h"
 
 #include <fcntl.h>

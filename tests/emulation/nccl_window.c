@@ -18,11 +18,21 @@ static struct loan {
 
 /* ---- memory ---- */
 
+/* lends_not=RANK, or RANK:TIMES, which is lent so many times before. */
+static bool lends_no_more(void)
+{
+    static int lent;
+    int rank, times = 0;
+    const char *refused = fake_nccl_setting("lends_not");
+    return refused && sscanf(refused, "%d:%d", &rank, &times) >= 1 &&
+           rank == fake_nccl_this_rank() && __atomic_fetch_add(&lent, 1, __ATOMIC_SEQ_CST) >= times;
+}
+
 EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes);
 EXPORTED int ncclMemAlloc(void **ret_memory, size_t bytes)
 {
-    const char *lends = fake_nccl_setting("lends"), *refused = fake_nccl_setting("lends_not");
-    if ((lends && lends[0] == '0') || (refused && atoi(refused) == fake_nccl_this_rank()))
+    const char *lends = fake_nccl_setting("lends");
+    if ((lends && lends[0] == '0') || lends_no_more())
         return NCCL_UNHANDLED_CUDA_ERROR;
     if (bytes == 0 || bytes % NCCL_MEMORY_GRANULE != 0)
         fake_nccl_end("%zu bytes are rounded up, which nobody counts", bytes);
