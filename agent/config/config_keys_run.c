@@ -171,11 +171,11 @@ static const struct config_key keys[] = {
         .needs = {NEED_GPUS, NEED_LANGUAGE}, .ranks = RANKS_MATCH),
     KEY_CHOICE(
         "runtime", "register_buffers", runtime.register_buffers, "false",
-        CHOICES({"false=0=no=off", REGISTER_NOTHING}, {"true=1=yes=on", REGISTER_BUFFERS},
+        CHOICES({"false=0=no=off=n", REGISTER_NOTHING}, {"true=1=yes=on=y", REGISTER_BUFFERS},
                 {"symmetric", REGISTER_SYMMETRIC}),
         NULL,
         "true: memory of gathers and reduces is registered with NCCL (2.19 or newer), which may then "
-        "move it without a copy of its own; symmetric: and units smaller than 32 MB lie in "
+        "move it without a copy of its own; symmetric: and units smaller than 32 MiB lie in "
         "symmetric windows (2.27 or newer)",
         .implied = "true", .needs = {NEED_GPUS}, .ranks = RANKS_MATCH),
     KEY_INT(
