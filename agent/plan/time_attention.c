@@ -15,6 +15,7 @@ const struct time_hopper_loop time_hopper_loops[] = {
 };
 
 const char time_hopper_note[] = "no GPU has run it";
+const char time_backward_note[] = "backward as ours: its speed with equal bits is not known";
 
 /* Of an SM for one warpgroup's tile. Products and the rest do not hide each other: that sum, and
  * not the longer of the two, is what FlashAttention-3 takes at both widths. Other warpgroups fill

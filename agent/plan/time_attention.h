@@ -30,6 +30,8 @@ double time_hopper_rate(const struct time_hopper_loop *loops, const struct time_
 
 /* What is to be said of it wherever its time is told. */
 extern const char time_hopper_note[];
+/* Of cuDNN's where backward may not add up in any order. */
+extern const char time_backward_note[];
 
 /* All of ours; 0 on a device that does not run them. */
 struct time_attention time_attention_hopper(const struct time_device *device);

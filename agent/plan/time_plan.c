@@ -142,8 +142,11 @@ int time_plan_evaluate(const struct time_variant *v, const struct model *model,
     run_plan_make(&facts, &plan);
     const struct run_plan_strategy *s = &plan.strategies[v->strategy - FULL_SHARD];
     const struct time_shape shape = shape_of(model, &facts);
-    *ret = (struct time_outcome){.device_bytes = s->device,
-                                 .attention = forward_of(&facts.activations)};
+    *ret =
+        (struct time_outcome){.device_bytes = s->device,
+                              .attention = forward_of(&facts.activations),
+                              .backward_is_ours = facts.activations.cudnn_backward &&
+                                                  backward_of(&facts.activations) == TIME_BY_OURS};
     ret->ranks = ranks_of(&facts, &plan, s, world, q->network);
     for (int c = 0; c < FLOPS_CONVENTIONS; c++)
         ret->flops_per_token[c] = facts.flops_per_token[c];
@@ -193,6 +196,7 @@ static int add_attention(const struct time_variant *v, const struct model *model
             .doer = (enum time_attention_doer)i,
             .forward_s = then.steps[TIME_MIDDLE].s[TIME_ATTENTION_FORWARD],
             .backward_s = then.steps[TIME_MIDDLE].s[TIME_ATTENTION_BACKWARD],
+            .backward_is_ours = then.backward_is_ours,
         };
     }
     return 0;

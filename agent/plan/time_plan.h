@@ -38,8 +38,9 @@ enum { TIME_ADVICE_MAX = 32 };
 /* Attention of a step by a value of SHOAL_ATTENTION that is not ignored. */
 struct time_by_attention {
     const char *choice;
-    enum time_attention_doer doer;
+    enum time_attention_doer doer; /* of forward */
     double forward_s, backward_s;
+    bool backward_is_ours; /* that time is, as nobody knows the other's with equal bits */
 };
 
 struct time_plan {

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct setting {
     const char *text, *note, *not_here; /* as in struct time_advice */
@@ -114,29 +115,28 @@ static void add_runtime(struct settings *list, const struct time_variant *v, boo
     }
 }
 
-static const char *lacks_attention(const struct time_plan *plan, enum time_attention_doer doer)
+static void add_attention_by(struct settings *list, const struct time_variant *v,
+                             const struct time_plan *plan, enum time_attention_doer doer,
+                             const char *text, const char *note)
 {
+    const struct time_by_attention *by = NULL;
+    struct setting *s = add_setting(list, v, text);
     for (int i = 0; i < plan->attention_count; i++)
         if (plan->attention[i].doer == doer)
-            return NULL;
-    return "it is for bf16, heads 64 or 128 wide, no dropout and no bias";
+            by = &plan->attention[i];
+    s->variant.attention = strchr(text, '=') + 1;
+    s->note = by && by->backward_is_ours ? time_backward_note : note;
+    s->not_here = by ? NULL : "it is for bf16, heads 64 or 128 wide, no dropout and no bias";
 }
 
 static void add_attention(struct settings *list, const struct time_variant *v,
                           const struct time_plan *plan, enum time_attention_doer now)
 {
     const struct time_device *device = plan->question.device;
-    if (now != TIME_BY_CUDNN && device->cudnn.forward[0] > 0) {
-        struct setting *s = add_setting(list, v, "SHOAL_ATTENTION=cudnn");
-        s->variant.attention = "cudnn";
-        s->not_here = lacks_attention(plan, TIME_BY_CUDNN);
-    }
-    if (now != TIME_BY_HOPPER && device->hopper_clock > 0) {
-        struct setting *s = add_setting(list, v, "SHOAL_ATTENTION=hopper");
-        s->variant.attention = "hopper";
-        s->note = time_hopper_note;
-        s->not_here = lacks_attention(plan, TIME_BY_HOPPER);
-    }
+    if (now != TIME_BY_CUDNN && device->cudnn.forward[0] > 0)
+        add_attention_by(list, v, plan, TIME_BY_CUDNN, "SHOAL_ATTENTION=cudnn", NULL);
+    if (now != TIME_BY_HOPPER && device->hopper_clock > 0)
+        add_attention_by(list, v, plan, TIME_BY_HOPPER, "SHOAL_ATTENTION=hopper", time_hopper_note);
 }
 
 static void add_strategies(struct settings *list, const struct time_variant *v,

@@ -16,6 +16,8 @@ struct time_outcome {
     int64_t device_bytes;
     double flops_per_token[FLOPS_CONVENTIONS];
     enum time_attention_doer attention; /* forward */
+    bool backward_is_ours; /* cuDNN does attention's backward in a form whose speed nobody knows:
+                              it is timed as ours */
 };
 
 /* world: its GPUs are those of the question. Errors: as time_plan_make(). */

@@ -73,6 +73,8 @@ static void print_attention(const struct time_plan *p, struct str *out)
                    ms * a->backward_s);
         if (a->doer == TIME_BY_HOPPER)
             str_printf(out, " (%s)", time_hopper_note);
+        if (a->backward_is_ours)
+            str_printf(out, " (%s)", time_backward_note);
     }
     str_add(out, "\n");
 }
@@ -207,7 +209,8 @@ static void add_attention(const struct time_plan *p, struct str *out)
         const struct time_by_attention *a = &p->attention[i];
         str_printf(out, "%s\"%s\":{\"forward_ms\":", i ? "," : "", a->choice);
         json_number(ms * a->forward_s, out);
-        add_number("backward_ms", ms * a->backward_s, out);
+        if (!a->backward_is_ours)
+            add_number("backward_ms", ms * a->backward_s, out);
         str_add(out, "}");
     }
 }

@@ -227,8 +227,15 @@ check "... other attention, and that nobody has seen it run" grep -qE '^  SHOAL_
 check "... not what it cannot do" contains <(shoal plan --preset=gpt2 --dropout=0.1 --device h100) \
     "SHOAL_ATTENTION=hopper (it is for bf16, heads 64 or 128 wide, no dropout and no bias)"
 by_attention="Attention forward and backward, by SHOAL_ATTENTION: ours [0-9.]+ and [0-9.]+ ms, cudnn [0-9.]+ and [0-9.]+ ms"
-check "attention by who does it" grep -qE "^$by_attention, hopper [0-9.]+ and [0-9.]+ ms \(no GPU has run it\)$" \
+unknown="backward as ours: its speed with equal bits is not known"
+check "attention by who does it" grep -qE "^$by_attention \($unknown\), hopper [0-9.]+ and [0-9.]+ ms \(no GPU has run it\)$" \
     <(shoal plan "${llama_1b[@]}" --device h200)
+check "... backward in any order, too" grep -qE "^$by_attention, hopper" <(shoal plan "${llama_1b[@]}" --device h200 --deterministic=false)
+check "... and what is not known of cuDNN is told beside its advice" grep -qE "^  SHOAL_ATTENTION=cudnn .*; $unknown$" \
+    <(SHOAL_ATTENTION=ours shoal plan "${llama_1b[@]}" --device h100)
+forward_alone='"cudnn":{"forward_ms":[0-9.]*}'
+check "... and has no number in JSON" grep -q "$forward_alone" <(shoal plan "${llama_1b[@]}" --device h100 --json)
+check "... where it is known it has" answers_no grep -q "$forward_alone" <(shoal plan "${llama_1b[@]}" --device h100 --deterministic=false --json)
 check "... which has no choice on an A100" answers_no grep -q "by SHOAL_ATTENTION" <(shoal plan "${llama_1b[@]}" --device a100)
 hopper() { SHOAL_ATTENTION=hopper shoal plan "${llama_1b[@]}" "$@"; }
 check "what is asked for is planned" test "$(hopper --device h100 | awk '/^  attention backward/ { print $3 }')" = \
