@@ -29,6 +29,7 @@ struct unit_plan {
     int64_t rest;              /* of all units */
     int64_t messages, largest; /* of all units, of one: of all ranks */
     int64_t slice;             /* the largest, in bf16 */
+    int blocks, fp8_blocks;
 };
 
 static void add_unit(struct unit_sizes *a, enum plan_role role, int64_t count)
@@ -65,8 +66,10 @@ static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
         bool fp8 = payload_saves(count, u->fp8_count, group_size);
         add_unit(&p.elements, u->role, count);
         add_unit(&p.gathered, u->role, fp8 ? count : count * f->bytes.value);
+        p.blocks += u->role == PLAN_BLOCK;
         if (!fp8)
             continue;
+        p.fp8_blocks += u->role == PLAN_BLOCK;
         int64_t slice = count / group_size, rest = count - u->fp8_count;
         int64_t messages = payload_most(rest, slice) * group_size * (int64_t)sizeof(bf16);
         p.rest += rest * (int64_t)sizeof(bf16);
@@ -396,6 +399,7 @@ void run_plan_make(const struct run_plan_facts *f, struct run_plan *ret_plan)
         s->strategy = (enum shard_strategy)(FULL_SHARD + i);
         s->group_size = group_size_of(f, s->strategy);
         const struct unit_plan p = measure(f, s->group_size);
+        s->gathers_fp8 = p.blocks > 0 && p.fp8_blocks == p.blocks;
         add_persistent(f, &p.elements, s);
         add_transient(f, &p, s);
         add_packing(f, &p.elements, s);

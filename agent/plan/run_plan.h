@@ -111,7 +111,8 @@ struct run_plan_facts {
 
 struct run_plan_strategy {
     enum shard_strategy strategy;
-    int group_size; /* S */
+    int group_size;   /* S */
+    bool gathers_fp8; /* each block is gathered in fp8 */
     /* Bytes per rank. Persistent: from start to end. */
     int64_t values, masters, states, gradients;
     int64_t persistent; /* the sum of these four */

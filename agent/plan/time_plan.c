@@ -1,6 +1,5 @@
 #include "agent/plan/time_plan_internal.h"
 #include "agent/plan/trainer_settings.h"
-#include "agent/shard/shard_payload.h"
 #include "base/mem.h"
 
 /* ---- from a configuration to the model's inputs ---- */
@@ -111,14 +110,6 @@ static struct time_ranks ranks_of(const struct run_plan_facts *f, const struct r
     return r;
 }
 
-static bool gathers_fp8(const struct run_plan_facts *f, int group_size)
-{
-    bool gathers = false;
-    for (int i = 0; i < f->unit_count; i++)
-        gathers |= payload_saves(f->units[i].flat_count, f->units[i].fp8_count, group_size);
-    return gathers;
-}
-
 /* What training refuses; the model would divide by a rate of 0. */
 static int check_device(const struct time_device *device, const struct agent_config *c,
                         struct error *err)
@@ -153,7 +144,7 @@ int time_plan_evaluate(const struct time_variant *v, const struct model *model,
     for (int band = 0; band < TIME_BANDS; band++) {
         const struct time_device device = time_device_in_band(q->device, (enum time_band)band);
         struct time_ways ways = ways_of(v->config, &facts, &device, &model->language);
-        ways.fp8_gathers = gathers_fp8(&facts, s->group_size);
+        ways.fp8_gathers = s->gathers_fp8;
         time_step_make(&device, &shape, &ways, &ret->ranks, &ret->steps[band]);
     }
     return 0;

@@ -139,6 +139,8 @@ static void fp8_halves_what_is_gathered(void **state)
     const struct run_plan_strategy full_fp8 = plan_facts_strategy(&f, FULL_SHARD),
                                    zero2_fp8 = plan_facts_strategy(&f, SHARD_GRAD_OP),
                                    alone = plan_facts_strategy(&f, NO_SHARD);
+    assert_true(full_fp8.gathers_fp8 && zero2_fp8.gathers_fp8);
+    assert_false(full.gathers_fp8 || alone.gathers_fp8);
     /* the rest in bf16, and a message of each rank that may have all of it */
     const int64_t rest = NORMS * 2, kept = BLOCKS * rest + 8 * rest;
     /* embedding and head are as they were; a block is gathered beside */
@@ -153,6 +155,11 @@ static void fp8_halves_what_is_gathered(void **state)
     f.cpu_offload = true; /* a slice comes in bf16, and is cast there */
     assert_int_equal(plan_facts_strategy(&f, FULL_SHARD).gathered - full_fp8.gathered,
                      block / 8 * 2);
+    units[f.unit_count - 1].fp8_count = 0; /* one of the blocks is not, then */
+    assert_false(plan_facts_strategy(&f, FULL_SHARD).gathers_fp8);
+    f.units = &(struct plan_unit){64 * block, PLAN_ROOT, 63 * block};
+    f.unit_count = 1; /* it is, but has more than blocks, which are timed */
+    assert_false(plan_facts_strategy(&f, FULL_SHARD).gathers_fp8);
 }
 
 /* NCCL's memory, in granules; what has a place of its own there is not reserved as well. */
