@@ -267,6 +267,7 @@ static void communicate(struct time_walk *w, const struct time_ranks *r,
 {
     const struct collective gather = gather_of(w->device, r), reduce = reduce_of(w->device, r);
     const struct time_shape *s = w->shape;
+    const int64_t blocks_fp8 = w->ways->fp8_gathers ? s->L + s->L_decoder : 0;
     double blocks = (double)(s->L + s->L_decoder), layers = blocks > 0 ? blocks : 1;
     double each = blocks > 0 ? (double)r->block : 0, root = (double)r->root;
     double codes = w->ways->fp8_gathers ? each / r->value_bytes : each;
@@ -280,14 +281,17 @@ static void communicate(struct time_walk *w, const struct time_ranks *r,
     for (int64_t i = 0; i < r->micro_batches && r->world > 1; i++) {
         bool gathers = r->group > 1 && (i == 0 || reshards(r)), again = r->group > 1 && reshards(r);
         bool reduces = i == r->micro_batches - 1 || (r->accumulate_sharded && r->group > 1);
+        /* what the scales are made of, once an update */
+        int64_t messages = i == 0 ? blocks_fp8 : 0;
+        double forward = block_gather + (messages > 0 ? gather.start_s : 0);
         double backward = (again ? block_gather : 0) + (reduces ? block_reduce : 0);
-        sent += (gathers ? open_gather + others_gather / 2 + blocks * block_gather : 0) +
+        sent += (gathers ? open_gather + others_gather / 2 + blocks * forward : 0) +
                 (again ? others_gather : 0) + (reduces ? open_reduce + others_reduce / 2 : 0) +
                 blocks * backward;
-        exposed += gathers ? open_gather + blocks * above(block_gather, m->forward_s / layers) : 0;
+        exposed += gathers ? open_gather + blocks * above(forward, m->forward_s / layers) : 0;
         exposed += reduces ? open_reduce : 0;
         exposed += blocks * above(backward, m->backward_s / layers);
-        w->step->collectives += r->units * (gathers + again + reduces);
+        w->step->collectives += r->units * (gathers + again + reduces) + messages;
         block_gathers += gathers + again;
     }
     cast_slices(w, r, each * blocks, block_gathers);
