@@ -2,7 +2,7 @@
 #include "agent/comm/comm_nccl_internal.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,36 +13,29 @@ struct comm_nccl_window {
     void *handle; /* NULL: it is not registered */
 };
 
-/* The lowest rank that has not what is asked for; -1: all have. Told by the store, as NCCL is what
- * they have to agree about. */
-static int find_without(struct comm_nccl *c, bool has, int *ret_without, struct error *err)
+/* *ret_without: the lowest rank that has not what is asked for; -1: all have. Told by the store, as
+ * NCCL is what they have to agree about: the bytes that a rank plans, negative if it has not.
+ * Errors: ERR_CONFIG, on all, if they plan different ones. */
+static int find_without(struct comm_nccl *c, size_t bytes, bool has, int *ret_without,
+                        struct error *err)
 {
     const struct comm_nccl_options *o = &c->shared->options;
+    const int *ranks = c->group.world_ranks;
     auto_free int64_t *all = xcalloc((size_t)c->group.size, sizeof *all);
+    assert(bytes > 0);
     *ret_without = -1;
-    if (comm_group_exchange(&c->group, o->store, "window", c->told++, has, o->join_timeout_ms, all,
-                            err))
+    if (comm_group_exchange(&c->group, o->store, "window", c->told++,
+                            has ? (int64_t)bytes : -(int64_t)bytes, o->join_timeout_ms, all, err))
         return -1;
-    for (int r = c->group.size - 1; r >= 0; r--)
-        if (!all[r])
-            *ret_without = c->group.world_ranks[r];
-    return 0;
-}
-
-static int check_bytes(struct comm_nccl *c, size_t bytes, struct error *err)
-{
-    const struct comm_nccl_options *o = &c->shared->options;
-    auto_free int64_t *all = xcalloc((size_t)c->group.size, sizeof *all);
-    if (comm_group_exchange(&c->group, o->store, "window", c->told++, (int64_t)bytes,
-                            o->join_timeout_ms, all, err))
-        return -1;
-    for (int r = 1; r < c->group.size; r++) {
-        if (all[r] == all[0])
+    for (int r = 0; r < c->group.size; r++) {
+        if (all[r] < 0 && *ret_without < 0)
+            *ret_without = ranks[r];
+        if (llabs(all[r]) == llabs(all[0]))
             continue;
         error_set(err, ERR_CONFIG,
-                  "symmetric windows: rank %d plans %" PRId64 " bytes, rank %d %" PRId64
-                  ": all ranks need the same model and settings",
-                  c->group.world_ranks[r], all[r], c->group.world_ranks[0], all[0]);
+                  "symmetric windows: rank %d plans %lld bytes, rank %d %lld: all ranks need the "
+                  "same model and settings",
+                  ranks[r], llabs(all[r]), ranks[0], llabs(all[0]));
         err->shared = true;
         return -1;
     }
@@ -95,9 +88,7 @@ int comm_nccl_open_window(struct comm *head, struct stream *s, size_t bytes,
     w->bytes = (bytes + NCCL_MEMORY_GRANULE - 1) / NCCL_MEMORY_GRANULE * NCCL_MEMORY_GRANULE;
     if (c->shared->api.mem_alloc(&w->memory, w->bytes) != NCCL_SUCCESS)
         w->memory = NULL;
-    int result = check_bytes(c, w->bytes, err);
-    if (result == 0)
-        result = find_without(c, w->memory, &without, err);
+    int result = find_without(c, w->bytes, w->memory, &without, err);
     if (without >= 0)
         snprintf(ret_window->why, sizeof ret_window->why, "rank %d has no room for their %zu bytes",
                  without, w->bytes);
@@ -106,7 +97,7 @@ int comm_nccl_open_window(struct comm *head, struct stream *s, size_t bytes,
         return result;
     }
     add(c, w); /* from here on NCCL may hold it, until the communicator ends */
-    if (register_window(c, s, w, err) || find_without(c, w->handle, &without, err))
+    if (register_window(c, s, w, err) || find_without(c, w->bytes, w->handle, &without, err))
         return -1;
     if (without >= 0) {
         snprintf(ret_window->why, sizeof ret_window->why,
