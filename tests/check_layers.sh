@@ -124,7 +124,7 @@ agent/dry_run.[ch]:base/.*|kernels/device.h|agent/(dry_run|config/config|dataset
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/batches/.*:base/.*|kernels/(device|dtype|ops).h|agent/(config/config|models/(language|model)|text/tokenizer).h|agent/dataset/.*|agent/batches/.*
-agent/plan/.*:base/.*|kernels/(attention_choice|device|ops).h|agent/(config/config|models/.*|nn/(tape|nn_fp8|nn_loss)|shard/.*|telemetry/(flops|json_row|run_numbers)).h|agent/plan/.*
+agent/plan/.*:base/.*|kernels/(attention_choice|device|ops).h|agent/(comm/comm_device|config/config|models/.*|nn/(tape|nn_fp8|nn_loss)|shard/.*|telemetry/(flops|json_row|run_numbers)).h|agent/plan/.*
 agent/trainer/.*:base/.*|kernels/(device|ops).h|agent/(batches|checkpoint|comm|config|health|launch|models|nn|plan|shard|telemetry|text|trainer)/.*
 agent/trainer/step_totals.[ch]:base/(error|mem).h|kernels/(device|ops).h|agent/(comm/comm|models/model|shard/shard|trainer/step_totals).h
 agent/trainer/data_cursor.[ch]:base/error.h|agent/(batches/batch_source|config/config|plan/trainer_settings|trainer/data_cursor).h

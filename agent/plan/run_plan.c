@@ -49,11 +49,11 @@ static void add_unit(struct unit_sizes *a, enum plan_role role, int64_t count)
     }
 }
 
-/* The unit's elements with padding, as slices of a group need it. */
+/* The unit's elements as padded for slices of a group, or with slots for a part of each rank. */
 static int64_t padded(const struct run_plan_facts *f, int i, int group_size)
 {
     const int64_t align = f->activations.fp8 ? LAYOUT_ALIGN_FP8 : LAYOUT_ALIGN;
-    const int64_t multiple = align * group_size;
+    const int64_t multiple = align * (f->slots > 0 ? f->world_size : group_size);
     return (f->units[i].flat_count + multiple - 1) / multiple * multiple;
 }
 

@@ -1,5 +1,6 @@
 #include "agent/plan/run_plan_facts.h"
 
+#include "agent/comm/comm_device.h"
 #include "agent/models/language.h"
 #include "agent/nn/nn_fp8.h"
 #include "agent/nn/nn_loss.h"
@@ -232,6 +233,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .cpu_offload = c->memory.cpu_offload,
         .cuda_graphs = c->runtime.cuda_graphs,
         .windows = c->runtime.register_buffers == REGISTER_SYMMETRIC &&
+                   c->runtime.collectives != COMM_DEVICE_HOST &&
                    strcmp(c->runtime.device, "cpu") != 0,
         .memory_copies = memory_copies(c, world_size, node_size),
     };

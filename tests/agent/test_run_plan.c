@@ -216,14 +216,14 @@ static void slices_are_padded_to_the_group(void **state)
 {
     (void)state;
     const struct plan_unit units[] = {{20108, PLAN_ROOT, 0}, {1179776, PLAN_BLOCK, 0}};
-    const struct run_plan_facts f = {.parameters = 1199882,
-                                     .units = units,
-                                     .unit_count = 2,
-                                     .bytes = {4, 0, 8, 4, 4},
-                                     .batch_rows = 64,
-                                     .world_size = 3,
-                                     .group_size = 3,
-                                     .micro_batches = 1};
+    struct run_plan_facts f = {.parameters = 1199882,
+                               .units = units,
+                               .unit_count = 2,
+                               .bytes = {4, 0, 8, 4, 4},
+                               .batch_rows = 64,
+                               .world_size = 3,
+                               .group_size = 3,
+                               .micro_batches = 1};
     const struct run_plan_strategy s = plan_facts_strategy(&f, FULL_SHARD);
     assert_int_equal(s.values, 4 * (20112 + 1179792) / 3);
     /* there is no second block that could be gathered ahead */
@@ -233,6 +233,8 @@ static void slices_are_padded_to_the_group(void **state)
     assert_int_equal(plan.samples, 192);
     assert_int_equal(plan.tokens, 0);
     assert_int_equal(plan.activations, 0);
+    f.world_size = f.slots = 9; /* each rank adds up a part of them */
+    assert_int_equal(plan_facts_strategy(&f, HYBRID_SHARD).values, 4 * (20160 + 1179792) / 3);
 }
 
 static void advice_is_the_guides(void **state)

@@ -166,6 +166,10 @@ END
 # ---- time on a GPU, predicted: nothing below runs on a device ----
 unset AGENT_RUNTIME_DEVICE
 
+in_windows() { shoal plan --preset=gpt2 --gpus 8 --register_buffers symmetric --json "$@" | grep -q '"window_bytes":[1-9]'; }
+check "symmetric windows have their bytes" in_windows
+check "... not where collectives go through the hosts" answers_no in_windows --collectives host
+
 llama_1b=(--preset=llama3.2-1b --max_seq_length=8192 --grad_clip=1)
 timed() { # TEXT OPTION...: a line of the plan of time has the text
     local text=$1
