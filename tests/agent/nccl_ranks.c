@@ -68,6 +68,20 @@ static void run_to_the_end(const struct nccl_wish *wish, const char *settings, i
     _exit(0);
 }
 
+/* Keeps the beginning. */
+static size_t read_to_the_end(int pipe, char ret_told[NCCL_TOLD_BYTES])
+{
+    char part[4096];
+    size_t told = 0;
+    for (ssize_t bytes; (bytes = read(pipe, part, sizeof part)) > 0;) {
+        size_t room = NCCL_TOLD_BYTES - 1 - told,
+               kept = (size_t)bytes < room ? (size_t)bytes : room;
+        memcpy(ret_told + told, part, kept);
+        told += kept;
+    }
+    return told;
+}
+
 void nccl_ranks_must_end(const struct nccl_wish *wish, const char *settings,
                          char ret_told[NCCL_TOLD_BYTES])
 {
@@ -79,10 +93,10 @@ void nccl_ranks_must_end(const struct nccl_wish *wish, const char *settings,
     if (pid == 0)
         run_to_the_end(wish, settings, ends[1]);
     close(ends[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    ssize_t told = read(ends[0], ret_told, NCCL_TOLD_BYTES - 1);
+    size_t told = read_to_the_end(ends[0], ret_told); /* or it would wait for that */
     close(ends[0]);
-    if (told <= 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (told == 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
         fail_msg("it ended with status %d, and said: %s", status, ret_told);
 }
 

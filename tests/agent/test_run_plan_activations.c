@@ -45,66 +45,63 @@ static void what_is_offloaded_is_on_the_host(void **state)
     plan_facts_assert_gb(plan.host_activations, 9.95, "activations on the host");
 }
 
+enum { MIB = 1 << 20, SUMS = 32 * 1024 * 4 };
+
+static const struct {
+    bool bias, cudnn, any_order, hopper;
+    int value;
+    int64_t rows, tokens, hd, kv_heads, scratch;
+} scratches[] = {
+    {false, false, false, false, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
+    {false, false, false, false, 2, 512, 1024, 64, 8, 64 * MIB}, /* a sum of each query and head */
+    {false, true, false, false, 2, 1, 1024, 64, 8,
+     (64 + 8) * MIB + SUMS}, /* scores, and of every head */
+    {false, true, false, false, 2, 1, 1024, 64, 32, 64 * MIB + SUMS},
+    {false, true, false, false, 2, 1, 512, 128, 32, RUN_PLAN_SCRATCH},
+    {false, true, false, false, 2, 4, 1024, 64, 32, RUN_PLAN_CUDNN + 4 * SUMS},
+    {false, true, false, false, 2, 4, 1024, 64, 8,
+     2 * (64 + 8) * MIB + 4 * SUMS},                                  /* in two parts */
+    {false, true, false, false, 2, 1, 4096, 64, 8, RUN_PLAN_SCRATCH}, /* too much for cuDNN: ours */
+    {false, true, false, false, 4, 1, 1024, 64, 32, RUN_PLAN_SCRATCH},
+    {false, true, false, false, 2, 1, 1024, 96, 32, RUN_PLAN_SCRATCH},
+    {false, false, false, true, 2, 512, 1000, 64, 8, 128 * MIB}, /* two numbers, of 1024 */
+    {false, false, false, true, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
+    /* of every head, and sums of the queries' gradients */
+    {false, true, true, false, 2, 1, 8192, 64, 8, 64 * MIB + 64 * MIB + 8 * SUMS},
+    {false, true, true, false, 2, 1, 8192, 128, 8, 128 * MIB + 128 * MIB + 8 * SUMS},
+    {false, true, true, false, 2, 16, 1024, 64, 32, 128 * MIB + 16 * SUMS},
+    {false, true, true, false, 2, 6, 8192, 64, 8, 3 * 128 * MIB + 6 * 8 * SUMS}, /* in two parts */
+    {false, false, true, false, 2, 1, 8192, 64, 8, RUN_PLAN_SCRATCH},            /* ours */
+    /* of 32 or 16 queries together, diagonals through whole tiles of keys and 32 more */
+    {true, false, false, false, 2, 16, 1024, 64, 32, (16 * 32 * 32 * 1056) * 4 + (16 + 2) * SUMS},
+    {true, true, false, false, 2, 16, 1024, 128, 32, (16 * 32 * 64 * 1056) * 4 + (16 + 2) * SUMS},
+    {true, false, false, false, 2, 16, 1024 - 33, 64, 32,
+     (16 * 32 * 31 * 1056 + (16 + 2) * 32 * (1024 - 33)) * 4},
+    {true, false, false, false, 4, 4, 1024, 64, 32, RUN_PLAN_SCRATCH},
+};
+
 static void scratch_is_what_attention_has_if_that_is_more(void **state)
 {
     (void)state;
-    enum { MIB = 1 << 20, SUMS = 32 * 1024 * 4 };
-    static const struct {
-        bool bias, cudnn, any_order, hopper;
-        int value;
-        int64_t rows, tokens, hd, kv_heads, scratch;
-    } rows[] = {
-        {false, false, false, false, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
-        {false, false, false, false, 2, 512, 1024, 64, 8,
-         64 * MIB}, /* a sum of each query and head */
-        {false, true, false, false, 2, 1, 1024, 64, 8,
-         (64 + 8) * MIB + SUMS}, /* scores, and of every head */
-        {false, true, false, false, 2, 1, 1024, 64, 32, 64 * MIB + SUMS},
-        {false, true, false, false, 2, 1, 512, 128, 32, RUN_PLAN_SCRATCH},
-        {false, true, false, false, 2, 4, 1024, 64, 32, RUN_PLAN_CUDNN + 4 * SUMS},
-        {false, true, false, false, 2, 4, 1024, 64, 8,
-         2 * (64 + 8) * MIB + 4 * SUMS}, /* in two parts */
-        {false, true, false, false, 2, 1, 4096, 64, 8,
-         RUN_PLAN_SCRATCH}, /* too much for cuDNN: ours */
-        {false, true, false, false, 4, 1, 1024, 64, 32, RUN_PLAN_SCRATCH},
-        {false, true, false, false, 2, 1, 1024, 96, 32, RUN_PLAN_SCRATCH},
-        {false, false, false, true, 2, 512, 1000, 64, 8, 128 * MIB}, /* two numbers, of 1024 */
-        {false, false, false, true, 2, 4, 1024, 64, 8, RUN_PLAN_SCRATCH},
-        /* of every head, and sums of the queries' gradients */
-        {false, true, true, false, 2, 1, 8192, 64, 8, 64 * MIB + 64 * MIB + 8 * SUMS},
-        {false, true, true, false, 2, 1, 8192, 128, 8, 128 * MIB + 128 * MIB + 8 * SUMS},
-        {false, true, true, false, 2, 16, 1024, 64, 32, 128 * MIB + 16 * SUMS},
-        {false, true, true, false, 2, 6, 8192, 64, 8,
-         3 * 128 * MIB + 6 * 8 * SUMS},                                   /* in two parts */
-        {false, false, true, false, 2, 1, 8192, 64, 8, RUN_PLAN_SCRATCH}, /* ours */
-        /* of 32 or 16 queries together, diagonals through whole tiles of keys and 32 more */
-        {true, false, false, false, 2, 16, 1024, 64, 32,
-         (16 * 32 * 32 * 1056) * 4 + (16 + 2) * SUMS},
-        {true, true, false, false, 2, 16, 1024, 128, 32,
-         (16 * 32 * 64 * 1056) * 4 + (16 + 2) * SUMS},
-        {true, false, false, false, 2, 16, 1024 - 33, 64, 32,
-         (16 * 32 * 31 * 1056 + (16 + 2) * 32 * (1024 - 33)) * 4},
-        {true, false, false, false, 4, 4, 1024, 64, 32, RUN_PLAN_SCRATCH},
-    };
-    for (size_t i = 0; i < array_length(rows); i++) {
+    for (size_t i = 0; i < array_length(scratches); i++) {
         struct run_plan_facts f = plan_facts_1b(8);
         struct run_plan plan;
-        f.activations.bias = rows[i].bias;
-        f.activations.cudnn_backward = rows[i].cudnn;
-        f.activations.nondeterministic = rows[i].any_order;
-        f.activations.hopper_backward = rows[i].hopper;
-        f.activations.hd = rows[i].hd;
-        f.activations.kv_heads = rows[i].kv_heads;
-        f.bytes.value = rows[i].value;
-        f.batch_rows = rows[i].rows;
-        f.sequence_tokens = rows[i].tokens;
+        f.activations.bias = scratches[i].bias;
+        f.activations.cudnn_backward = scratches[i].cudnn;
+        f.activations.nondeterministic = scratches[i].any_order;
+        f.activations.hopper_backward = scratches[i].hopper;
+        f.activations.hd = scratches[i].hd;
+        f.activations.kv_heads = scratches[i].kv_heads;
+        f.bytes.value = scratches[i].value;
+        f.batch_rows = scratches[i].rows;
+        f.sequence_tokens = scratches[i].tokens;
         run_plan_make(&f, &plan);
         const struct run_plan_strategy *s = &plan.strategies[0];
         int64_t step = s->transient + plan.activations + plan.logits;
         int64_t scratch = s->allowance - plan.activation_gradients - step / RUN_PLAN_PART;
-        if (scratch != rows[i].scratch)
+        if (scratch != scratches[i].scratch)
             fail_msg("row %zu: %lld bytes instead of %lld", i, (long long)scratch,
-                     (long long)rows[i].scratch);
+                     (long long)scratches[i].scratch);
     }
 }
 

@@ -19,23 +19,28 @@ static const struct run_row {
     enum shard_strategy strategy;
     int micro_batches; /* 0: one */
     bool bf16_slices, forward_prefetch, update_beside, offload, recomputes;
-    bool on_gpus; /* emulated ones take their time */
+    bool on_gpus;  /* emulated ones take their time */
+    int fp8_units; /* that the world gathers */
 } runs[] = {
-    {"two ranks", "Llama", false, BLOCKS, 2, FULL_SHARD, .on_gpus = true},
-    {"slices that cut matrices in three", "Llama", false, BLOCKS, 3, FULL_SHARD,
-     .micro_batches = 1},
-    {"biases", "Llama", true, BLOCKS, 4, FULL_SHARD, .forward_prefetch = true},
-    {"units within blocks", "Llama", false, PRODUCTS, 2, FULL_SHARD, .on_gpus = true},
-    {"Conv1D", "GPT2", true, BLOCKS, 2, FULL_SHARD, .on_gpus = true},
-    {"a table of positions", "T5", true, BLOCKS, 3, FULL_SHARD, .recomputes = true},
-    {"gates", "T5", false, BLOCKS, 2, SHARD_GRAD_OP, .micro_batches = 2},
-    {"BERT", "BertForMaskedLM", true, BLOCKS, 2, FULL_SHARD, .micro_batches = 1},
+    {"two ranks", "Llama", false, BLOCKS, 2, FULL_SHARD, .on_gpus = true, .fp8_units = 3},
+    {"slices that cut matrices in three", "Llama", false, BLOCKS, 3, FULL_SHARD, .micro_batches = 1,
+     .fp8_units = 3},
+    {"biases", "Llama", true, BLOCKS, 4, FULL_SHARD, .forward_prefetch = true, .fp8_units = 3},
+    {"units within blocks", "Llama", false, PRODUCTS, 2, FULL_SHARD, .on_gpus = true,
+     .fp8_units = 16},
+    {"Conv1D", "GPT2", true, BLOCKS, 2, FULL_SHARD, .on_gpus = true, .fp8_units = 4},
+    {"a table of positions", "T5", true, BLOCKS, 3, FULL_SHARD, .recomputes = true, .fp8_units = 4},
+    {"gates", "T5", false, BLOCKS, 2, SHARD_GRAD_OP, .micro_batches = 2, .fp8_units = 4},
+    {"BERT", "BertForMaskedLM", true, BLOCKS, 2, FULL_SHARD, .micro_batches = 1, .fp8_units = 2},
     {"HYBRID_SHARD", "Llama", false, BLOCKS, 4, HYBRID_SHARD, .update_beside = true},
     {"HYBRID_SHARD_ZERO2", "Llama", false, BLOCKS, 4, HYBRID_SHARD_ZERO2, .micro_batches = 1},
-    {"weights in bf16 alone", "Llama", false, BLOCKS, 2, FULL_SHARD, .bf16_slices = true},
+    {"weights in bf16 alone", "Llama", false, BLOCKS, 2, FULL_SHARD, .bf16_slices = true,
+     .fp8_units = 3},
     {"an update beside", "Llama", false, BLOCKS, 2, FULL_SHARD, .micro_batches = 2,
-     .forward_prefetch = true, .update_beside = true, .recomputes = true, .on_gpus = true},
-    {"slices on the host", "Llama", false, BLOCKS, 2, FULL_SHARD, .offload = true, .on_gpus = true},
+     .forward_prefetch = true, .update_beside = true, .recomputes = true, .on_gpus = true,
+     .fp8_units = 3},
+    {"slices on the host", "Llama", false, BLOCKS, 2, FULL_SHARD, .offload = true, .on_gpus = true,
+     .fp8_units = 3},
 };
 
 static struct world world_of(const struct run_row *row, const struct architecture *a)
@@ -76,6 +81,9 @@ static void check_run(const struct run_row *row)
     /* HYBRID's groups have communicators of their own */
     if (row->strategy != HYBRID_SHARD && row->strategy != HYBRID_SHARD_ZERO2)
         assert_true(narrow.first.bytes_sent < wide.first.bytes_sent);
+    /* the messages of each such unit, once an update */
+    const int64_t *calls = narrow.first.calls, *without = wide.first.calls;
+    assert_int_equal(calls[COMM_ALL_GATHER] - without[COMM_ALL_GATHER], row->fp8_units);
     int64_t unit = narrow.use.peak_bytes[MEMORY_UNIT], before = wide.use.peak_bytes[MEMORY_UNIT];
     print_message("# %s: %lld bytes sent, %lld before; %lld of units, %lld before\n", row->what,
                   (long long)narrow.first.bytes_sent, (long long)wide.first.bytes_sent,

@@ -95,7 +95,7 @@ static void test_other_devices_have_none(void **state)
     }
 }
 
-/* The page's table: what issue 14 asks of these kernels, and whether the model says so. */
+/* The page's table: what these kernels are to reach, and whether the model says that they do. */
 static void test_the_page(void **state)
 {
     (void)state;
