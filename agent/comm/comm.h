@@ -55,9 +55,9 @@ struct comm_window {
 };
 
 struct comm_functions {
-    /* Elements of dtype t, for this one also DTYPE_E4M3: recv[r * count .. (r + 1) * count) on
-     * every rank = rank r's send[0 .. count). send may be the element rank * count of recv (in
-     * place). */
+    /* Elements of dtype t, here also DTYPE_E4M3, and nowhere else: recv[r * count .. (r + 1) *
+     * count) on every rank = rank r's send[0 .. count). send may be the element rank * count of
+     * recv (in place). */
     void (*all_gather)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
                        int64_t count);
     /* recv[0 .. count) on rank r = reduction over all ranks of their send[r * count .. (r + 1) *

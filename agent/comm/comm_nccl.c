@@ -51,6 +51,7 @@ static void reduce_scatter(struct comm *head, struct stream *s, enum dtype t, vo
     struct comm_nccl *c = nccl_of(head);
     int64_t bytes = count * (int64_t)dtype_bytes(t), whole = bytes * head->size;
     int result = NCCL_SUCCESS;
+    assert(t != DTYPE_E4M3);
     /* NCCL's symmetric kernels have sums alone. */
     bool is_divided = how == COMM_MEAN && comm_nccl_in_window(c, send, whole) &&
                       comm_nccl_in_window(c, recv, bytes);
@@ -79,6 +80,7 @@ static void all_reduce(struct comm *head, struct stream *s, enum dtype t, void *
                        enum comm_reduce how)
 {
     int64_t element_bytes = (int64_t)dtype_bytes(t);
+    assert(t != DTYPE_E4M3);
     head->stats.calls[COMM_ALL_REDUCE]++;
     count_sent(nccl_of(head), count * element_bytes, 2 * (head->size - 1));
     reduce(nccl_of(head), s, "all_reduce", type_of(t), element_bytes, data, count, how);

@@ -83,7 +83,8 @@ static void check_nccl_rules(const struct doctor_facts *f, struct checkup *c)
     nccl_api_version_text(NCCL_OLDEST, oldest);
     nccl_api_version_text(NCCL_ORDERS_LAUNCHES, version);
     checkup_add(c, CHECK_OK, "NCCL's windows", "--register_buffers symmetric: %s%s",
-                f->no_windows[0] ? "no rank uses them: " : "there are symmetric windows",
+                f->no_windows[0] ? "no rank uses them: "
+                                 : "this NCCL can register symmetric windows",
                 f->no_windows);
     bool is_old = f->nccl_version < NCCL_ORDERS_LAUNCHES;
     bool has_old_driver = f->survey.driver_cuda < NCCL_ORDERS_DRIVER;

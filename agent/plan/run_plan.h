@@ -19,16 +19,15 @@
  * largest workspace of a matrix product, or the scratch of a layer's attention if that is more; and
  * with fp8 the copies of a product's operands. The second is gradients of the feed-forward's middle
  * and of what goes on to the next layer. The third is a RUN_PLAN_PART of what comes and goes within
- * a step. A GPU's memory is reserved up to here,
- * but RUN_PLAN_LIBRARIES bytes are left free for what libraries ask for after that: further
- * communicators, NCCL's buffers at the first collective, kernels that are loaded at their first
- * launch. They promise no number; it is a guess, and no part of the total. The driver takes what
- * CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS kernels that a layer's
- * passes and its update are, in each of RUN_PLAN_FORMS; it promises no number, so this is an
- * allowance, too. With `windows` what lies in symmetric windows (agent/shard/window_plan.h) is
- * NCCL's memory beside the reserve, in granules of 2 MiB. Of what the reserve has for small units,
- * slices and buffers that a unit keeps go from there; the places that units take in turns are
- * counted in both, as a unit that finds none lies in the reserve. */
+ * a step. A GPU's memory is reserved up to here, but RUN_PLAN_LIBRARIES bytes are left free for
+ * what libraries ask for after that: further communicators, NCCL's buffers at the first collective,
+ * kernels that are loaded at their first launch. They promise no number; it is a guess, and no part
+ * of the total. The driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of
+ * RUN_PLAN_KERNELS kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it
+ * promises no number, so this is an allowance, too. With `windows` what lies in symmetric windows
+ * (agent/shard/window_plan.h) is NCCL's memory beside the reserve, in granules of 2 MiB. Of what
+ * the reserve has for small units, slices and buffers that a unit keeps go from there; the places
+ * that units take in turns are counted in both, as a unit that finds none lies in the reserve. */
 #ifndef SHOAL_AGENT_PLAN_RUN_PLAN_H
 #define SHOAL_AGENT_PLAN_RUN_PLAN_H
 

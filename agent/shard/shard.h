@@ -106,7 +106,8 @@ struct shard_config {
 struct shard_unit {
     struct module *module;
     int64_t count;       /* elements of its parameters */
-    int64_t flat_count;  /* with padding, which is always 0; a multiple of LAYOUT_ALIGN S */
+    int64_t flat_count;  /* with padding, which is always 0; a multiple of the layout's
+                            align times S */
     int64_t shard_count; /* flat_count / S; 0 for a root whose children took all parameters */
     void *value;         /* this rank's slice, [shard_count] of slice_dtype, on the shard device */
     void *copy;          /* the same in param_dtype, which is gathered; NULL: value is */

@@ -1,6 +1,6 @@
-/* Private to the shard engine: shard.c opens and closes it, shard_values.c fills and reads slices,
- * shard_gather.c unshards and reshards units, shard_fp8.c what of that is fp8, shard_reduce.c
- * handles gradients.
+/* Private to the shard engine: shard.c opens and closes it, shard_window.c its windows,
+ * shard_values.c fills and reads slices, shard_gather.c unshards and reshards units, shard_fp8.c
+ * what of that is fp8, shard_reduce.c handles gradients, shard_slots.c those with reduction slots.
  *
  * The device allocator reuses freed memory in the order of the compute stream (device_alloc). So a
  * communication stream waits for compute before it touches newly allocated memory. Compute waits

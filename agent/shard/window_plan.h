@@ -55,8 +55,7 @@ struct window_plan {
 };
 
 /* flat_counts[count]: elements of each unit, multiples of group_size; the root first; 0: it lies
- * outside. ret_places:
- * [count], or NULL. */
+ * outside. ret_places: [count], or NULL. */
 void window_plan_make(const struct window_rules *rules, const int64_t *flat_counts, int count,
                       struct window_plan *ret_plan, struct window_place *ret_places);
 #endif

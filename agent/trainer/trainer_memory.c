@@ -1,7 +1,6 @@
 /* A GPU's memory: reserved by the run's plan before its first tensor, and what to say when it is
  * too small, then or later. */
 #include "agent/comm/agree.h"
-
 #include "agent/comm/comm_device.h"
 #include "agent/comm/nccl_api.h"
 #include "agent/plan/run_plan_facts.h"
