@@ -4,8 +4,8 @@
  * infinity. Pure.
  *
  * Scaling is current and per tensor. What is cast is x times a power of two, the largest with which
- * all of x fits the format. It follows from the tensor's largest magnitude alone: there is no
- * history to keep, to save or to agree on. A largest magnitude is the same in any order, so its
+ * all of x fits the format. It follows from the tensor's largest magnitude ("amax") alone: there is
+ * no history to keep, to save or to agree on. A largest magnitude is the same in any order, so its
  * bits hang on no device. A weight's is that of the whole tensor, however it is cut: a rank has it,
  * or all slices' largest ones. A power of two scales without rounding, so x and 2 x become the
  * same codes, and undoing it is exact. It wastes at most half of the range, of which e4m3 has 18

@@ -124,8 +124,8 @@ typedef void op_linear_backward_bias(struct stream *s, enum dtype t, float *dbia
  * multiples of 8. */
 typedef void op_fp8_scale(struct stream *s, enum fp8 f, struct fp8_scale *scale, const bf16 *x,
                           int64_t rows, int64_t cols, int64_t stride);
-/* largest[0] = the largest magnitude of x, of which a scale could be made; a NaN is larger than
- * all. count: a multiple of 8. */
+/* largest[0] = the largest magnitude of x ("amax"), of which a scale could be made; a NaN is larger
+ * than all. count: a multiple of 8. */
 typedef void op_fp8_largest(struct stream *s, bf16 *largest, const bf16 *x, int64_t count);
 /* The codes of x times scale[0].scale, as y: [rows, fp8_padded(cols)] and y_transposed: [cols,
  * fp8_padded(rows)]; either may be NULL. What is padded is 0. x as above. */
