@@ -143,8 +143,7 @@ static void on_done(void *context, const struct http_answer *answer)
          * anything. After any other failure the write may have been done. */
         request->maybe_done |= answer->status != HTTP_STATUS_TOO_MANY;
         request->err = err;
-        /* a lease may be lost in a minute, and who holds it asks each two seconds anyway */
-        request->asked_ms = request->unguarded ? 0 : kube_answer_asked_ms(answer);
+        request->asked_ms = kube_answer_asked_ms(answer);
         fail(request,
              kube_answer_wait_ms(answer, options->backoff_first_ms, options->backoff_max_ms,
                                  ++request->failures, &request->kube->options.seed));
@@ -325,6 +324,11 @@ bool kube_is_refusal(enum error_code code)
 {
     return code == ERR_EXISTS || code == ERR_FORBIDDEN || code == ERR_INPUT ||
            code == ERR_NOT_FOUND || code == ERR_CONFLICT;
+}
+
+int64_t kube_asked_ms(const struct kube *kube)
+{
+    return kube->asked_ms;
 }
 
 size_t kube_body_bytes(const struct kube *kube)

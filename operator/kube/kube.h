@@ -30,9 +30,7 @@ struct kube_call {
     const char *path;         /* with its query; copied */
     const struct json *body;  /* NULL: none; serialized at once */
     const char *content_type; /* NULL: application/json */
-    /* No retries. `done` is told of a failure that names a time to wait (Retry-After) only when
-     * that is over, but for an unguarded request: who asks again then asks early enough. */
-    bool once;
+    bool once;                /* no retries: the caller decides when to ask again */
     bool exact; /* a POST whose caller must know whether it created the object; see done */
     /* the leader's own lease: sent before all others and without asking the guard */
     bool unguarded;
@@ -56,7 +54,7 @@ struct kube_call {
     void *context;
 };
 
-/* A stream of watch events. The client does not retry it, as with `once`; watch.h decides. */
+/* A stream of watch events. The client does not retry it; watch.h decides. */
 struct kube_stream {
     const char *path;
     int64_t idle_timeout_ms;
@@ -82,6 +80,9 @@ struct kube_request *kube_watch(struct kube *kube, const struct kube_stream *str
 /* Whether the error is an answer of the API server, which a retry would get again until something
  * changes. */
 bool kube_is_refusal(enum error_code code);
+/* From within `done`, of the failure it is told: for how long the server wants not to be asked for
+ * the same again (Retry-After), a minute at most; 0: it names no time. */
+int64_t kube_asked_ms(const struct kube *kube);
 void kube_cancel(struct kube *kube,
                  struct kube_request *request); /* does not call `done`; NULL-safe */
 

@@ -2,20 +2,14 @@
  * tries.
  *
  * States of a request: IN_FLIGHT in base/http; FAILED until kube_tick, as the callbacks of http do
- * not know the time; BACKOFF until its retry is due; TOLD_LATER until its caller, who tries again
- * itself, may do so; NO_CREDENTIALS while the credential plugin runs. */
+ * not know the time; BACKOFF until its retry is due; NO_CREDENTIALS while the credential plugin
+ * runs. */
 #ifndef SHOAL_OPERATOR_KUBE_KUBE_INTERNAL_H
 #define SHOAL_OPERATOR_KUBE_KUBE_INTERNAL_H
 
 #include "operator/kube/kube.h"
 
-enum request_state {
-    REQUEST_IN_FLIGHT,
-    REQUEST_FAILED,
-    REQUEST_BACKOFF,
-    REQUEST_TOLD_LATER,
-    REQUEST_NO_CREDENTIALS
-};
+enum request_state { REQUEST_IN_FLIGHT, REQUEST_FAILED, REQUEST_BACKOFF, REQUEST_NO_CREDENTIALS };
 
 struct kube_request {
     struct kube *kube;
@@ -39,8 +33,8 @@ struct kube_request {
     /* its tries */
     int64_t since_ms; /* of the first try */
     int64_t wait_ms;  /* FAILED: backoff before the next try; negative: no retry */
-    int64_t asked_ms; /* FAILED: the server's Retry-After; 0: none that counts */
-    int64_t due_ms;   /* BACKOFF: of the next try; TOLD_LATER: of the end */
+    int64_t asked_ms; /* FAILED: the server's Retry-After; 0: none */
+    int64_t due_ms;   /* BACKOFF: of the next try */
     unsigned tries, failures;
     bool was_unauthorized;
     bool maybe_done; /* the server may have carried out a try whose answer was lost */
@@ -61,6 +55,7 @@ struct kube {
     uint64_t login;    /* number of the credentials: a late 401 is about earlier ones */
     uint64_t tls_version;
     int64_t last_ms;
+    int64_t asked_ms; /* of the failure that is being told */
     uint64_t sent, failed, forbidden;
     size_t body_bytes; /* of all requests */
 };

@@ -2,24 +2,12 @@
 #include "operator/kube/kube_internal.h"
 #include "operator/kube/kubeconfig.h"
 
-/* Whether the caller, who tries again itself, is told of the failure only when the server wants to
- * be asked again. */
-static bool tell_later(struct kube_request *request, int64_t now_ms)
-{
-    if (request->state != REQUEST_FAILED || request->wait_ms >= 0 || !request->asked_ms)
-        return false;
-    request->due_ms = now_ms + request->asked_ms;
-    request->state = REQUEST_TOLD_LATER;
-    return true;
-}
-
 /* Decides on a failed request. Returns whether it has called back. */
 static bool decide(struct kube_request *request, int64_t now_ms)
 {
-    int64_t give_up_ms = request->kube->options.give_up_ms;
+    struct kube *kube = request->kube;
+    int64_t give_up_ms = kube->options.give_up_ms;
     struct error err = request->err;
-    if (tell_later(request, now_ms))
-        return false;
     if (request->wait_ms >= 0) {
         request->due_ms = now_ms + request->wait_ms;
         request->state = REQUEST_BACKOFF;
@@ -28,7 +16,9 @@ static bool decide(struct kube_request *request, int64_t now_ms)
         error_set(&err, request->err.code, "%.460s; gave up after %u tries", request->err.msg,
                   request->tries);
     }
+    kube->asked_ms = request->asked_ms;
     kube_request_finish(request, NULL, &err);
+    kube->asked_ms = 0;
     return true;
 }
 
@@ -56,9 +46,7 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
     kubeconfig_follow(kube->config, now_ms);
     for (struct kube_request *r = kube->first; r; r = kube->cursor) {
         kube->cursor = r->next;
-        bool is_over =
-            r->state == REQUEST_FAILED || (r->state == REQUEST_TOLD_LATER && r->due_ms <= now_ms);
-        if (is_over && decide(r, now_ms))
+        if (r->state == REQUEST_FAILED && decide(r, now_ms))
             has_called_back = true;
         else if (r->state == REQUEST_NO_CREDENTIALS ||
                  (r->state == REQUEST_BACKOFF && r->due_ms <= now_ms))
@@ -68,8 +56,9 @@ void kube_tick(struct kube *kube, int64_t now_ms, int64_t *ret_due_ms)
     /* A callback may have sent requests that the walk has passed already. */
     *ret_due_ms = has_called_back ? now_ms : INT64_MAX;
     for (struct kube_request *r = kube->first; r; r = r->next) {
-        bool is_waiting = r->state == REQUEST_BACKOFF || r->state == REQUEST_TOLD_LATER;
-        int64_t due_ms = is_waiting ? r->due_ms : r->state == REQUEST_FAILED ? now_ms : INT64_MAX;
+        int64_t due_ms = r->state == REQUEST_BACKOFF  ? r->due_ms
+                         : r->state == REQUEST_FAILED ? now_ms
+                                                      : INT64_MAX;
         if (due_ms < *ret_due_ms)
             *ret_due_ms = due_ms;
     }

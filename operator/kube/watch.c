@@ -145,17 +145,19 @@ static void plan(struct watch *watch, enum state state, int64_t due_ms)
 /* ---- failures ---- */
 
 /* When to try again after the last of `failures`. That the past is gone is no failure of the
- * server, unless it says so twice in a row. */
+ * server, unless it says so twice in a row. The server tells many clients the same time, so each
+ * adds its backoff. */
 static int64_t retry_ms(struct watch *watch, unsigned failures, const struct error *err,
-                        int64_t now_ms)
+                        int64_t asked_ms, int64_t now_ms)
 {
     if (err->code == ERR_GONE && failures == 1)
         return now_ms;
     if (watch->failing_since == 0)
         watch->failing_since = now_ms ? now_ms : 1;
     watch->failure = *err;
-    return now_ms + backoff_ms(watch->options.backoff_first_ms, watch->options.backoff_max_ms,
-                               failures, &watch->random);
+    return now_ms + asked_ms +
+           backoff_ms(watch->options.backoff_first_ms, watch->options.backoff_max_ms, failures,
+                      &watch->random);
 }
 
 /* Smaller pages, from here on for good: what is large now will be so in the next list. */
@@ -168,7 +170,8 @@ static void halve_page(struct watch *watch, const struct error *err, int64_t now
     plan(watch, LIST, now_ms);
 }
 
-static void list_failed(struct watch *watch, const struct error *err, int64_t now_ms)
+static void list_failed(struct watch *watch, const struct error *err, int64_t asked_ms,
+                        int64_t now_ms)
 {
     /* A continue token names a revision of etcd and expires with it (410). The pages that were read
      * are no use then: the list begins anew. */
@@ -179,12 +182,13 @@ static void list_failed(struct watch *watch, const struct error *err, int64_t no
         return;
     }
     watch->refusals += err->code == ERR_FORBIDDEN;
-    plan(watch, LIST, retry_ms(watch, ++watch->list_failures, err, now_ms));
+    plan(watch, LIST, retry_ms(watch, ++watch->list_failures, err, asked_ms, now_ms));
 }
 
-static void stream_failed(struct watch *watch, const struct error *err, int64_t now_ms)
+static void stream_failed(struct watch *watch, const struct error *err, int64_t asked_ms,
+                          int64_t now_ms)
 {
-    int64_t due_ms = retry_ms(watch, ++watch->stream_failures, err, now_ms);
+    int64_t due_ms = retry_ms(watch, ++watch->stream_failures, err, asked_ms, now_ms);
     /* The stream cannot be resumed behind an event that could not be read: its version is unknown.
      * Only a list shows what it said. */
     bool lost = err->code == ERR_GONE || err->code == ERR_INPUT;
@@ -260,7 +264,7 @@ static bool is_page(const struct json *answer)
 }
 
 bool watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
-                     int64_t now_ms)
+                     int64_t asked_ms, int64_t now_ms)
 {
     assert(watch->state == LISTING);
     bool ahead = watch->ahead;
@@ -274,7 +278,7 @@ bool watch_feed_list(struct watch *watch, const struct json *answer, const struc
     }
     if (!answer) {
         watch->in_page = false;
-        list_failed(watch, err, now_ms);
+        list_failed(watch, err, asked_ms, now_ms);
         return false;
     }
     struct json *item;
@@ -352,15 +356,15 @@ bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_
         stream_succeeded(watch);
         return true;
     }
-    stream_failed(watch, &err, now_ms);
+    stream_failed(watch, &err, 0, now_ms);
     return false;
 }
 
-void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms)
+void watch_feed_end(struct watch *watch, const struct error *err, int64_t asked_ms, int64_t now_ms)
 {
     assert(watch->state == STREAMING);
     if (err->code != ERR_NONE) {
-        stream_failed(watch, err, now_ms);
+        stream_failed(watch, err, asked_ms, now_ms);
         return;
     }
     stream_succeeded(watch);

@@ -5,8 +5,9 @@
  *
  * list (pages) -> stream <-> stream again after a backoff -> list, after 410
  *
- * A failed request is retried from where it was, after a backoff with jitter. After three failures
- * in a row a stream is replaced by a list. now_ms is a clock that does not jump. */
+ * A failed request is retried from where it was, after a backoff with jitter and the time that the
+ * server asked for. It is failing from the failure on, not from the end of that time. After three
+ * failures in a row a stream is replaced by a list. now_ms is a clock that does not jump. */
 #ifndef SHOAL_OPERATOR_KUBE_WATCH_H
 #define SHOAL_OPERATOR_KUBE_WATCH_H
 
@@ -64,17 +65,18 @@ const char *watch_feed_head(struct watch *watch, const struct json *head);
  * what was there. */
 void watch_feed_item(struct watch *watch, const struct json *item);
 /* The answer to WATCH_ACTION_LIST, with the items that were not fed before; NULL: it failed with
- * err. ERR_GONE: the continue token has expired, so the list begins again. ERR_LIMIT: the page is
- * requested again at once, with half as many objects. Returns whether what was sent ahead remains
- * in flight; if not, the caller must cancel it. */
+ * err, and the server asks for asked_ms of rest (Retry-After). ERR_GONE: the continue token has
+ * expired, so the list begins again. ERR_LIMIT: the page is requested again at once, with half as
+ * many objects. Returns whether what was sent ahead remains in flight; if not, the caller must
+ * cancel it. */
 bool watch_feed_list(struct watch *watch, const struct json *answer, const struct error *err,
-                     int64_t now_ms);
+                     int64_t asked_ms, int64_t now_ms);
 /* One watch event as JSON text. Returns false if the caller must cancel the stream: an ERROR event,
  * or one that is malformed. watch_feed_end is then not called. */
 bool watch_feed_line(struct watch *watch, const char *line, size_t bytes, int64_t now_ms);
-/* The stream ended; err->code ERR_NONE: regularly, as after timeout_s. Streams are opened once per
- * backoff_first_ms at most. */
-void watch_feed_end(struct watch *watch, const struct error *err, int64_t now_ms);
+/* The stream ended; err->code ERR_NONE: regularly, as after timeout_s; asked_ms as above. Streams
+ * are opened once per backoff_first_ms at most. */
+void watch_feed_end(struct watch *watch, const struct error *err, int64_t asked_ms, int64_t now_ms);
 
 /* The API server confirmed a change at since_ms, so an event should have arrived by now. Returns
  * whether the stream has been silent since then. The caller must then cancel it, although its

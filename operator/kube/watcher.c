@@ -46,7 +46,7 @@ static void on_list(void *context, const struct json *answer, const struct error
 {
     struct watcher *w = context;
     w->request = take(w->ahead);
-    if (!watch_feed_list(w->machine, answer, err, w->clocks->steady_ms()))
+    if (!watch_feed_list(w->machine, answer, err, kube_asked_ms(w->kube), w->clocks->steady_ms()))
         cancel(w);
 }
 
@@ -54,7 +54,7 @@ static void on_end(void *context, const struct error *err)
 {
     struct watcher *w = context;
     w->request = NULL;
-    watch_feed_end(w->machine, err, w->clocks->steady_ms());
+    watch_feed_end(w->machine, err, kube_asked_ms(w->kube), w->clocks->steady_ms());
 }
 
 static void on_line(void *context, const char *line, size_t bytes)

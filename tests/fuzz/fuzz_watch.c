@@ -85,7 +85,7 @@ static bool feed_list(struct fixture *f, const char *line, size_t bytes)
     if (!answer && bytes % 2)
         error_set(&err, ERR_GONE, "no JSON");
     bool ahead = answer && watch_feed_head(f->watch, answer);
-    bool stays = watch_feed_list(f->watch, answer, &err, f->now_ms);
+    bool stays = watch_feed_list(f->watch, answer, &err, 0, f->now_ms);
     assert(ahead || !stays);
     json_free(answer);
     return stays;
@@ -99,7 +99,7 @@ static bool feed_stream(struct fixture *f, const char *line, size_t bytes)
         return watch_feed_line(f->watch, line, bytes, f->now_ms);
     if (*line == '!')
         error_set(&err, ERR_IO, "broken");
-    watch_feed_end(f->watch, &err, f->now_ms);
+    watch_feed_end(f->watch, &err, 0, f->now_ms);
     return false;
 }
 

@@ -78,6 +78,7 @@ static void on_done(void *context, const struct json *answer, const struct error
     assert_false(result->is_done);
     result->is_done = true;
     result->err = *err;
+    result->asked_ms = kube_asked_ms(result->kube);
     result->answer = answer ? json_print(answer, JSON_SORTED) : NULL;
 }
 
@@ -85,7 +86,7 @@ struct kube_request *api_send(struct api *api, const struct kube_call *call,
                               struct api_result *result)
 {
     struct kube_call ours = *call;
-    *result = (struct api_result){0};
+    *result = (struct api_result){.kube = api->kube};
     ours.done = on_done;
     ours.context = result;
     return kube_send(api->kube, &ours, api->now_ms);

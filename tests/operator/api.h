@@ -52,6 +52,8 @@ struct api_result {
     bool is_done;
     char *answer; /* as compact JSON with sorted keys; NULL: none. Freed by api_forget. */
     struct error err;
+    int64_t asked_ms; /* what kube_asked_ms said then */
+    const struct kube *kube;
 };
 struct kube_request *api_send(struct api *api, const struct kube_call *call,
                               struct api_result *result);

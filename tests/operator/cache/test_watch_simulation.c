@@ -77,7 +77,7 @@ static void answer_list(struct feed *feed)
     struct simulation *s = feed->simulation;
     struct error err;
     struct json *answer = watch_server_list(&s->server, feed->kind, feed->path, &err);
-    watch_feed_list(feed->watch, answer, &err, s->now_ms);
+    watch_feed_list(feed->watch, answer, &err, 0, s->now_ms);
     json_free(answer);
 }
 
@@ -87,7 +87,7 @@ static void end_stream(struct feed *feed)
     struct error err = {0};
     if (watch_server_chance(&s->server, 50))
         error_set(&err, watch_server_chance(&s->server, 30) ? ERR_GONE : ERR_TIMEOUT, "a fault");
-    watch_feed_end(feed->watch, &err, s->now_ms);
+    watch_feed_end(feed->watch, &err, 0, s->now_ms);
 }
 
 /* A stream that says nothing. Somebody may miss what it should say. */

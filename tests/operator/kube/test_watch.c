@@ -128,6 +128,15 @@ static const struct story stories[] = {
     {"a stream that has lived for a while is well",
      LISTED "end timeout; wait; next; tick 14999; next; failing; tick 1; next; failing",
      SAID WATCH "5 in flight since 1: timeout in flight well"},
+    {"what the server asks for is waited out, and it is failing meanwhile",
+     "next; list timeout 7000; failing; tick 7000; next; tick 1000; next; page a 5; next; "
+     "end timeout 20000; failing; tick 20000; next; failing; tick 1000; next; failing",
+     "LIST /pods?limit=2 since 1: timeout waits LIST /pods?limit=2 begin +a end " WATCH
+     "5 since 8001: timeout waits since 8001: timeout " WATCH "5 since 8001: timeout"},
+    {"which is no stream that has lived: three in a row are three",
+     LISTED "end timeout 20000; wait; next; end timeout 20000; wait; next; end timeout 20000; "
+            "wait; next",
+     SAID WATCH "5 " WATCH "5 LIST /pods?limit=2"},
     {"after three in a row it lists",
      LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
             "next; end timeout; wait; next",
@@ -232,7 +241,7 @@ static void backoff_grows_with_jitter(void **state)
         const char *path;
         struct error err;
         assert_int_equal(watch_next(s.watch, s.now_ms, &path), WATCH_ACTION_LIST);
-        watch_feed_list(s.watch, NULL, watch_script_failure("timeout", &err), s.now_ms);
+        watch_feed_list(s.watch, NULL, watch_script_failure("timeout", &err), 0, s.now_ms);
         int64_t delay_ms = watch_due(s.watch) - s.now_ms;
         assert_true(delay_ms >= 1 && delay_ms <= most_ms);
         longest_ms = delay_ms > longest_ms ? delay_ms : longest_ms;

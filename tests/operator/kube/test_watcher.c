@@ -101,19 +101,24 @@ static void close_fixture(struct fixture *f)
     str_free(&f->heard);
 }
 
-/* Goes on until so many requests were sent and this was heard. When nothing is in flight, time
- * jumps. */
+/* When nothing is in flight, time jumps. */
+static void run_once(struct fixture *f)
+{
+    struct error err;
+    int64_t due_ms, delay_ms = watcher_tick(f->watcher);
+    if (http_in_flight(f->api.http) > 0)
+        assert_ok(http_poll(f->api.http, NULL, 0, 10, &err), &err);
+    else if (delay_ms < INT64_MAX)
+        test_now_ms += delay_ms;
+    kube_tick(f->api.kube, test_now_ms, &due_ms);
+}
+
+/* Goes on until so many requests were sent and this was heard. */
 static void run_until(struct fixture *f, size_t requests, const char *heard)
 {
     while (fake_server_request_count(f->api.server) < requests ||
            strcmp(str_text(&f->heard), heard) != 0) {
-        struct error err;
-        int64_t due_ms, delay_ms = watcher_tick(f->watcher);
-        if (http_in_flight(f->api.http) > 0)
-            assert_ok(http_poll(f->api.http, NULL, 0, 10, &err), &err);
-        else if (delay_ms < INT64_MAX)
-            test_now_ms += delay_ms;
-        kube_tick(f->api.kube, test_now_ms, &due_ms);
+        run_once(f);
         if (strlen(str_text(&f->heard)) > strlen(heard))
             fail_msg("heard %s", str_text(&f->heard));
     }
@@ -142,6 +147,31 @@ static void pages_then_a_stream_then_the_next(void **state)
     assert_true(watcher_tick(f.watcher) > 0); /* one request at a time */
     assert_int_equal(kube_requests_sent(f.api.kube), 4);
     close_fixture(&f); /* with the stream in flight */
+}
+
+/* It is failing from the answer on, and asks again when the server wants to be asked. */
+static void it_waits_as_the_server_asks(void **state)
+{
+    (void)state;
+    static const struct fake_answer answers[] = {
+        API_ANSWER("429 Too Many Requests", "Retry-After: 7\r\n", ""),
+        PAGE("7", "", "a"),
+        API_ANSWER("429 Too Many Requests", "Retry-After: 20\r\n", ""),
+        {.bytes = STREAM EVENT("ADDED", "b", "8"), .then = FAKE_HOLD},
+    };
+    struct fixture f;
+    const struct error *err;
+    open_fixture(&f, answers, array_length(answers));
+    run_until(&f, 2, "[ +a ] ");
+    assert_in_range(test_now_ms - API_NOW_MS, 7001, 7100);
+    run_until(&f, 3, "[ +a ] ");
+    while (!watch_failing_since(watcher_machine(f.watcher), &err))
+        run_once(&f);
+    int64_t refused_ms = watch_failing_since(watcher_machine(f.watcher), &err);
+    assert_in_range(refused_ms - API_NOW_MS, 7001, 7100);
+    run_until(&f, 4, "[ +a ] +b ");
+    assert_in_range(test_now_ms - refused_ms, 20001, 20100);
+    close_fixture(&f);
 }
 
 /* As an answer whose connection stays: what is sent next can leave on it at once. */
@@ -302,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_then_a_stream_then_the_next),
+        cmocka_unit_test(it_waits_as_the_server_asks),
         cmocka_unit_test(the_next_page_is_on_its_way_while_one_is_read),
         cmocka_unit_test(a_page_that_is_cut_short_is_not_followed),
         cmocka_unit_test(a_stream_cut_at_any_byte_loses_nothing_and_repeats_nothing),

@@ -108,9 +108,10 @@ static void feed_head(struct watch_script *s, const char *token)
     json_free(head);
 }
 
-static void feed_list(struct watch_script *s, const struct json *answer, const struct error *err)
+static void feed_list(struct watch_script *s, const struct json *answer, const struct error *err,
+                      int64_t asked_ms)
 {
-    if (watch_feed_list(s->watch, answer, err, s->now_ms))
+    if (watch_feed_list(s->watch, answer, err, asked_ms, s->now_ms))
         str_add(&s->said, "stays ");
 }
 
@@ -124,8 +125,19 @@ static void feed_page(struct watch_script *s, char *arguments)
     struct json *metadata =
         json_texts_of("resourceVersion", version, "continue", arguments ? arguments : "", NULL);
     struct json *answer = json_object_of("metadata", metadata, "items", items, NULL);
-    feed_list(s, answer, NULL);
+    feed_list(s, answer, NULL, 0);
     json_free(answer);
+}
+
+static void feed_failure(struct watch_script *s, const char *verb, char *arguments)
+{
+    struct error err;
+    watch_script_failure(strsep(&arguments, " "), &err);
+    int64_t asked_ms = arguments ? atoi(arguments) : 0;
+    if (strcmp(verb, "list") == 0)
+        feed_list(s, NULL, &err, asked_ms);
+    else
+        watch_feed_end(s->watch, &err, asked_ms, s->now_ms);
 }
 
 static void feed_line(struct watch_script *s, const char *line)
@@ -158,7 +170,6 @@ static void do_one(struct watch_script *s, char *command)
 {
     command += strspn(command, SPACES);
     char *rest = command, *verb = strsep(&rest, " ");
-    struct error err;
     if (strcmp(verb, "next") == 0) {
         say_want(s);
     } else if (strcmp(verb, "page") == 0) {
@@ -168,12 +179,12 @@ static void do_one(struct watch_script *s, char *command)
         if (*verb == 'i')
             watch_feed_item(s->watch, answer);
         else
-            feed_list(s, answer, NULL);
+            feed_list(s, answer, NULL, 0);
         json_free(answer);
     } else if (strcmp(verb, "head") == 0) {
         feed_head(s, rest);
-    } else if (strcmp(verb, "list") == 0) {
-        feed_list(s, NULL, watch_script_failure(rest, &err));
+    } else if (strcmp(verb, "list") == 0 || strcmp(verb, "end") == 0) {
+        feed_failure(s, verb, rest);
     } else if (strcmp(verb, "event") == 0) {
         feed_event(s, rest);
     } else if (strcmp(verb, "line") == 0) {
@@ -183,8 +194,6 @@ static void do_one(struct watch_script *s, char *command)
                                          "\"message\":\"no\",\"code\":%s}}",
                                          rest);
         feed_line(s, line);
-    } else if (strcmp(verb, "end") == 0) {
-        watch_feed_end(s->watch, watch_script_failure(rest, &err), s->now_ms);
     } else if (strcmp(verb, "relist") == 0) {
         if (watch_relist_if_silent(s->watch, s->now_ms - atoi(rest), s->now_ms))
             str_add(&s->said, "cancel ");

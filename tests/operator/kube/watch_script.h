@@ -6,11 +6,12 @@
  *   head [TOKEN]     what stands before the items of the next answer
  *   item JSON        an item of the next answer
  *   answer JSON      another answer to a list
- *   list HOW         the list failed: gone, timeout, missing, input, forbidden, large
+ *   list HOW [MS]    the list failed: gone, timeout, missing, input, forbidden, large; the server
+ *                    asks for MS of rest
  *   event TYPE NAME VERSION
  *   line TEXT        another line
  *   error CODE       an ERROR event
- *   end HOW          the stream ended: good, or as for list
+ *   end HOW [MS]     the stream ended: good, or as for list
  *   relist MS        something was changed this long ago
  *   wait             a time passes that any backoff has
  *   tick MS          this time passes
