@@ -35,6 +35,7 @@ const struct history_field history_fields[] = {
     {FIELD(history, hardware_ms), .name = "hardwareTime", .kind = HISTORY_TIME},
     {FIELD(history, preempted), .name = "preemptedWorker", .kind = HISTORY_COUNT,
      .print = " preempted="},
+    {FIELD(history, worker_0_ms), .name = "worker0CreationTime", .kind = HISTORY_TIME},
     {.member = NULL},
 };
 

@@ -394,6 +394,8 @@ struct history {
     int64_t hardware_ms;
     /* The worker whose room worker 0 is to have, until that has run (policy_preempt.h); 0: none. */
     int32_t preempted;
+    /* When the newest pod of worker 0 that has run was made, by the API server's clock; 0: none. */
+    int64_t worker_0_ms;
 };
 
 struct job_status {

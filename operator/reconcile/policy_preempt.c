@@ -49,8 +49,9 @@ static int64_t patience_s(const struct job *job)
 static int64_t due_ms(const struct reconcile_context *ctx, const struct child *first)
 {
     const struct pod *pod = first ? first->pod : NULL;
-    if (!pod || first->deleting || !waits_for_node(pod) || !pod->created_ms ||
-        !pod->waiting_reason || strcmp(pod->waiting_reason, REASON_UNSCHEDULABLE) != 0 ||
+    if (!pod || first->deleting || !waits_for_node(pod) ||
+        pod->created_ms <= ctx->status.history.worker_0_ms || !pod->waiting_reason ||
+        strcmp(pod->waiting_reason, REASON_UNSCHEDULABLE) != 0 ||
         policy_waits_for_others(pod, ctx->avoided))
         return POLICY_NEVER;
     return pod->created_ms + 1000 * patience_s(ctx->job);
@@ -123,9 +124,13 @@ void policy_preempt(struct reconcile_context *ctx, bool may_choose)
     const struct child *first = view_find(&ctx->view.pods, REPLICA_WORKER, 0);
     int64_t at_ms = due_ms(ctx, first);
     bool is_due = ctx->snapshot->now_ms >= at_ms;
-    if (!meets_at_worker_0(ctx->job) || (first && restart_has_run(first->pod))) {
+    if (!meets_at_worker_0(ctx->job)) {
         history->preempted = 0;
         return;
+    }
+    if (first && restart_has_run(first->pod) && first->pod->created_ms > history->worker_0_ms) {
+        history->preempted = 0;
+        history->worker_0_ms = first->pod->created_ms;
     }
     if (!history->preempted && may_choose && is_due)
         choose(ctx, first);

@@ -14,8 +14,10 @@
  * made again. Nor is any other that is missing, and those that wait for a node are deleted, too:
  * they would take the room. They are not held back while so few have nodes that the job cannot run.
  *
- * One that was chosen and is still there, as the operator died, goes only if worker 0 waits so
- * again: while that has a node it needs no room.
+ * If the operator dies before the delete, the chosen worker goes only if worker 0 is still, or
+ * again, Unschedulable for long enough. An operator that begins may know older pods than its status
+ * does. So the status also remembers when the newest pod of worker 0 that has run was made: no
+ * worker goes for that one or an earlier one, and none of these ends an absence again.
  *
  * If worker 0 fits nowhere even then, the one that went does not come back. All wait for worker 0,
  * so that it would do nothing but hold the room that the next try needs. What is resumed, or meets

@@ -211,6 +211,7 @@ static void any_field_that_is_not_kept_is_told(void **state)
                               .hardware_leaves = 1,
                               .hardware_ms = 1000,
                               .preempted = 1,
+                              .worker_0_ms = 1000,
                               .formed = {1, 1}};
     const struct history_field *const tables[] = {history_fields, replica_history_fields};
     auto_arena struct arena *arena = arena_open();

@@ -66,6 +66,9 @@ who made room for worker 0 is forgotten before that has run|operator/reconcile/p
 who made room for worker 0 is made again at once|operator/reconcile/children.c|s/may_scale_up \&\& !policy_is_kept_out(view, history, type, i)/may_scale_up/|random
 who is to make room for worker 0 stays|operator/reconcile/policy_preempt.c|s/ .. (child->index == history->preempted \&\& is_due)//|random
 who is to make room goes though worker 0 has a node|operator/reconcile/policy_preempt.c|s/ == history->preempted \&\& is_due)/ == history->preempted)/|random
+a worker makes room for a pod of worker 0 that has run since|operator/reconcile/policy_preempt.c|s/pod->created_ms <= ctx->status.history.worker_0_ms/!pod->created_ms/|random
+a pod of the past ends an absence of worker 0|operator/reconcile/policy_preempt.c|s/ \&\& first->pod->created_ms > history->worker_0_ms//|random
+which pod of worker 0 has run is not stored|operator/job/history_fields.c|/FIELD(history, worker_0_ms)/d|random
 a worker makes room at once|operator/reconcile/policy_preempt.c|s/ + 1000 \* patience_s(ctx->job)//|random
 a worker makes room though too few are left|operator/reconcile/policy_preempt.c|s/running < fewest(ctx)/running < 0/|random
 another worker than the last makes room|operator/reconcile/policy_preempt.c|s/        last = \&ctx/        last = last ? last : \&ctx/|random

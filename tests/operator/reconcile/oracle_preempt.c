@@ -3,6 +3,7 @@
 
 #include "operator/job/condition.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define check      simulation_check
@@ -49,6 +50,7 @@ static int64_t due_ms(struct simulation *s, const struct job_status *status)
     const struct optional *seconds = &s->seen.job->elastic.shrink_after_s;
     const struct pod *pod = worker_0(s);
     bool waits = pod && is_waiting(pod) && !pod->deleted_ms && pod->waiting_reason &&
+                 pod->created_ms > status->history.worker_0_ms &&
                  strcmp(pod->waiting_reason, "Unschedulable") == 0 &&
                  simulation_is_well(s, pod, status);
     return waits ? pod->created_ms + 1000 * (seconds->set ? seconds->value : PATIENCE_S)
@@ -88,6 +90,12 @@ static bool may_choose(struct simulation *s, const struct job_status *before,
            simulation_is_admitted(&s->seen) && goes_on(s, before, after);
 }
 
+/* Whether it is not known yet that this pod of worker 0 has run. */
+static bool comes_new(const struct pod *first, const struct job_status *before)
+{
+    return has_run(first) && first->created_ms > before->history.worker_0_ms;
+}
+
 /* Whether a plan may forget it: worker 0 has run, or all begins anew. */
 static bool is_over(struct simulation *s, const struct job_status *before,
                     const struct job_status *after)
@@ -95,7 +103,7 @@ static bool is_over(struct simulation *s, const struct job_status *before,
     const struct pod *first = worker_0(s);
     bool resumes = condition_is_true(before, CONDITION_SUSPENDED) &&
                    !condition_is_true(after, CONDITION_SUSPENDED);
-    return goes_on(s, before, after) && (resumes || (first && has_run(first)));
+    return goes_on(s, before, after) && (resumes || (first && comes_new(first, before)));
 }
 
 /* Those that wait for a node would take the room. The one that makes it goes when it is time. */
@@ -116,6 +124,19 @@ static void check_room(struct simulation *s, const struct job_status *after)
     }
 }
 
+/* The status knows the newest pod of worker 0 that was seen to run. */
+static void check_known(struct simulation *s, const struct job_status *before,
+                        const struct job_status *after)
+{
+    const struct pod *first = worker_0(s);
+    bool is_news = goes_on(s, before, after) && waits_for_worker_0(s->seen.job) && first &&
+                   comes_new(first, before);
+    int64_t due = is_news ? first->created_ms : before->history.worker_0_ms;
+    check(s, after->history.worker_0_ms == due,
+          "the newest pod of worker 0 that has run is of %" PRId64 ", and it should be of %" PRId64,
+          after->history.worker_0_ms, due);
+}
+
 void simulation_check_preemption(struct simulation *s)
 {
     const struct job_status *before = &s->seen.status, *after = simulation_planned_status(s);
@@ -131,6 +152,7 @@ void simulation_check_preemption(struct simulation *s)
     }
     if (goes_on(s, before, after))
         check_room(s, after);
+    check_known(s, before, after);
     check(s, is == due, "worker %d makes room for worker 0, and it should be worker %d", is, due);
 }
 

@@ -6,7 +6,7 @@
 
 #define ELASTIC "elasticPolicy: {minReplicas: 2, maxReplicas: 4}"
 /* All run, each on a node; worker 0 is lost, and no node has room for its next pod. */
-#define LOST "settle; bind * a; run *; settle; gone worker-0; settle; unfit worker-0; "
+#define LOST "settle; bind * a; run *; settle; wait 1000; gone worker-0; settle; unfit worker-0; "
 /* Worker 3 is preempted, and gone. */
 #define PREEMPTED LOST "wait 30000; settle; "
 /* The kubelet refuses worker 0 there, and the node has no room for its next pod for long. */
@@ -17,7 +17,7 @@ static const struct story chosen[] = {
     {"before the patience is over nobody goes", 0, 4, "OnFailure", "", LOST "wait 29999; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=3/0/0 start=1000\n"
      "event Warning Unschedulable: Pod j-worker-0 is waiting: Unschedulable: 0/3 nodes are available\n"
-     "requeue 31000\n"},
+     "requeue 32000\n"},
     {"then the last one goes, and is named", 0, 4, "OnFailure", "", LOST "wait 30000; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=3/0/0 start=1000 preempted=3\n"
      "event Warning WorkerPreempted: Pod j-worker-3 is deleted to make room for pod j-worker-0, for which all others wait: after 30 s it is Unschedulable: 0/3 nodes are available\n"
@@ -65,7 +65,7 @@ static const struct story chosen[] = {
      "create pod j-worker-3 attempt 0\n"},
     {"the next absence is another one", 0, 4, "OnFailure", "",
      PREEMPTED
-     "bind worker-0 a; run worker-0; settle; unfit worker-3; settle; gone worker-0; settle; "
+     "bind worker-0 a; run worker-0; settle; unfit worker-3; settle; wait 1000; gone worker-0; settle; "
      "unfit worker-0; wait 30000; pass",
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=2/0/0 start=1000 preempted=2\n"
      "event Warning WorkerPreempted: Pod j-worker-2 is deleted to make room for pod j-worker-0, for which all others wait: after 30 s it is Unschedulable: 0/3 nodes are available\n"
@@ -104,7 +104,7 @@ static const struct story chosen[] = {
      "status Created=T Waiting=T Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=3/0/0 start=1000\n"
      "event Warning ImagePullBackOff: Pod j-worker-0 is waiting: ImagePullBackOff: 0/3 nodes are available\n"},
     {"a resumed job starts over", 0, 4, "OnFailure", "", PREEMPTED "suspend; settle; resume; pass",
-     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Worker=0/0/0 start=31000\n"
+     "status Created=T Suspended=F Restarting=T(PyTorchJobResumed: PyTorchJob j is resumed.) Worker=0/0/0 start=32000\n"
      "event Normal PyTorchJobResumed: PyTorchJob j is resumed.\n"
      "create service j-worker-0\n"
      "create service j-worker-1\n"
@@ -218,6 +218,65 @@ static void who_was_chosen_stays_while_worker_0_has_a_node(void **state)
     cluster_close(cluster);
 }
 
+static void the_status_knows_when_the_pod_that_has_run_was_made(void **state)
+{
+    (void)state;
+    static const struct {
+        int masters;
+        const char *spec, *script;
+        int64_t made_ms; /* 0: of none */
+    } rows[] = {
+        {0, ELASTIC, "wait 1000; settle; bind * a; settle", 0},
+        {0, ELASTIC, "settle; bind * a; run worker-0; settle", 1000},
+        {0, ELASTIC, LOST "settle", 1000},
+        {0, ELASTIC, LOST "bind worker-0 a; reject worker-0 OutOfcpu; settle", 1000},
+        {0, ELASTIC, LOST "bind worker-0 a; exit worker-0 1; settle", 2000},
+        {1, ELASTIC, "settle; run *; settle", 0},
+        {0, "", "settle; run *; settle", 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct cluster *cluster = cluster_open(rows[i].masters, 4, "OnFailure", "", rows[i].spec);
+        cluster_do(cluster, rows[i].script);
+        if (cluster->status.history.worker_0_ms != rows[i].made_ms)
+            fail_msg("row %zu: %d ms", i, (int)cluster->status.history.worker_0_ms);
+        cluster_close(cluster);
+    }
+}
+
+/* The job is as the last operator wrote it, and pods are older. */
+static void an_operator_that_begins_with_older_pods_takes_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *then;
+        int before, after;
+    } rows[] = {
+        /* the pod of worker 0 has run since, or one after it */
+        {LOST "wait 30000", "pass", 0, 0},
+        {LOST "gone worker-3; settle; unfit worker-3; wait 30000", "pass", 0, 0},
+        /* it is gone since, and worker 3 went for the next one */
+        {"settle; bind * a; run *; settle", "pass", 3, 3},
+        /* until pods are as new: the next absence, and the end of the one that there was */
+        {LOST "wait 30000", "wait 1000; gone worker-0; settle; unfit worker-0; wait 30000; pass", 0,
+         3},
+        {"settle; bind * a; run *; settle",
+         "wait 1000; gone worker-0; settle; unfit worker-0; settle; bind worker-0 a; run worker-0; "
+         "pass",
+         3, 0},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct cluster *cluster = cluster_open(0, 4, "OnFailure", "", ELASTIC);
+        cluster_do(cluster, rows[i].script);
+        struct history *history = &cluster->status.history;
+        history->preempted = rows[i].before;
+        history->worker_0_ms = cluster_pod(cluster, "j-worker-0")->created_ms;
+        cluster_do(cluster, rows[i].then);
+        if (history->preempted != rows[i].after)
+            fail_msg("row %zu: worker %d", i, history->preempted);
+        cluster_close(cluster);
+    }
+}
+
 /* Nobody waits for worker 0 any more. */
 static void an_edit_gives_the_place_back(void **state)
 {
@@ -239,6 +298,8 @@ int main(void)
         cmocka_unit_test(only_where_all_meet_at_worker_0),
         cmocka_unit_test(an_operator_that_dies_takes_no_second_one),
         cmocka_unit_test(who_was_chosen_stays_while_worker_0_has_a_node),
+        cmocka_unit_test(the_status_knows_when_the_pod_that_has_run_was_made),
+        cmocka_unit_test(an_operator_that_begins_with_older_pods_takes_none),
         cmocka_unit_test(an_edit_gives_the_place_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
