@@ -13,9 +13,17 @@ for name in manager manifests.yaml; do
 done
 . tests/run_one.sh
 programs=$(tests/cluster/build.sh control-plane) || exit
+version=$("$programs/kube-apiserver" --version) # "Kubernetes v1.36.2"
+minor=${version#*.}
+[ "${minor%%.*}" -ge 30 ] || {
+    echo "check-kueue: Kueue needs a kube-apiserver of 1.30 or later, and $programs has $version:" \
+        "set \$KUBEBUILDER_ASSETS to a folder with kube-apiserver, etcd and kubectl" >&2
+    exit 2
+}
 export BUILD="${BUILD:-$PWD/build/debug}"
+unset SHOAL_TEST_KUBECONFIG SHOAL_TEST_NEWER # all of Kueue is installed: never in another cluster than the tests' own
 PATH=$programs:$PATH
-echo "$("$programs/kube-apiserver" --version), a real Kueue in $KUEUE_ASSETS"
+echo "$version, a real Kueue in $KUEUE_ASSETS"
 for name in queues admission settings; do
     [[ $name != *"$filter"* ]] || run_one "kueue/$name" "tests/kueue/$name.sh"
 done
