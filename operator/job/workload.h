@@ -82,7 +82,7 @@ struct workload_status {
     const char *conditions; /* of struct workload: those that stay */
     /* The quota goes back after an eviction: conditions QuotaReserved and Admitted become False,
      * and the admission goes. Condition Requeued gets this reason and message. To the execution
-     * time of before comes that of this admission. */
+     * time of before comes that of this admission; none is left if its limit was the reason. */
     bool releases;
     int32_t past_execution_s;
     bool requeues; /* True: Kueue is to try again at once */

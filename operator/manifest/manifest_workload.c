@@ -13,6 +13,8 @@
 
 /* Kueue's own limit of a condition's message. */
 #define MESSAGE_MAX_BYTES 1024
+/* Of an eviction behind "DeactivatedDueTo". */
+#define REASON_EXECUTION_TIME "MaximumExecutionTimeExceeded"
 
 /* ---- the pod sets ---- */
 
@@ -227,17 +229,20 @@ static int64_t execution_s(struct json *conditions, int64_t now_ms)
     return lasts && since_ms < now_ms ? (now_ms - since_ms) / 1000 : 0;
 }
 
-/* maximumExecutionTimeSeconds counts all admissions: a limit is not put off by an eviction. */
+/* maximumExecutionTimeSeconds counts all admissions: a limit is not put off by an eviction. When it
+ * is reached, Kueue takes its own value away (reconcileMaxExecutionTime), so that who activates the
+ * Workload again has the whole time. Ours, of another field manager, would stay. */
 static void set_past_execution(struct json *body, const struct workload_status *status,
                                struct json *conditions, const char *version, int64_t now_ms)
 {
     bool old = strcmp(version, "v1beta1") == 0; /* Kueue's own spelling */
+    const char *field =
+        old ? "accumulatedPastExexcutionTimeSeconds" : "accumulatedPastExecutionTimeSeconds";
     int64_t sum = status->past_execution_s + execution_s(conditions, now_ms);
-    if (sum > status->past_execution_s)
-        json_set_integer(body,
-                         old ? "accumulatedPastExexcutionTimeSeconds"
-                             : "accumulatedPastExecutionTimeSeconds",
-                         sum < INT32_MAX ? sum : INT32_MAX);
+    if (strstr(status->eviction_reason, REASON_EXECUTION_TIME))
+        json_set(body, field, json_new_null());
+    else if (sum > status->past_execution_s)
+        json_set_integer(body, field, sum < INT32_MAX ? sum : INT32_MAX);
 }
 
 static void set_released(struct json *conditions, const struct workload_status *status,

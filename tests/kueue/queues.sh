@@ -124,11 +124,15 @@ check "at rest" requests_rest
 edit_workload idle '{"spec": {"active": true}}'
 check "activated, it comes back" comes "idle-worker-0 idle-worker-1" pods idle
 delete_job idle
-queued limited 0 1 "" "" "kueue.x-k8s.io\\/max-exec-time-seconds: '3'"
+queued limited 0 1 "" "" "kueue.x-k8s.io\\/max-exec-time-seconds: '20'"
 check "a limit of execution time" comes limited-worker-0 pods limited
 runs limited >/dev/null
 check "ends it" comes "" pods limited
 check "in Kueue's words" wait_for 60 waits_for limited "is deactivated"
+check "none of its time is kept" is null workload limited '.status.accumulatedPastExecutionTimeSeconds'
+edit_workload limited '{"spec": {"active": true}}'
+check "activated, it has the whole time again" comes limited-worker-0 pods limited
+check "and runs anew" runs limited
 delete_job limited
 
 # ---- partial admission, and other sizes
