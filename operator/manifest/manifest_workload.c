@@ -57,14 +57,19 @@ static const char *annotation(const struct pod_template *template_, const char *
 }
 
 /* The pods have ranks by their index. Kueue may place pods that ask for nothing, too, and then
- * wants to know the ranks. */
-static struct json *topology_request(const struct pod_template *template_)
+ * wants to know the ranks. But Kueue 0.13.0 and older, which have v1beta1 alone, take any request
+ * for one of a topology, and admit it to no flavor without one. NULL: none. */
+static struct json *topology_request(const struct pod_template *template_, const char *version)
 {
     struct json *request = json_new_object();
     for (size_t i = 0; i < array_length(topology_rows); i++) {
         const char *text = annotation(template_, topology_rows[i].annotation);
         if (text)
             json_set(request, topology_rows[i].field, topology_value(text, topology_rows[i].kind));
+    }
+    if (strcmp(version, "v1beta1") == 0 && json_object_count(request) == 0) {
+        json_free(request);
+        return NULL;
     }
     json_set_text(request, "podIndexLabel", LABEL_REPLICA_INDEX);
     return request;
@@ -81,7 +86,8 @@ static struct json *template_of(const struct pod_template *template_)
                           NULL);
 }
 
-static struct json *pod_sets(const struct job *job, const struct workload_spec *spec)
+static struct json *pod_sets(const struct job *job, const struct workload_spec *spec,
+                             const char *version)
 {
     struct json *sets = json_new_array();
     for (int type = 0; type < REPLICA_TYPES; type++) {
@@ -91,7 +97,7 @@ static struct json *pod_sets(const struct job *job, const struct workload_spec *
         struct json *set =
             json_object_of("name", json_new_text(names_replica_label(type)), "count",
                            json_new_integer(spec->counts[type]), "template", template_of(template_),
-                           "topologyRequest", topology_request(template_), NULL);
+                           "topologyRequest", topology_request(template_, version), NULL);
         if (type == REPLICA_WORKER && spec->min_workers)
             json_set_integer(set, "minCount", spec->min_workers);
         json_append(sets, set);
@@ -140,7 +146,7 @@ struct json *manifest_workload(const struct job *job, const char *name,
     struct json *object =
         manifest_object(resource->api_version, resource->kind, name, job, &labels, &annotations);
     struct json *body = json_object_of("queueName", json_new_text(spec->queue), "podSets",
-                                       pod_sets(job, spec), NULL);
+                                       pod_sets(job, spec, version), NULL);
     set_priority(body, &spec->priority, version);
     if (spec->max_execution_s)
         json_set_integer(body, "maximumExecutionTimeSeconds", spec->max_execution_s);

@@ -354,13 +354,16 @@ static void a_template_asks_for_a_topology(void **state)
         assert_ok(decode_manifest(text, strlen(text), "test", 6, &manifest, &err), &err);
         const struct workload_spec spec = {
             .queue = "q", .pods_hash = "h", .counts = {0, 1}, .priority = {.class_name = ""}};
-        struct json *object = manifest_workload(manifest->jobs[0], "w", &spec, "v1beta2");
-        const struct json *set = json_at(json_get(json_get(object, "spec"), "podSets"), 0);
-        const struct json *request = json_get(set, "topologyRequest");
-        auto_free char *said = json_print(request, JSON_COMPACT);
-        assert_string_equal(said, rows[i].request);
-        assert_null(json_get(json_get(json_get(set, "template"), "metadata"), "name"));
-        json_free(object);
+        for (size_t v = 0; v < array_length(versions); v++) {
+            struct json *object = manifest_workload(manifest->jobs[0], "w", &spec, versions[v]);
+            const struct json *set = json_at(json_get(json_get(object, "spec"), "podSets"), 0);
+            const struct json *request = json_get(set, "topologyRequest");
+            auto_free char *said = request ? json_print(request, JSON_COMPACT) : xstrdup("none");
+            bool is_left_out = !*rows[i].annotations && strcmp(versions[v], "v1beta1") == 0;
+            assert_string_equal(said, is_left_out ? "none" : rows[i].request);
+            assert_null(json_get(json_get(json_get(set, "template"), "metadata"), "name"));
+            json_free(object);
+        }
         decode_close(manifest);
     }
 }
