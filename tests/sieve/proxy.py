@@ -54,6 +54,8 @@ class Proxy:
         """The kind of the injection, if this is where it happens."""
         if self.is_over or name != self.injection.at:
             return None
+        if self.injection.kind in injections.LEADER_KINDS and len(set(self.writers.values())) < 2:
+            return None  # nobody would take over
         self.is_over = True
         return self.injection.kind
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import injections
 import oracle
+import proxy
 import rules
 import sieve
 import trace
@@ -117,6 +118,17 @@ def owed():
     return passed
 
 
+def deposes():
+    """[listener of each open connection], and whether a leader is deposed then."""
+    passed, at = True, "POST pods a #1"
+    for listeners, kind in ([0, 0], None), ([0, 1, 0], "deposed"):
+        got = proxy.Proxy(None)
+        got.begin(injections.Injection("deposed", at), None, True)
+        got.writers = dict(enumerate(listeners))
+        passed &= check(f"connections of {listeners}: deposed is {kind}", got.take(at) == kind and got.is_over == (kind is not None))
+    return passed
+
+
 def leads():
     """Who may write: a row of what happens, and whether operator 0 and operator 1 may after it."""
     got, passed = rules.Rules(True), True
@@ -142,6 +154,6 @@ def told():
 
 
 if __name__ == "__main__":
-    results = judges(), counts(), names(), owed(), leads(), told()
+    results = judges(), counts(), names(), owed(), deposes(), leads(), told()
     print(f"1..{number}")
     sys.exit(0 if all(results) else 1)
