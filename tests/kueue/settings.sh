@@ -10,7 +10,7 @@ kueue_world
 
 # ---- Kueue counts how long pods take
 kueue_restart "$kueue_ours
-waitForPodsReady: {timeout: 4s, recoveryTimeout: 4s, requeuingStrategy: {backoffBaseSeconds: 1, backoffLimitCount: 2}}" >"$work/kueue.log" 2>&1 || cat "$work/kueue.log"
+waitForPodsReady: {timeout: 20s, recoveryTimeout: 20s, requeuingStrategy: {backoffBaseSeconds: 1, backoffLimitCount: 2}}" >"$work/kueue.log" 2>&1 || cat "$work/kueue.log"
 queue ready 2
 in_queue=ready
 queued slow 0 2
