@@ -8,6 +8,19 @@
 
 #include "base/mem.h"
 
+/* As everywhere, running out of memory ends the program. */
+static void *get_memory(void *context, uInt count, uInt bytes)
+{
+    (void)context;
+    return xcalloc(count, bytes);
+}
+
+static void free_memory(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
 /* Small ones, of 40 KB while a text is packed: most texts are no longer than such a window, and of
  * long ones what repeats lies near. Without zlib's header and checksum. */
 enum { WINDOW_BITS = -12, MEMORY_LEVEL = 5 };
@@ -23,7 +36,10 @@ static size_t room_of(size_t bytes)
 struct packed *packed_keep(struct packed *old, const char *text)
 {
     size_t text_bytes = strlen(text);
-    z_stream z = {.next_in = (const unsigned char *)text, .avail_in = (uInt)text_bytes};
+    z_stream z = {.next_in = (const unsigned char *)text,
+                  .avail_in = (uInt)text_bytes,
+                  .zalloc = get_memory,
+                  .zfree = free_memory};
     assert(text_bytes < UINT32_MAX / 2);
     int begun =
         deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
@@ -50,7 +66,9 @@ char *packed_text(const struct packed *packed)
     z_stream z = {.next_in = packed->data,
                   .avail_in = packed->bytes,
                   .next_out = (unsigned char *)text,
-                  .avail_out = packed->text_bytes};
+                  .avail_out = packed->text_bytes,
+                  .zalloc = get_memory,
+                  .zfree = free_memory};
     int begun = inflateInit2(&z, WINDOW_BITS);
     assert(begun == Z_OK);
     int done = inflate(&z, Z_FINISH);

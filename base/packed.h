@@ -11,7 +11,7 @@ struct packed {
 };
 
 /* Packs the text where another one was kept (NULL: none yet), if there is room: as mem_keep_text.
- * Takes `old`. The caller frees what is returned, with free. The text is shorter than 4 GiB. */
+ * Takes `old`. The caller frees what is returned, with free. The text is shorter than 2 GiB. */
 struct packed *packed_keep(struct packed *old, const char *text);
 /* The text again. The caller frees it. */
 char *packed_text(const struct packed *packed);

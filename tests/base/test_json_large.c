@@ -4,14 +4,11 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "tests/support_memory.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { MANY = 128000 };
 
@@ -162,42 +159,15 @@ static void large_objects_have_no_duplicates(void **state)
     json_free(value);
 }
 
-/* In a process of its own: no more memory can be had. */
-static void parse_without_memory(const char *text, int fd)
+static void parse(const void *text)
 {
-    const struct rlimit none = {0};
-    if (dup2(fd, STDERR_FILENO) < 0 || setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_AS, &none))
-        _exit(1);
-    signal(SIGABRT, SIG_DFL); /* cmocka's would go on */
     json_free(json_parse_text(text, JSON_STRICT, NULL));
-    _exit(2);
 }
 
 static void running_out_of_memory_ends_the_program(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* their allocators have words of their own for it */
-#endif
-    enum { LARGE = 64 << 20 };
-    auto_free char *text = xmalloc(LARGE + 5);
-    memset(text, 'a', LARGE + 4);
-    memcpy(text, "[\"", 2);
-    memcpy(text + LARGE + 2, "\"]", 3);
-    int fds[2], status;
-    assert_int_equal(pipe(fds), 0);
-    pid_t pid = fork();
-    if (pid == 0)
-        parse_without_memory(text, fds[1]);
-    close(fds[1]);
-    char told[256] = "";
-    assert_true(read(fds[0], told, sizeof told - 1) >= 0);
-    close(fds[0]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGABRT);
-    static const char begin[] = "shoal: out of memory (";
-    assert_memory_equal(told, begin, sizeof begin - 1);
+    support_assert_needs_memory(parse, "[\"a\"]");
 }
 
 int main(void)

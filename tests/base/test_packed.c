@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "tests/support.h"
+#include "tests/support_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,31 @@ static void json_gets_smaller(void **state)
     free(kept);
 }
 
+static void pack(const void *text)
+{
+    packed_keep(NULL, text);
+}
+
+static void unpack(const void *packed)
+{
+    packed_text(packed);
+}
+
+static void running_out_of_memory_ends_the_program(void **state)
+{
+    (void)state;
+    struct packed *packed = packed_keep(NULL, "x");
+    support_assert_needs_memory(pack, "x");
+    support_assert_needs_memory(unpack, packed);
+    free(packed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(json_gets_smaller),
+        cmocka_unit_test(running_out_of_memory_ends_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
