@@ -33,7 +33,8 @@ static int add_guards(struct lws *wsi, unsigned char **at, unsigned char *end)
 int httpd_head_send(struct lws *wsi, int status, const char *content_type, size_t bytes)
 {
     unsigned char head[LWS_PRE + HEAD_BYTES], *at = head + LWS_PRE, *end = head + sizeof head;
-    static const char allow[] = "GET, HEAD", cache[] = "no-store", upgrade[] = "websocket";
+    static const char allow[] = "GET, HEAD", cache[] = "no-store", upgrade[] = "websocket",
+                      option[] = "Upgrade";
     if (lws_add_http_common_headers(wsi, (unsigned)status, content_type, bytes, &at, end) ||
         lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CACHE_CONTROL,
                                      (const unsigned char *)cache, sizeof cache - 1, &at, end) ||
@@ -43,9 +44,11 @@ int httpd_head_send(struct lws *wsi, int status, const char *content_type, size_
         lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_ALLOW, (const unsigned char *)allow,
                                      sizeof allow - 1, &at, end))
         return -1;
-    if (status == HTTPD_UPGRADE_REQUIRED &&
-        lws_add_http_header_by_token(wsi, WSI_TOKEN_UPGRADE, (const unsigned char *)upgrade,
-                                     sizeof upgrade - 1, &at, end))
+    if (status == HTTPD_UPGRADE_REQUIRED && /* RFC 9110, 7.8: with the option of that name */
+        (lws_add_http_header_by_token(wsi, WSI_TOKEN_UPGRADE, (const unsigned char *)upgrade,
+                                      sizeof upgrade - 1, &at, end) ||
+         lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)option,
+                                      sizeof option - 1, &at, end)))
         return -1;
     return lws_finalize_write_http_header(wsi, head + LWS_PRE, &at, end);
 }

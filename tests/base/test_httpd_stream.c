@@ -180,6 +180,9 @@ static void only_streams_take_listeners(void **state)
         leave(&l);
     }
     /* and a stream is no page */
+    auto_free char *answer = guest_exchange(
+        httpd_port(httpd), "GET /steps HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_non_null(strstr(answer, "\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"));
     guest_assert_page(httpd_port(httpd), "/steps", 426, "426 only WebSockets are served here\n");
     httpd_close(httpd);
 }
