@@ -146,9 +146,11 @@ static int check(const struct get_options *o, struct error *err)
     const char *name = o->jobs.items[0];
     if (!*name)
         return error_set(err, ERR_CONFIG, "the job's name must not be empty");
-    if (strchr(name, '/')) /* as some tools write a kind or a namespace before it */
-        return error_set(err, ERR_CONFIG, "%s: name the job alone, as %s%s", name,
-                         str_after_last(name, '/'), o->local ? "" : "; -n names its namespace");
+    if (strchr(name, '/')) { /* as some tools write a kind or a namespace before it */
+        const char *alone = str_after_last(name, '/');
+        return error_set(err, ERR_CONFIG, "%s: name the job alone%s%s%s", name,
+                         *alone ? ", as " : "", alone, o->local ? "" : "; -n names its namespace");
+    }
     if (o->local && (o->cluster.context || o->cluster.kubeconfig))
         return error_set(err, ERR_CONFIG,
                          "--local is of no cluster: drop --context and --kubeconfig");

@@ -242,6 +242,7 @@ static void a_command_line_is_checked_first(void **state)
         {{"a", "b"}, "shoal get: several jobs: name one job; `shoal top` lists all\n"},
         {{""}, "shoal get: the job's name must not be empty\n"},
         {{"ns/a"}, "shoal get: ns/a: name the job alone, as a; -n names its namespace\n"},
+        {{"llm/"}, "shoal get: llm/: name the job alone; -n names its namespace\n"},
         {{"pytorchjob/a", "--local"}, "shoal get: pytorchjob/a: name the job alone, as a\n"},
         {{"a", "-n", ""}, "shoal get: --namespace: must not be empty\n"},
         {{"--local"}, "shoal get: no job: name one job; `shoal top --local` lists all\n"},
