@@ -13,8 +13,9 @@ enum restart_verdict {
 
 enum restart_verdict restart_judge(enum restart_policy policy, const struct pod *pod);
 
-/* Whether its container `pytorch` has begun, as far as the pod shows it: one that the system ended
- * may have lost what it knew of its containers. */
+/* Whether its container `pytorch` has begun, as far as the pod shows it: phase Running is the
+ * pod's, whichever of its containers runs, and one that the system ended may have lost what it knew
+ * of them. */
 bool restart_has_run(const struct pod *pod);
 
 /* Whether the pod failed by itself: it is in phase Failed, and the system did not terminate it
