@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(struct series_kept) == 20, "a point takes 20 bytes");
 
-enum { FIRST_POINTS = 8, DIGITS = 5 };
+enum { FIRST_POINTS = 8, DIGITS = 5, HIGH_STEP_MAX = SERIES_STEP_MAX >> 32 };
 
 static struct series_kept kept_of(const struct series_point *sample)
 {
@@ -19,8 +19,9 @@ static struct series_kept kept_of(const struct series_point *sample)
                                 .loss = sample->loss,
                                 .rate = sample->rate,
                                 .low_step = (uint32_t)sample->step,
-                                .high_step = (uint32_t)(sample->step >> 32) & 0xfff,
-                                .world_size = fits ? (uint32_t)sample->world_size & 0xfffff : 0};
+                                .high_step = (uint32_t)(sample->step >> 32) & HIGH_STEP_MAX,
+                                .world_size =
+                                    fits ? (uint32_t)sample->world_size & SERIES_WORLD_MAX : 0};
 }
 
 static int64_t step_of(const struct series_kept *point)

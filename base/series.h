@@ -14,15 +14,18 @@ struct series_point {
     int32_t world_size; /* ranks; 0: not known */
 };
 
+enum { SERIES_STEP_BITS = 44, SERIES_WORLD_BITS = 20 };
+#define SERIES_STEP_MAX  ((INT64_C(1) << SERIES_STEP_BITS) - 1)
+#define SERIES_WORLD_MAX ((1 << SERIES_WORLD_BITS) - 1)
+
 /* A point as it is kept, in 20 bytes: there may be PAGE_POINTS_MAX of each job. */
 struct series_kept {
     uint32_t time_s;
     float loss, rate;
-    uint32_t low_step;                        /* its low bits, ... */
-    uint32_t high_step : 12, world_size : 20; /* ... and the others */
+    uint32_t low_step;                          /* its low bits, ... */
+    uint32_t high_step : SERIES_STEP_BITS - 32; /* ... and the others */
+    uint32_t world_size : SERIES_WORLD_BITS;
 };
-#define SERIES_STEP_MAX  ((INT64_C(1) << 44) - 1)
-#define SERIES_WORLD_MAX ((1 << 20) - 1)
 
 /* All zero: empty. */
 struct series {
