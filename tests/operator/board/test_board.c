@@ -13,34 +13,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void a_job_has_its_row_and_more(void **state)
+/* Of the job llm, which trains: a worker that waits, the master, and a pod of another job. */
+static void tell_of_three_pods(struct board *b, struct board_world *w)
 {
-    (void)state;
-    board_now_ms = BOARD_NOW_MS + 3600 * 1000;
-    struct board *b = board_open(&board_clocks);
-    struct board_world w;
-    board_make_job(&w, "llm");
-    w.pods[0] = (struct pod){.name = "llm-worker-1",
-                             .owner_uid = w.uid,
-                             .type = REPLICA_WORKER,
-                             .index = 1,
-                             .phase = POD_PENDING,
-                             .waiting_reason = "ImagePullBackOff",
-                             .waiting_message = "no such image"};
-    w.pods[1] = (struct pod){.name = "llm-master-0",
-                             .owner_uid = w.uid,
-                             .phase = POD_RUNNING,
-                             .node = "n1",
-                             .restart_count = 1};
-    w.pods[2] = (struct pod){.name = "llm-worker-2", .owner_uid = "another", .index = 2};
-    w.snapshot.pod_count = 3;
+    w->pods[0] = (struct pod){.name = "llm-worker-1",
+                              .owner_uid = w->uid,
+                              .type = REPLICA_WORKER,
+                              .index = 1,
+                              .phase = POD_PENDING,
+                              .waiting_reason = "ImagePullBackOff",
+                              .waiting_message = "no such image"};
+    w->pods[1] = (struct pod){.name = "llm-master-0",
+                              .owner_uid = w->uid,
+                              .phase = POD_RUNNING,
+                              .node = "n1",
+                              .restart_count = 1};
+    w->pods[2] = (struct pod){.name = "llm-worker-2", .owner_uid = "another", .index = 2};
+    w->snapshot.pod_count = 3;
     board_set_operator(b, true, "operator-1", 1);
-    board_tell(b, &w);
+    board_tell(b, w);
     for (int64_t step = 10; step <= 50; step += 10) {
-        board_train(&w, step, 5.0 / (double)step);
-        board_tell(b, &w);
+        board_train(w, step, 5.0 / (double)step);
+        board_tell(b, w);
     }
-    struct json *all = board_read(b, PAGE_JOBS_PATH);
+}
+
+static void expect_row(const struct json *all)
+{
     board_expect(all, "server", "\"operator\"");
     board_expect(all, "leading", "true");
     board_expect(all, "leader", "\"operator-1\"");
@@ -61,6 +60,18 @@ static void a_job_has_its_row_and_more(void **state)
     board_expect(all, "jobs.0.losses", "[0.5,0.25,0.16667,0.125,0.1]");
     assert_null(board_at(all, "jobs.0.waiting"));
     assert_null(board_at(all, "jobs.0.pods"));
+}
+
+static void a_job_has_its_row_and_more(void **state)
+{
+    (void)state;
+    board_now_ms = BOARD_NOW_MS + 3600 * 1000;
+    struct board *b = board_open(&board_clocks);
+    struct board_world w;
+    board_make_job(&w, "llm");
+    tell_of_three_pods(b, &w);
+    struct json *all = board_read(b, PAGE_JOBS_PATH);
+    expect_row(all);
     struct json *one = board_read(b, PAGE_JOBS_PATH "/ns/llm");
     board_expect(one, "name", "\"llm\"");
     board_expect(one, "series.step", "[10,20,30,40,50]");
