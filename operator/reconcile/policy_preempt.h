@@ -17,7 +17,8 @@
  * If the operator dies before the delete, the chosen worker goes only if worker 0 is still, or
  * again, Unschedulable for long enough. An operator that begins may know older pods than its status
  * does. So the status also remembers when the newest pod of worker 0 that has run was made: no
- * worker goes for that one or an earlier one, and none of these ends an absence again.
+ * worker goes for that one or an earlier one, and none of these ends an absence again. The API
+ * server counts in seconds: one that was made in the same second is taken for that one.
  *
  * If worker 0 fits nowhere even then, the one that went does not come back. All wait for worker 0,
  * so that it would do nothing but hold the room that the next try needs. What is resumed, or meets
