@@ -69,7 +69,8 @@ static void unpack(const void *packed)
 static void running_out_of_memory_ends_the_program(void **state)
 {
     (void)state;
-    struct packed *packed = packed_keep(NULL, "x");
+    static struct packed *packed; /* where sanitizers skip the test, nobody frees it */
+    packed = packed_keep(NULL, "x");
     support_assert_needs_memory(pack, "x");
     support_assert_needs_memory(unpack, packed);
     free(packed);
