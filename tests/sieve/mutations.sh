@@ -24,7 +24,7 @@ a status that was refused counts as written|operator/apply/steps.c|s/(effect == 
 a watch that has ended with 410 goes on where it was|operator/kube/watch.c|s/bool lost = err->code == ERR_GONE/bool lost = err->code == ERR_LIMIT/|a group restarts|drop
 an error on a watch is passed over|operator/kube/watch.c|s/    if (strcmp(type, "ERROR") == 0) {/    if (!strcmp(type, "ERROR")) return 0;\n    if (!type) {/|a group restarts|drop
 a list keeps what is gone|operator/cache/cache.c|/^void cache_end_list/,/^}/s/if (kind == CACHE_JOBS)/if (kind == CACHE_PODS) return;\n    if (kind == CACHE_JOBS)/|suspended and resumed|drop
-a watch that was cut is not opened again|operator/kube/watch.c|/^void watch_feed_end/,/^}/s/stream_failed(watch, err, now_ms);/plan(watch, STREAM, INT64_MAX);/|life of a job of 3 pods|cut
+a watch that was cut is not opened again|operator/kube/watch.c|/^void watch_feed_end/,/^}/s/stream_failed(watch, err, asked_ms, now_ms);/plan(watch, STREAM, INT64_MAX);/|life of a job of 3 pods|cut
 what is counted of a pod is not stored|operator/job/history_fields.c|/replica_history, counted/d|a failure and its restart|kill
 a pod is deleted whatever it is by now|operator/reconcile/children.c|/^void children_delete_as_seen/,/^}/s/pod->pod->version/NULL/|a failure and its restart|drop
 an expired lease is never taken|operator/leader/lease.c|s/now_ms - lease->observed_ms >= duration_ms;/now_ms * duration_ms < 0;/|the leader hands over|kill
