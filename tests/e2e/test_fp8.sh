@@ -81,7 +81,7 @@ tokens() { shoal plan "${@:2}" --device h100 >"$work/$1" && awk '/tokens\/s per 
 faster=(--preset llama3-8b --gpus 8 --max_seq_length 8192)
 check "the plan predicts that it is faster" [ "$(tokens with "${faster[@]}" --precision.fp8=true)" -gt "$(tokens without "${faster[@]}")" ]
 check "... and has its copies" contains "$work/with" "GB of it copies in fp8)"
-check "... but not in bf16" lacks "$work/without" "fp8"
+check "... but not in bf16" lacks "$work/without" "copies in fp8"
 # gathered FLAGS...: bytes of gathered units that the plan has for FULL_SHARD
 gathered() { shoal plan "${faster[@]}" --json "$@" | grep -o '"gathered_bytes":[0-9]*' | head -1 | cut -d: -f2; }
 check "... and less memory for what is gathered" [ "$(gathered --precision.fp8=true)" -lt "$(gathered)" ]
