@@ -177,7 +177,7 @@ EXPORTED int ncclCommRegister(nccl_comm c, void *memory, size_t bytes, void **ha
     for (int i = 0; i < RANGES; i++) {
         if (c->registered[i].begin)
             continue;
-        c->registered[i] = (struct range){memory, (unsigned char *)memory + bytes};
+        range_set(&c->registered[i], (struct range){memory, (unsigned char *)memory + bytes});
         *handle = &c->registered[i];
         return fake_nccl_leave(c, NCCL_SUCCESS);
     }
@@ -188,7 +188,7 @@ EXPORTED int ncclCommDeregister(nccl_comm c, void *handle);
 EXPORTED int ncclCommDeregister(nccl_comm c, void *handle)
 {
     fake_nccl_enter(c, "Deregister");
-    *(struct range *)handle = (struct range){NULL, NULL};
+    range_set(handle, (struct range){NULL, NULL});
     return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
@@ -196,8 +196,9 @@ void fake_nccl_must_be_free(const void *memory)
 {
     pthread_mutex_lock(&lock);
     for (const struct ncclComm *c = comms; c; c = c->next)
-        for (int i = 0; i < RANGES && !c->is_aborted; i++)
-            if (c->registered[i].begin == memory || c->windows[i].range.begin == memory)
+        for (int i = 0; i < RANGES && !__atomic_load_n(&c->is_aborted, __ATOMIC_SEQ_CST); i++)
+            if (__atomic_load_n(&c->registered[i].begin, __ATOMIC_SEQ_CST) == memory ||
+                __atomic_load_n(&c->windows[i].range.begin, __ATOMIC_SEQ_CST) == memory)
                 fake_nccl_end("memory is freed that %s has registered", c->name);
     pthread_mutex_unlock(&lock);
 }

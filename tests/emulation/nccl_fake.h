@@ -45,6 +45,13 @@ struct range {
     const unsigned char *begin, *end; /* NULL: none */
 };
 
+/* Whoever frees memory looks at the ranges of all communicators, whichever thread they are of. */
+static inline void range_set(struct range *range, struct range value)
+{
+    range->end = value.end;
+    __atomic_store_n(&range->begin, value.begin, __ATOMIC_SEQ_CST);
+}
+
 struct ncclComm {
     struct owner *owner;
     struct range registered[RANGES];

@@ -117,7 +117,9 @@ EXPORTED int ncclCommWindowRegister(nccl_comm c, void *memory, size_t bytes, voi
     if (c->window_count == RANGES)
         fake_nccl_end("%s has more windows than the fake has room for", c->name);
     struct window *w = &c->windows[c->window_count++];
-    *w = (struct window){.range = range, .number = c->window_count, .ret_handle = window};
+    w->number = c->window_count;
+    w->ret_handle = window;
+    range_set(&w->range, range);
     c->registering = w;
     struct slot *mine = &c->meeting->slots[c->rank];
     mine->window_bytes[w->number - 1] = bytes;
@@ -144,7 +146,7 @@ bool fake_nccl_is_registering(struct ncclComm *c)
     }
     c->registering = NULL;
     if (none && atoi(none) == c->rank)
-        *w = (struct window){0};
+        range_set(&w->range, (struct range){NULL, NULL});
     else
         *w->ret_handle = w;
     return false;
@@ -160,7 +162,7 @@ EXPORTED int ncclCommWindowDeregister(nccl_comm c, void *window)
     if (__atomic_load_n(&w->users, __ATOMIC_SEQ_CST) > 0)
         fake_nccl_end("window %d of %s is deregistered while a collective uses it", w->number,
                       c->name);
-    w->range = (struct range){NULL, NULL};
+    range_set(&w->range, (struct range){NULL, NULL});
     return fake_nccl_leave(c, NCCL_SUCCESS);
 }
 
