@@ -38,6 +38,7 @@ static void begin(struct top_live *live)
     if (live->has_keys) {
         struct termios raw = live->cooked;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        raw.c_lflag |= NOFLSH; /* else Ctrl-C may throw away SCREEN_OFF, which answers it */
         raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* who suspends it would find this screen */
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
