@@ -2,16 +2,23 @@
 # Format, static analysis, headers on their own (as C, and as C++ where it reaches them), the doors between the rooms, shell scripts.
 set -u
 cd "$(dirname "$0")/.." || exit
-failed=0
+failed=$(mktemp) # the steps that did
+trap 'rm -f "$failed"' EXIT
+# As many at once as there are cores. Each tells when it ends.
 step() { # NAME COMMAND...
+    while [ "$(jobs -pr | wc -l)" -ge "$(nproc)" ]; do
+        wait -n
+    done
+    told "$@" &
+}
+told() { # NAME COMMAND...
     local name=$1 output
     shift
     if output=$("$@" 2>&1); then
         echo "lint: $name"
     else
-        echo "lint: $name FAILED"
-        printf '%s\n' "$output" | head -n 60
-        failed=1
+        printf 'lint: %s FAILED\n%s\n' "$name" "$(head -n 60 <<<"$output")"
+        echo "$name" >>"$failed"
     fi
 }
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
@@ -68,17 +75,19 @@ check_marks() {
     [ -z "$missing" ] || { echo "no check is named after: ${missing//$'\n'/ }"; return 1; }
 }
 
-step "format" check_format
-step "headers stand alone, in C and where C++ reaches them" check_headers
-step "include guards by path, extern \"C\" where C++ reaches, private headers" tests/headers.sh
+# the dearest first
+step "shell scripts" check_scripts
 step "fuzz targets compile with clang" check_clang
+step "headers stand alone, in C and where C++ reaches them" check_headers
+step "static analysis" check_analysis
 step "CUDA sources compile with clang" check_clang_cuda
+step "format" check_format
+step "include guards by path, extern \"C\" where C++ reaches, private headers" tests/headers.sh
 step "doors between rooms" tests/check_layers.sh
 step "calls, function lengths, dead functions" tests/check_code.sh
 step "pages and their pictures" tests/check_pages.sh
-step "shell scripts" check_scripts
 step "mutations change the sources they name" tests/check_mutations.sh
 step "no negation that cannot fail" check_negations
 step "marks of the training operator's behaviour" check_marks
-step "static analysis" check_analysis
-exit "$failed"
+wait
+[ ! -s "$failed" ]
