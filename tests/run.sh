@@ -2,7 +2,8 @@
 # Runs the test programs and scripts of the given build variants and prints one closing line.
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
 # As many at once as there are cores (TEST_JOBS=1: one after another); of those that need ports of everybody, bridges or
-# several processes of their own, one at a time. Real pods come first and by themselves: they keep every core busy.
+# several processes of their own, one at a time. Real pods come first; beside them run tests that only compute, and leave
+# the pods every processor that they ask for.
 # What each test costs lies in build/test_costs: seconds of processors, the dearest first.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -19,11 +20,12 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
-# ---- what to run: one line a test, in one of three queues
+# ---- what to run: one line a test, in one of four queues
 queue() { # NAME COMMAND...
     local queue=beside patience=1
     case $1 in
     *' pods/'*) queue=first patience=3 ;; # a row may wait for dozens of jobs
+    *' kernels/'* | *' emulation/'* | *' ptx/'* | *' sass/'*) queue=spare ;;
     *' cluster/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
     esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
@@ -76,8 +78,8 @@ for variant in "$@"; do
     queue_programs "$variant"
     queue_scripts "$variant" "$1"
 done
-touch "$results"/{first,alone,beside}
-queued=$(cat "$results"/{first,alone,beside} | wc -l)
+touch "$results"/{first,alone,beside,spare}
+queued=$(cat "$results"/{first,alone,beside,spare} | wc -l)
 
 # What earlier runs have executed is no part of this one. A run of nothing, which is a test's, is none.
 for variant in "$@"; do
@@ -85,15 +87,15 @@ for variant in "$@"; do
 done
 
 # ---- lanes: each takes the next test of the first of its queues that still has one
-exec 4<"$results/first" 5<"$results/alone" 6<"$results/beside"
+exec 4<"$results/first" 5<"$results/alone" 6<"$results/beside" 8<"$results/spare"
 lane() { # DESCRIPTOR...
     local queue test
     trap '[ -z "$run_pid" ] || { kill "$run_pid" && wait "$run_pid"; }; exit 143' TERM
     exec 7>"$results/lane"
     for queue in "$@"; do
-        while flock 7 && IFS= read -r test <&"$queue"; do
+        while { [ -z "$spare" ] || kill -0 "$pods" 2>/dev/null; } && flock 7 && IFS= read -r test <&"$queue"; do
             flock --unlock 7
-            eval "$test" 4<&- 5<&- 6<&- 7>&-
+            eval "$test" 4<&- 5<&- 6<&- 7>&- 8<&-
         done
         flock --unlock 7
     done
@@ -101,9 +103,15 @@ lane() { # DESCRIPTOR...
 # shellcheck disable=SC2046 # a number a lane
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 lane 4 &
-wait
-lane 5 6 &
-for ((i = 1; i < lanes; i++)); do lane 6 & done
+pods=$!
+for ((i = 1; i < lanes; i++)); do
+    {
+        spare=yes lane 8
+        lane 8 6
+    } &
+done
+wait "$pods"
+lane 5 8 6 &
 wait
 if [ "$(wc -l <"$results/count")" -lt "$queued" ]; then
     echo "FAILED: not all of $queued tests were run" >>"$results/failed"

@@ -6,13 +6,14 @@
 # second an endless loop. Both are limits on its progress, in time that the machine has let it run (tests/runner/patience.c):
 # one on the wall clock says more about the machine, which may be busy, than about the test.
 limit_s=${TEST_LIMIT_S:-600} cpu_limit_s=3600
+spare= # if not empty, tests get only what processors are left by others
 results=$(mktemp -d) # count: a line a test, "passed failed skipped"; failed: what the closing lines tell of failures
 run_pid= # of the test that runs
 trap '[ -z "$run_pid" ] || kill "$run_pid"; rm -rf "$results"' EXIT
 touch "$results/count" "$results/failed" "$results/costs" # costs: a line a test, "CPU_SECONDS NAME"
 
 run_limited() { # COMMAND...: the test of the log "$log"
-    TEST_CLOCK=$log.clock exec build/patience --quiet "$limit_s" --cpu "$cpu_limit_s" --clock "$log.clock" --cost "$log.cost" "$@"
+    TEST_CLOCK=$log.clock exec build/patience ${spare:+--spare} --quiet "$limit_s" --cpu "$cpu_limit_s" --clock "$log.clock" --cost "$log.cost" "$@"
 }
 
 run_one() { # NAME COMMAND...

@@ -1,12 +1,13 @@
 /* Runs one test and ends it when it gets nowhere, however slow the machine is:
- *   patience [--quiet S] [--cpu S] [--clock FILE] [--cost FILE] COMMAND...
+ *   patience [--quiet S] [--cpu S] [--clock FILE] [--cost FILE] [--spare] COMMAND...
  * --quiet: printed nothing for so long (stdout, a file); --cpu: used so many seconds of processors.
  * 0: no limit. Time is the test's own: a second counts as far as the machine let the test run in it
  * (tree.h), so that a machine that is ten times as busy gives ten times as long. --clock keeps that
  * time, in whole seconds, in a file, for the test's own waits (tests/wait.sh). --cost writes the
- * seconds of processors that it used to a file. All of the test's processes are its own, whatever
- * their parents and sessions: none outlives it. What it did when it was ended goes to stderr. Exit
- * code: the command's, 128 + its signal, or 124. */
+ * seconds of processors that it used to a file. --spare: it gets only what processors are left by
+ * others. All of the test's processes are its own, whatever their parents and sessions: none
+ * outlives it. What it did when it was ended goes to stderr. Exit code: the command's, 128 + its
+ * signal, or 124. */
 #include "tests/runner/tree.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ enum { PERIOD_MS = 1000, GRACE_S = 10, EXIT_ENDED = 124 };
 struct run {
     double quiet_s, cpu_s; /* limits */
     const char *clock_path, *cost_path;
+    bool takes_spare;
     pid_t child;
     int signals; /* a signalfd */
     bool has_ended;
@@ -63,6 +65,22 @@ static double ended_cpu_s(void)
     return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
+/* Where the kernel shares processors among sessions first (sched(7), "The autogroup feature"), it
+ * heeds nice(2) only within one. */
+static void take_spare(void)
+{
+    setsid();
+    errno = 0;
+    if (nice(19) == -1 && errno)
+        perror("patience: nice");
+    int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* a kernel that knows no such groups */
+    if (write(fd, "19", 2) != 2)
+        perror("/proc/self/autogroup");
+    close(fd);
+}
+
 static void start(struct run *r, char **argv)
 {
     sigset_t handled;
@@ -76,7 +94,10 @@ static void start(struct run *r, char **argv)
     r->child = fork();
     if (r->child != 0)
         return;
-    setpgid(0, 0);
+    if (r->takes_spare)
+        take_spare();
+    else
+        setpgid(0, 0);
     signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore Ctrl-C, which some tests send */
     signal(SIGQUIT, SIG_DFL);
     sigprocmask(SIG_UNBLOCK, &handled, NULL);
@@ -174,11 +195,10 @@ static void tell_cost(const struct run *r)
 
 static bool read_options(struct run *r, int argc, char **argv)
 {
-    static const struct option options[] = {{"quiet", required_argument, NULL, 'q'},
-                                            {"cpu", required_argument, NULL, 'p'},
-                                            {"clock", required_argument, NULL, 'c'},
-                                            {"cost", required_argument, NULL, 'o'},
-                                            {0}};
+    static const struct option options[] = {
+        {"quiet", required_argument, NULL, 'q'}, {"cpu", required_argument, NULL, 'p'},
+        {"clock", required_argument, NULL, 'c'}, {"cost", required_argument, NULL, 'o'},
+        {"spare", no_argument, NULL, 's'},       {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         if (option == 'q')
@@ -189,6 +209,8 @@ static bool read_options(struct run *r, int argc, char **argv)
             r->clock_path = optarg;
         else if (option == 'o')
             r->cost_path = optarg;
+        else if (option == 's')
+            r->takes_spare = true;
         else
             return false;
     }
@@ -201,8 +223,8 @@ int main(int argc, char **argv)
     char why[100];
     bool stuck = false;
     if (!read_options(&run, argc, argv)) {
-        fprintf(stderr,
-                "usage: patience [--quiet S] [--cpu S] [--clock FILE] [--cost FILE] COMMAND...\n");
+        fprintf(stderr, "usage: patience [--quiet S] [--cpu S] [--clock FILE] [--cost FILE] "
+                        "[--spare] COMMAND...\n");
         return 2;
     }
     write_clock(&run);

@@ -32,6 +32,21 @@ starved() {
 }
 check "what is only slow, because the machine is busy, is not" starved
 
+# Of two that want the one processor, it leaves nearly all to the other.
+spares() {
+    local core other
+    core=$(taskset -pc $$ | sed 's/.*[ ,-]//')
+    build/patience --cost "$work/other" taskset -c "$core" bash -c 'while :; do :; done' &
+    other=$!
+    build/patience --cost "$work/spare" --spare taskset -c "$core" bash -c 'end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done'
+    kill "$other"
+    wait "$other"
+    awk 'NR == FNR { spare = $1; next } { print spare, $1; exit !($1 > 0.5 && spare < $1 / 4) }' "$work/spare" "$work/other"
+}
+check "what takes the spare time leaves the rest to others" spares
+check "... and is ended with its children, too" fails 143 "" bash -c 'build/patience --spare sh -c "sleep 31003; true" & sleep 0.5; kill $!; wait $!'
+check "... all of them" fails 1 "" pgrep -f 'sleep 31003'
+
 cleans_up() {
     patience --quiet 1 bash -c 'trap "echo >$1; exit" TERM; while :; do sleep 0.1; done' sh "$work/clean"
     [ -e "$work/clean" ]
