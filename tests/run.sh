@@ -1,9 +1,9 @@
 #!/bin/bash
 # Runs the test programs and scripts of the given build variants and prints one closing line.
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
-# As many at once as there are cores (TEST_JOBS=1: one after another); of those that need ports of everybody, bridges or
-# several processes of their own, one at a time. Real pods come first; beside them run tests that only compute, and leave
-# the pods every processor that they ask for.
+# Real pods come first; beside them run tests that only compute, and leave the pods every processor that they ask for. Then
+# as many at once as there are cores, and one more, as those with servers or several processes of their own often wait: of
+# the first one at a time, and of the second. TEST_JOBS=1: one after another.
 # What each test costs lies in build/test_costs: seconds of processors, the dearest first.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -20,13 +20,14 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 cluster_variant=$1
 [[ " $* " != *" asan "* ]] || cluster_variant=asan
 
-# ---- what to run: one line a test, in one of four queues
+# ---- what to run: one line a test, in one of five queues
 queue() { # NAME COMMAND...
     local queue=beside patience=1
     case $1 in
     *' pods/'*) queue=first patience=3 ;; # a row may wait for dozens of jobs
     *' kernels/'* | *' emulation/'* | *' ptx/'* | *' sass/'*) queue=spare ;;
-    *' cluster/'* | *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
+    *' cluster/'*) queue=servers ;;
+    *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
     esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
 }
@@ -78,8 +79,8 @@ for variant in "$@"; do
     queue_programs "$variant"
     queue_scripts "$variant" "$1"
 done
-touch "$results"/{first,alone,beside,spare}
-queued=$(cat "$results"/{first,alone,beside,spare} | wc -l)
+touch "$results"/{first,servers,alone,spare,beside}
+queued=$(cat "$results"/{first,servers,alone,spare,beside} | wc -l)
 
 # What earlier runs have executed is no part of this one. A run of nothing, which is a test's, is none.
 for variant in "$@"; do
@@ -87,17 +88,17 @@ for variant in "$@"; do
 done
 
 # ---- lanes: each takes the next test of the first of its queues that still has one
-exec 4<"$results/first" 5<"$results/alone" 6<"$results/beside" 8<"$results/spare"
+exec 4<"$results/first" 5<"$results/servers" 6<"$results/alone" 7<"$results/spare" 8<"$results/beside"
 lane() { # DESCRIPTOR...
     local queue test
     trap '[ -z "$run_pid" ] || { kill "$run_pid" && wait "$run_pid"; }; exit 143' TERM
-    exec 7>"$results/lane"
+    exec 9>"$results/lane"
     for queue in "$@"; do
-        while { [ -z "$spare" ] || kill -0 "$pods" 2>/dev/null; } && flock 7 && IFS= read -r test <&"$queue"; do
-            flock --unlock 7
-            eval "$test" 4<&- 5<&- 6<&- 7>&- 8<&-
+        while { [ -z "$spare" ] || kill -0 "$pods" 2>/dev/null; } && flock 9 && IFS= read -r test <&"$queue"; do
+            flock --unlock 9
+            eval "$test" 4<&- 5<&- 6<&- 7<&- 8<&- 9>&-
         done
-        flock --unlock 7
+        flock --unlock 9
     done
 }
 # shellcheck disable=SC2046 # a number a lane
@@ -106,12 +107,17 @@ lane 4 &
 pods=$!
 for ((i = 1; i < lanes; i++)); do
     {
-        spare=yes lane 8
-        lane 8 6
+        spare=yes lane 7
+        lane 7 8
     } &
 done
 wait "$pods"
-lane 5 8 6 &
+if [ "$lanes" -gt 1 ]; then
+    lane 5 7 8 &
+    lane 6 7 8 &
+else
+    lane 5 6 7 8 &
+fi
 wait
 if [ "$(wc -l <"$results/count")" -lt "$queued" ]; then
     echo "FAILED: not all of $queued tests were run" >>"$results/failed"
