@@ -6,8 +6,10 @@
  * best of several rounds, of bf16. Where cuDNN cannot do it, a line on stderr says so, and what
  * stands there is no row of the table: it ends with "cuDNN: none". With PREDICT_FOR (predicted.h) a
  * row has what is predicted for both, too. The last line is "attention: complete". */
+#include "agent/plan/time_attention.h"
 #include "base/contract.h"
 #include "base/mem.h"
+#include "kernels/attention_choice.h"
 #include "tests/bench/timing.h"
 
 #include <math.h>
@@ -139,16 +141,39 @@ static double tflops(const struct row *row, int direction, double ms)
     return product * (direction ? 5 : 2) * (row->causal ? 0.5 : 1) / ms / 1e9;
 }
 
-static void print_predicted(const struct time_device *d, const struct row *row, int direction)
+/* other: whose kernels, called `name`, stand beside ours; all 0: nothing is known of them. */
+static void print_predicted(const struct time_device *d, const struct row *row, int direction,
+                            const struct time_attention *other, const char *name)
 {
     const struct attention_shape shape = shape_of(row);
     double ours = predicted_attention_ms(d, &d->ours, &shape, direction);
-    double cudnn = predicted_attention_ms(d, &d->cudnn, &shape, direction);
+    double theirs = predicted_attention_ms(d, other, &shape, direction);
     printf("predicted %.4f", ours);
-    if (cudnn > 0)
-        printf(", %.4f ms", cudnn);
+    if (theirs > 0)
+        printf(", %.4f ms", theirs);
     else
-        printf(" ms, of cuDNN nothing");
+        printf(" ms, of %s nothing", name);
+}
+
+/* Of its backward nobody knows the speed with equal bits. */
+static void print_predicted_cudnn(const struct time_device *d, const struct row *row, int direction)
+{
+    static const struct time_attention unknown = {.forward = {0}};
+    print_predicted(d, row, direction, direction == ATTENTION_BACKWARD ? &unknown : &d->cudnn,
+                    "cuDNN");
+}
+
+static const char *mask_of(const struct row *row)
+{
+    return row->causal ? "CAUSAL" : "FULL";
+}
+
+/* Of a row that is for people alone. */
+static void print_begin(const struct row *row, int direction)
+{
+    printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ", directions[direction],
+           (long long)row->hd, mask_of(row), (long long)row->T, (long long)row->B,
+           (long long)row->heads, (long long)row->kv_heads);
 }
 
 /* A row of the table; tests/gpu/attention_table.sh finds it by its form. Without a device, or
@@ -156,13 +181,10 @@ static void print_predicted(const struct time_device *d, const struct row *row, 
 static void print_row(const struct timing *t, int direction, const struct row *row,
                       const double ms[MODES])
 {
-    const char *name = directions[direction], *mask = row->causal ? "CAUSAL" : "FULL";
     if (!timing_measures(t) || ms[CUDNN] == 0) {
-        printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ", name, (long long)row->hd, mask,
-               (long long)row->T, (long long)row->B, (long long)row->heads,
-               (long long)row->kv_heads);
+        print_begin(row, direction);
         if (t->predicted)
-            print_predicted(t->predicted, row, direction);
+            print_predicted_cudnn(t->predicted, row, direction);
         if (timing_measures(t))
             printf("%sours %.4f ms, %.0f TFLOP/s; cuDNN: none", t->predicted ? "; " : "", ms[OURS],
                    tflops(row, direction, ms[OURS]));
@@ -171,13 +193,13 @@ static void print_row(const struct timing *t, int direction, const struct row *r
     }
     printf("    {%d, ATTENTION_%s, %lld, ATTENTION_%s, %lld, %.4f, %.4f}, "
            "/* %lld x %lld/%lld heads: %.0f, %.0f TFLOP/s: %.2f x",
-           device_compute_capability(t->device), name, (long long)row->hd, mask, (long long)row->T,
-           ms[OURS], ms[CUDNN], (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
-           tflops(row, direction, ms[OURS]), tflops(row, direction, ms[CUDNN]),
-           ms[OURS] / ms[CUDNN]);
+           device_compute_capability(t->device), directions[direction], (long long)row->hd,
+           mask_of(row), (long long)row->T, ms[OURS], ms[CUDNN], (long long)row->B,
+           (long long)row->heads, (long long)row->kv_heads, tflops(row, direction, ms[OURS]),
+           tflops(row, direction, ms[CUDNN]), ms[OURS] / ms[CUDNN]);
     if (t->predicted) {
         printf("; ");
-        print_predicted(t->predicted, row, direction);
+        print_predicted_cudnn(t->predicted, row, direction);
     }
     printf(" */\n");
 }
@@ -196,15 +218,21 @@ static double largest_difference(const bf16 *x, const bf16 *y, int64_t count)
     return value > 0 ? largest / value : largest;
 }
 
-static void print_hopper_row(const struct row *row, int direction, const double ms[MODES],
-                             double apart)
+static void print_hopper_row(const struct timing *t, const struct row *row, int direction,
+                             const double ms[MODES], double apart)
 {
-    printf("    %s, %lld, %s, %lld, %lld x %lld/%lld heads: ours %.4f ms, %.0f TFLOP/s; hopper "
-           "%.4f ms, %.0f TFLOP/s: %.2f x, apart by %.5f of the largest\n",
-           directions[direction], (long long)row->hd, row->causal ? "CAUSAL" : "FULL",
-           (long long)row->T, (long long)row->B, (long long)row->heads, (long long)row->kv_heads,
-           ms[OURS], tflops(row, direction, ms[OURS]), ms[HOPPER],
-           tflops(row, direction, ms[HOPPER]), ms[OURS] / ms[HOPPER], apart);
+    print_begin(row, direction);
+    if (timing_measures(t))
+        printf("ours %.4f ms, %.0f TFLOP/s; hopper %.4f ms, %.0f TFLOP/s: %.2f x, apart by %.5f of "
+               "the largest%s",
+               ms[OURS], tflops(row, direction, ms[OURS]), ms[HOPPER],
+               tflops(row, direction, ms[HOPPER]), ms[OURS] / ms[HOPPER], apart,
+               t->predicted ? "; " : "");
+    if (t->predicted) {
+        const struct time_attention hopper = time_attention_hopper(t->predicted);
+        print_predicted(t->predicted, row, direction, &hopper, "hopper");
+    }
+    printf("\n");
 }
 
 /* A row with BENCH_TINY. */
@@ -228,8 +256,9 @@ static void compare_with_hopper(struct bench benches[MODES], const struct row *r
 {
     double ms[MODES][DIRECTIONS] = {{0}};
     struct bench *ours = &benches[OURS], *hopper = &benches[HOPPER];
-    const int64_t outputs = row->B * row->T * row->heads * row->hd;
-    const int64_t gradients = row->B * row->T * (row->heads + 2 * row->kv_heads) * row->hd;
+    const int64_t tokens = timing_measures(&ours->timing) ? row->B * row->T : 0;
+    const int64_t outputs = tokens * row->heads * row->hd;
+    const int64_t gradients = tokens * (row->heads + 2 * row->kv_heads) * row->hd;
     for (int mode = 0; mode < MODES; mode++) {
         benches[mode].host_y = xcalloc((size_t)outputs, sizeof *benches[mode].host_y);
         benches[mode].host_dqkv = xcalloc((size_t)gradients, sizeof *benches[mode].host_dqkv);
@@ -238,7 +267,7 @@ static void compare_with_hopper(struct bench benches[MODES], const struct row *r
     const double apart[] = {largest_difference(ours->host_y, hopper->host_y, outputs),
                             largest_difference(ours->host_dqkv, hopper->host_dqkv, gradients)};
     for (int direction = 0; direction < (int)array_length(apart); direction++)
-        print_hopper_row(row, direction,
+        print_hopper_row(&ours->timing, row, direction,
                          (const double[]){ms[OURS][direction], ms[HOPPER][direction]},
                          apart[direction]);
     for (int mode = 0; mode < MODES; mode++) {
@@ -258,8 +287,6 @@ int main(int argc, char **argv)
         benches[mode].is_cudnn = mode == CUDNN && !is_hopper;
         timing_open_or_predict(&benches[mode].timing, "attention_bench", argc, argv);
     }
-    if (is_hopper && !timing_measures(&benches[HOPPER].timing))
-        return 0; /* nothing is predicted of it */
     printf("attention, bf16: hd, mask, T, and ms of ours and of %s\n",
            is_hopper ? "those for compute capability 9.0" : "cuDNN's");
     for (size_t i = 0; i < array_length(rows); i++) {

@@ -20,8 +20,9 @@ fits() { seconds | awk '{ all += $1; if ($1 > 540) bad = 1 } END { print NR, all
 check "each fits a call of 9 minutes, and all of them 30" fits
 lists() { grep -qF -e "$2" <(grep -F -e "$1" "$list"); }
 check "attention is measured" lists "timeout" "attention_bench cuda"
-check "... and predicted: GPT-2" grep -E '^ +BACKWARD, 64, CAUSAL, 1024, 16 x 12/12 heads: predicted [0-9.]+, [0-9.]+ ms' "$list"
-check "... and 1.5B" grep -E '^ +FORWARD, 128, CAUSAL, 1024, 16 x 12/2 heads: predicted [0-9.]+, [0-9.]+ ms' "$list"
+check "... and predicted: GPT-2" grep -E '^ +BACKWARD_NONDETERMINISTIC, 64, CAUSAL, 1024, 16 x 12/12 heads: predicted [0-9.]+, [0-9.]+ ms$' "$list"
+check "... but not cuDNN's backward with equal bits" grep -E '^ +BACKWARD, 64, CAUSAL, 1024, 16 x 12/12 heads: predicted [0-9.]+ ms, of cuDNN nothing$' "$list"
+check "... and 1.5B" grep -E '^ +FORWARD, 128, CAUSAL, 1024, 16 x 12/2 heads: predicted [0-9.]+, [0-9.]+ ms$' "$list"
 for rows in 1024 4096; do
     for stride in 50304 50257; do
         check "a head of $rows rows at a stride of $stride, predicted" grep -A 5 -E "^GPT-2 124M: $rows rows, V 50257 at a stride of $stride, D 768" "$list"
@@ -45,6 +46,8 @@ for registers in false true symmetric; do
     check "GPT-2 on several GPUs, registered: $registers" lists "--nproc_per_node 2" "--sharding_strategy FULL_SHARD --register_buffers $registers"
 done
 check "attention for 9.0 is tested, measured, and takes a step" [ "$(grep -cE 'test_attention_hopper$|^SHOAL_ATTENTION=hopper timeout [0-9]+ .*/(attention_bench cuda|shoal-agent .*)$' "$list")" = 3 ]
+check "... and predicted, as shoal plan does" [ "$(sed -n '/^attention, bf16: .* those for compute capability 9.0$/,/^attention: complete$/p' "$list" |
+    grep -cE '^ +(FORWARD|BACKWARD), .* heads: predicted [0-9.]+, [0-9.]+ ms$')" = 28 ]
 while read -r _ _ command; do
     # shellcheck disable=SC2086 # words without blanks
     check "the agent takes --batch_size$(sed "s,.*--batch_size,,; s,$work/,,g" <<<"$command")" $command --dry_run </dev/null
@@ -151,7 +154,7 @@ check "benches, a step and its trace on an emulated GPU" first OUT="$work/emulat
 check "attention for 9.0 there: tests, bench, a step" first OUT="$work/emulated" BENCH_TINY=1 STAGES=hopper \
     SHOAL_CUDA_LIBRARY="$library" SHOAL_CUDA_LIBRARY_PATH="${library%/*}"
 for direction in FORWARD BACKWARD; do
-    check "... 14 rows beside ours, whose results are near: $direction" [ "$(grep -cE "^    $direction, .* heads: ours [0-9.]+ ms, .*; hopper [0-9.]+ ms, .*, apart by 0\.0[0-9]+ of the largest\$" "$table")" = 14 ]
+    check "... 14 rows beside ours, whose results are near: $direction" [ "$(grep -cE "^    $direction, .* heads: ours [0-9.]+ ms, .*; hopper [0-9.]+ ms, .*, apart by 0\.0[0-9]+ of the largest; predicted [0-9.]+, [0-9.]+ ms\$" "$table")" = 14 ]
 done
 check "... and its step" grep -E '^\| llama-hopper \| [1-9][0-9]* \|' "$table"
 check "... attention, rows that the table of the choice takes" [ "$(grep -cE '^    \{90, ATTENTION_(FORWARD|BACKWARD|BACKWARD_NONDETERMINISTIC), ' "$table")" = 42 ]

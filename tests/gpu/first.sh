@@ -166,6 +166,7 @@ stage_hopper() {
         return
     }
     SHOAL_ATTENTION=hopper run hopper.log 40 "$build/tests/bench/attention_bench" cuda || stage_failed=1
+    [ -z "$dry" ] || SHOAL_ATTENTION=hopper "$build/tests/bench/attention_bench" none
     say_log hopper.log
     make_ids
     rows_begin
