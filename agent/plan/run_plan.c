@@ -258,7 +258,10 @@ static struct layers decoder_layers(const struct run_plan_facts *f)
 
 /* What a linear layer holds in fp8 at once (agent/nn/nn_fp8.c): forward, values and the weight; for
  * the weight's gradient dy twice, and values; for the values' one dy, and the weight. `decoded`
- * bytes more for each code of the two factors of a product. */
+ * bytes more for each code of the two factors of a product. A weight that is gathered in fp8 is not
+ * copied for the one of these two that takes it as it lies. The most that a block has is the same:
+ * forward of its last layer takes what the gradient of the values before its middle does, and the
+ * other way round. */
 static int64_t copies_of(int64_t rows, int64_t in, int64_t out, int64_t decoded)
 {
     int64_t forward = rows * in + in * out, values = rows * out + in * out;

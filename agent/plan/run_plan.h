@@ -26,8 +26,8 @@
  * RUN_PLAN_KERNELS kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it
  * promises no number, so this is an allowance, too. With `windows` what lies in symmetric windows
  * (agent/shard/window_plan.h) is NCCL's memory beside the reserve, in granules of 2 MiB. Of what
- * the reserve has for small units, slices and buffers that a unit keeps go from there; the places
- * that units take in turns are counted in both, as a unit that finds none lies in the reserve. */
+ * the reserve has for small units, slices and buffers that a unit keeps go from there. Places that
+ * units share are counted in both: a unit that finds none, or is too large, lies in the reserve. */
 #ifndef SHOAL_AGENT_PLAN_RUN_PLAN_H
 #define SHOAL_AGENT_PLAN_RUN_PLAN_H
 

@@ -58,8 +58,8 @@ struct time_plan {
     int advice_count;
 };
 
-/* world, strategy: as in run_plan_savings(). Errors: those of run_plan_facts_make(); bf16 on a GPU
- * that has none (ERR_UNSUPPORTED), as training refuses it. */
+/* world, strategy: as in run_plan_savings(). Errors: those of run_plan_facts_make(); bf16 or fp8 on
+ * a GPU that has none (ERR_UNSUPPORTED), as training refuses it. */
 int time_plan_make(const struct agent_config *config, const struct model *model,
                    const struct run_plan_world *world, enum shard_strategy strategy,
                    const struct time_question *question, struct time_plan *ret_plan,
