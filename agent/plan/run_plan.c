@@ -63,7 +63,7 @@ static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
     for (int i = 0; i < f->unit_count; i++) {
         const struct plan_unit *u = &f->units[i];
         int64_t count = padded(f, i, group_size);
-        bool fp8 = payload_saves(count, u->fp8_count, group_size);
+        bool fp8 = shard_payload_saves(count, u->fp8_count, group_size);
         add_unit(&p.elements, u->role, count);
         add_unit(&p.gathered, u->role, fp8 ? count : count * f->bytes.value);
         p.blocks += u->role == PLAN_BLOCK;
@@ -71,7 +71,7 @@ static struct unit_plan measure(const struct run_plan_facts *f, int group_size)
             continue;
         p.fp8_blocks += u->role == PLAN_BLOCK;
         int64_t slice = count / group_size, rest = count - u->fp8_count;
-        int64_t messages = payload_most(rest, slice) * group_size * (int64_t)sizeof(bf16);
+        int64_t messages = shard_payload_most(rest, slice) * group_size * (int64_t)sizeof(bf16);
         p.rest += rest * (int64_t)sizeof(bf16);
         p.messages += messages;
         p.largest = max(p.largest, messages);
@@ -367,7 +367,7 @@ static int64_t add_windows(const struct run_plan_facts *f, struct run_plan_strat
         struct window_plan plan;
         for (int i = 0; i < f->unit_count; i++) {
             int64_t count = padded(f, i, s->group_size);
-            bool fp8 = k == 0 && payload_saves(count, f->units[i].fp8_count, s->group_size);
+            bool fp8 = k == 0 && shard_payload_saves(count, f->units[i].fp8_count, s->group_size);
             flat_counts[i] = fp8 ? 0 : count; /* such gathers use no window */
         }
         window_plan_make(&rules[k], flat_counts, f->unit_count, &plan, NULL);

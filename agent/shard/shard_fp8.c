@@ -18,7 +18,7 @@ static int alloc(struct shard *shard, const struct unit *u, size_t bytes, const 
 bool shard_gathers_fp8(const struct shard *shard, const struct layout_unit *unit)
 {
     return shard->config.gathers_fp8 && shard->config.param_dtype == DTYPE_BF16 &&
-           payload_saves(unit->flat_count, layout_fp8_count(unit), shard->group_size);
+           shard_payload_saves(unit->flat_count, layout_fp8_count(unit), shard->group_size);
 }
 
 int shard_open_fp8(struct shard *shard, struct unit *u, struct error *err)
@@ -27,8 +27,8 @@ int shard_open_fp8(struct shard *shard, struct unit *u, struct error *err)
     void *scales = NULL, *rest = NULL;
     if (!shard_gathers_fp8(shard, u->layout))
         return 0;
-    payload_make(shard->arena, &shard->layout, u->layout, joins, &u->payload);
-    const struct payload *p = &u->payload;
+    shard_payload_make(shard->arena, &shard->layout, u->layout, joins, &u->payload);
+    const struct shard_payload *p = &u->payload;
     int result =
         alloc(shard, u, (size_t)p->matrix_count * sizeof *u->scales, "scales", &scales, err);
     if (result == 0 && p->rest_count > 0)
@@ -79,25 +79,26 @@ static const bf16 *slice_there(struct shard *shard, const struct unit *u)
     return shard->staged;
 }
 
-static struct payload_span own_part(const struct shard *shard, const struct unit *u, int matrix)
+static struct shard_payload_span own_part(const struct shard *shard, const struct unit *u,
+                                          int matrix)
 {
-    return payload_in_slice(&u->payload.matrices[matrix], u->layout->shard_count,
-                            shard->group_rank);
+    return shard_payload_in_slice(&u->payload.matrices[matrix], u->layout->shard_count,
+                                  shard->group_rank);
 }
 
 static void write_message(struct shard *shard, const struct unit *u, const bf16 *slice,
                           bf16 *message)
 {
-    const struct payload *p = &u->payload;
+    const struct shard_payload *p = &u->payload;
     const struct ops *ops = compute_ops(shard);
     int64_t floats =
-        p->matrix_count * PAYLOAD_LARGEST * (int64_t)(sizeof(bf16)) / (int64_t)sizeof(float);
+        p->matrix_count * SHARD_PAYLOAD_LARGEST * (int64_t)(sizeof(bf16)) / (int64_t)sizeof(float);
     ops->fill(shard->transfer, (float *)(void *)message, 0, floats);
     for (int i = 0; i < p->matrix_count; i++) {
-        const struct payload_span part = own_part(shard, u, i);
+        const struct shard_payload_span part = own_part(shard, u, i);
         if (part.count > 0)
-            ops->fp8_largest(shard->transfer, message + i * PAYLOAD_LARGEST, slice + part.offset,
-                             part.count);
+            ops->fp8_largest(shard->transfer, message + i * SHARD_PAYLOAD_LARGEST,
+                             slice + part.offset, part.count);
     }
     for (int i = 0; i < p->piece_count; i++)
         if (p->pieces[i].rank == shard->group_rank)
@@ -109,13 +110,13 @@ static void write_message(struct shard *shard, const struct unit *u, const bf16 
 /* The ranks' largest magnitudes are numbers of one more tensor, whose scale is the matrix's. */
 static void read_messages(struct shard *shard, struct unit *u)
 {
-    const struct payload *p = &u->payload;
+    const struct shard_payload *p = &u->payload;
     for (int i = 0; i < p->matrix_count; i++)
         compute_ops(shard)->fp8_scale(shard->transfer, FP8_E4M3, u->scales + i,
-                                      shard->messages + i * PAYLOAD_LARGEST, shard->group_size,
-                                      PAYLOAD_LARGEST, p->message_count);
+                                      shard->messages + i * SHARD_PAYLOAD_LARGEST,
+                                      shard->group_size, SHARD_PAYLOAD_LARGEST, p->message_count);
     for (int i = 0; i < p->piece_count; i++) {
-        const struct payload_piece *piece = &p->pieces[i];
+        const struct shard_payload_piece *piece = &p->pieces[i];
         stream_copy(shard->transfer, u->rest + piece->rest_offset,
                     shard->messages + piece->rank * p->message_count + piece->message_offset,
                     (size_t)piece->count * sizeof(bf16));
@@ -141,7 +142,7 @@ void shard_gather_fp8(struct shard *shard, struct unit *u)
     if (!u->has_rest)
         exchange(shard, u, slice);
     for (int i = 0; i < u->payload.matrix_count; i++) {
-        const struct payload_span part = own_part(shard, u, i);
+        const struct shard_payload_span part = own_part(shard, u, i);
         if (part.count > 0)
             compute_ops(shard)->fp8_cast(shard->transfer, FP8_E4M3, own + part.offset, NULL,
                                          u->scales + i, slice + part.offset, part.count / FP8_ALIGN,
@@ -155,7 +156,7 @@ void shard_bind_fp8(const struct unit *u)
 {
     for (int i = 0; i < u->layout->param_count; i++) {
         const struct layout_param *l = &u->layout->params[i];
-        const struct payload_place *place = &u->payload.places[i];
+        const struct shard_payload_place *place = &u->payload.places[i];
         bool is_code = place->matrix >= 0;
         l->param->value = is_code ? (const void *)((const uint8_t *)u->unsharded + l->offset)
                                   : u->rest + place->rest_offset;

@@ -19,7 +19,7 @@ struct unit {
 
     void *compute_shard; /* on the shard device: the slice in param_dtype; view.value if that is its
                             own */
-    struct payload payload;
+    struct shard_payload payload;
     void *unsharded;        /* [flat_count] of param_dtype, or codes, gathered; NULL: resharded */
     bool awaited;           /* compute has queued its wait for `gathered` */
     struct event *gathered; /* on the stream of gathers */

@@ -25,37 +25,37 @@
 #include <stdint.h>
 
 /* Elements of a message for a matrix: 16 bytes, as ops want them. */
-enum { PAYLOAD_LARGEST = 8 };
+enum { SHARD_PAYLOAD_LARGEST = 8 };
 
 /* A part of the flat buffer or of a slice. */
-struct payload_span {
+struct shard_payload_span {
     int64_t offset, count; /* elements; multiples of LAYOUT_ALIGN_FP8 */
 };
 
 /* What one rank's message has of the rest. */
-struct payload_piece {
+struct shard_payload_piece {
     int rank; /* in the shard group */
     int64_t slice_offset, message_offset, rest_offset, count;
 };
 
 /* Where a parameter of the unit is. */
-struct payload_place {
+struct shard_payload_place {
     int matrix;          /* -1: in the rest */
     int64_t rest_offset; /* there */
 };
 
-struct payload {
+struct shard_payload {
     bool is_fp8; /* false: the flat buffer, and nothing of what follows */
-    struct payload_span *matrices;
+    struct shard_payload_span *matrices;
     int matrix_count;
-    struct payload_piece *pieces; /* of all ranks */
+    struct shard_payload_piece *pieces; /* of all ranks */
     int piece_count;
-    struct payload_place *places; /* of the unit's parameters, in its order */
+    struct shard_payload_place *places; /* of the unit's parameters, in its order */
     int64_t rest_count, message_count;
 };
 
 /* The most elements of the rest that any slice has. */
-static inline int64_t payload_most(int64_t rest, int64_t shard_count)
+static inline int64_t shard_payload_most(int64_t rest, int64_t shard_count)
 {
     return rest < shard_count ? rest : shard_count;
 }
@@ -63,15 +63,16 @@ static inline int64_t payload_most(int64_t rest, int64_t shard_count)
 /* Whether codes are worth it: they and the messages of all ranks together are fewer bytes than the
  * flat buffer in bf16, however the slices lie. fp8_count: of the elements, those of weights that
  * are multiplied in fp8. False for a group of one, which gathers nothing. */
-bool payload_saves(int64_t flat_count, int64_t fp8_count, int group_size);
+bool shard_payload_saves(int64_t flat_count, int64_t fp8_count, int group_size);
 
 /* joins: weights that lie beside each other and multiply one x are one matrix (nn_linears, on a
  * GPU). For a layout whose `align` is LAYOUT_ALIGN_FP8; false is_fp8 for others. Allocates in
  * `arena`. */
-void payload_make(struct arena *arena, const struct shard_layout *layout,
-                  const struct layout_unit *unit, bool joins, struct payload *ret_payload);
+void shard_payload_make(struct arena *arena, const struct shard_layout *layout,
+                        const struct layout_unit *unit, bool joins,
+                        struct shard_payload *ret_payload);
 
 /* What the slice of `rank` has of the span, from the slice's begin on; count 0: nothing. */
-struct payload_span payload_in_slice(const struct payload_span *span, int64_t shard_count,
-                                     int rank);
+struct shard_payload_span shard_payload_in_slice(const struct shard_payload_span *span,
+                                                 int64_t shard_count, int rank);
 #endif

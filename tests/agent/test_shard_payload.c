@@ -60,7 +60,7 @@ static void beside_is_one_matrix(void **state)
         bool joins;
         int left_out; /* the parameter that is not in fp8; -1: none */
         int matrices;
-        struct payload_span spans[4];
+        struct shard_payload_span spans[4];
     } cases[] = {
         {true, -1, 2, {{48, 2048}, {2208, 2048}}},
         {false, -1, 4, {{48, 1024}, {1072, 512}, {1584, 512}, {2208, 2048}}},
@@ -68,11 +68,11 @@ static void beside_is_one_matrix(void **state)
     };
     for (size_t i = 0; i < array_length(cases); i++) {
         struct fixture f;
-        struct payload p;
+        struct shard_payload p;
         open_fixture(&f, 2);
         if (cases[i].left_out >= 0)
             f.unit->params[cases[i].left_out].param->fp8 = false;
-        payload_make(f.arena, &f.layout, f.unit, cases[i].joins, &p);
+        shard_payload_make(f.arena, &f.layout, f.unit, cases[i].joins, &p);
         assert_true(p.is_fp8);
         assert_int_equal(p.matrix_count, cases[i].matrices);
         for (int k = 0; k < p.matrix_count; k++) {
@@ -87,17 +87,17 @@ static void beside_is_one_matrix(void **state)
 
 /* What the ranks' messages make of the rest, where the flat buffer holds each element's offset. */
 static int64_t *rest_of_messages(struct arena *arena, const struct layout_unit *unit,
-                                 const struct payload *p)
+                                 const struct shard_payload *p)
 {
     int64_t *rest = arena_array(arena, int64_t, p->rest_count);
     memset(rest, 0xff, (size_t)p->rest_count * sizeof *rest);
     for (int i = 0, rank = -1; i < p->piece_count; i++) {
-        const struct payload_piece *piece = &p->pieces[i];
+        const struct shard_payload_piece *piece = &p->pieces[i];
         int64_t end = 0; /* of what the message has before */
         if (piece->rank == rank)
             end = p->pieces[i - 1].message_offset + p->pieces[i - 1].count;
         else
-            end = (int64_t)p->matrix_count * PAYLOAD_LARGEST;
+            end = (int64_t)p->matrix_count * SHARD_PAYLOAD_LARGEST;
         rank = piece->rank;
         assert_int_equal(piece->message_offset, end);
         assert_true(end + piece->count <= p->message_count);
@@ -113,10 +113,10 @@ static void messages_have_the_rest(void **state)
     (void)state;
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++) {
         struct fixture f;
-        struct payload p;
+        struct shard_payload p;
         int64_t in_slices[2] = {0};
         open_fixture(&f, ranks);
-        payload_make(f.arena, &f.layout, f.unit, true, &p);
+        shard_payload_make(f.arena, &f.layout, f.unit, true, &p);
         assert_true(p.is_fp8);
         assert_int_equal(p.message_count % LAYOUT_ALIGN_FP8, 0);
         assert_int_equal(p.rest_count + p.matrices[0].count + p.matrices[1].count,
@@ -129,8 +129,8 @@ static void messages_have_the_rest(void **state)
         }
         for (int rank = 0; rank < ranks; rank++)
             for (int i = 0; i < p.matrix_count; i++) {
-                const struct payload_span in =
-                    payload_in_slice(&p.matrices[i], f.unit->shard_count, rank);
+                const struct shard_payload_span in =
+                    shard_payload_in_slice(&p.matrices[i], f.unit->shard_count, rank);
                 assert_true(in.count == 0 || in.offset + in.count <= f.unit->shard_count);
                 assert_int_equal(in.count % LAYOUT_ALIGN_FP8, 0);
                 in_slices[i] += in.count;
@@ -157,7 +157,7 @@ static void codes_must_save_bytes(void **state)
         {1600, 1584, 4, true}, {1600, 1584, 50, false}, /* too many messages */
     };
     for (size_t i = 0; i < array_length(cases); i++)
-        if (payload_saves(cases[i].flat, cases[i].fp8, cases[i].ranks) != cases[i].saves)
+        if (shard_payload_saves(cases[i].flat, cases[i].fp8, cases[i].ranks) != cases[i].saves)
             fail_msg("case %zu", i);
 }
 
@@ -165,15 +165,15 @@ static void others_are_flat(void **state)
 {
     (void)state;
     struct fixture f;
-    struct payload p;
+    struct shard_payload p;
     open_fixture(&f, 1); /* one rank */
-    payload_make(f.arena, &f.layout, f.unit, true, &p);
+    shard_payload_make(f.arena, &f.layout, f.unit, true, &p);
     assert_false(p.is_fp8);
     for (int i = 0; i < PARAMS; i++)
         f.unit->params[i].param->fp8 = false;
     shard_layout_make(f.arena, f.root, 2, 2, &f.layout);
     assert_int_equal(f.layout.align, LAYOUT_ALIGN);
-    payload_make(f.arena, &f.layout, &f.layout.units[0], true, &p);
+    shard_payload_make(f.arena, &f.layout, &f.layout.units[0], true, &p);
     assert_false(p.is_fp8);
     arena_close(f.arena);
 }
