@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,12 +86,16 @@ static void test_collectives_in_windows(void **state)
 
 /* ---- ranks that have none ---- */
 
+static const struct without_row {
+    const char *settings, *named; /* the lowest rank that has not what is asked for */
+} * without;
+
 static int go_without(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
     struct comm_window w;
     if (comm_open_window(c, s, WINDOW_BYTES, &w, err))
         return -1;
-    if (w.memory || !strstr(w.why, "rank 1"))
+    if (w.memory || !strstr(w.why, without->named))
         return error_set(err, ERR_INPUT, "rank %d: %s", r->rank, w.memory ? "has one" : w.why);
     return comm_case_gather(c, s, COUNT, true, err);
 }
@@ -98,10 +103,12 @@ static int go_without(struct rank *r, struct comm *c, struct stream *s, struct e
 static void test_all_go_without_what_one_has_not(void **state)
 {
     (void)state;
-    static const char *const settings[] = {"lends_not=1", "no_windows=1"};
-    for (size_t n = 0; n < array_length(settings); n++) {
+    static const struct without_row rows[] = {
+        {"lends_not=1", "rank 1"}, {"lends=0", "rank 0"}, {"no_windows=1", "rank 1"}};
+    for (size_t n = 0; n < array_length(rows); n++) {
         struct rank ranks[3] = {0};
-        nccl_ranks_run(ranks, 3, settings[n],
+        without = &rows[n];
+        nccl_ranks_run(ranks, 3, without->settings,
                        &(struct nccl_wish){.body = go_without, .has_windows = true});
         for (int i = 0; i < 3; i++)
             assert_ok(ranks[i].result, &ranks[i].err);
@@ -231,6 +238,20 @@ static void test_who_has_windows(void **state)
     }
 }
 
+/* Of all tests before it: of windows that are used, refused and aborted. */
+static void test_their_memory_came_back(void **state)
+{
+    (void)state;
+    struct nccl_api api;
+    struct error err;
+    int (*loans)(void);
+    assert_ok(nccl_api_open(&api, &err), &err);
+    void *symbol = dlsym(api.library, "fake_nccl_loans");
+    assert_non_null(symbol);
+    memcpy(&loans, &symbol, sizeof loans);
+    assert_int_equal(loans(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_registration_ends_all_ranks),
         cmocka_unit_test(test_an_abort_drops_windows),
         cmocka_unit_test(test_who_has_windows),
+        cmocka_unit_test(test_their_memory_came_back),
     };
     return cmocka_run_group_tests(tests, nccl_find_library, NULL);
 }
