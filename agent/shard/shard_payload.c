@@ -29,8 +29,7 @@ static int joined(const struct layout_unit *unit, int i, bool joins)
         return 1;
     for (int k = 1; k < count; k++) {
         const struct layout_param *p = &first[k];
-        if (!p->param->fp8 || p->param->beside_place != k ||
-            p->offset != p[-1].offset + p[-1].param->count)
+        if (!p->param->fp8 || p->param->beside_place != k)
             return 1;
     }
     return count;
