@@ -26,12 +26,13 @@ struct watch {
     struct watch_options options; /* path and selector are owned */
     enum state state;
     int64_t due_ms;
-    int64_t opened_ms; /* the stream */
-    int64_t heard_ms;  /* the last line of it, or the list before it */
-    char *token;       /* of the next page; NULL: the list begins */
-    char *version;     /* from which to watch; NULL before the first list */
-    bool in_page;      /* some of the next answer was fed */
-    bool ahead;        /* the next page was sent for before this one is fed */
+    int64_t rest_until_ms; /* the server asked for it; 0: it never did */
+    int64_t opened_ms;     /* the stream */
+    int64_t heard_ms;      /* the last line of it, or the list before it */
+    char *token;           /* of the next page; NULL: the list begins */
+    char *version;         /* from which to watch; NULL before the first list */
+    bool in_page;          /* some of the next answer was fed */
+    bool ahead;            /* the next page was sent for before this one is fed */
     bool synced;
     unsigned list_failures, stream_failures; /* in a row */
     unsigned refusals;                       /* lists that were, since the last good one */
@@ -155,9 +156,10 @@ static int64_t retry_ms(struct watch *watch, unsigned failures, const struct err
     if (watch->failing_since == 0)
         watch->failing_since = now_ms ? now_ms : 1;
     watch->failure = *err;
-    return now_ms + asked_ms +
-           backoff_ms(watch->options.backoff_first_ms, watch->options.backoff_max_ms, failures,
-                      &watch->random);
+    watch->rest_until_ms = now_ms + asked_ms;
+    return watch->rest_until_ms + backoff_ms(watch->options.backoff_first_ms,
+                                             watch->options.backoff_max_ms, failures,
+                                             &watch->random);
 }
 
 /* Smaller pages, from here on for good: what is large now will be so in the next list. */
@@ -383,7 +385,8 @@ bool watch_relist(struct watch *watch, int64_t now_ms)
 {
     if (watch_is_listing(watch))
         return false;
-    plan(watch, LIST, now_ms);
+    bool rests = watch->state == STREAM && now_ms < watch->rest_until_ms;
+    plan(watch, LIST, rests ? watch->due_ms : now_ms);
     return true;
 }
 

@@ -83,8 +83,8 @@ void watch_feed_end(struct watch *watch, const struct error *err, int64_t asked_
  * connection may be healthy (watch_feed_end is not called), and the watch lists again. An API
  * server whose own watch cache had stopped behaved so. */
 bool watch_relist_if_silent(struct watch *watch, int64_t since_ms, int64_t now_ms);
-/* The same, whatever the stream said or fails by: what it began with was of the past. False: it
- * lists already. */
+/* The same, whatever the stream said or fails by: what it began with was of the past. It lists once
+ * the time is over that the server asked for. False: it lists already. */
 bool watch_relist(struct watch *watch, int64_t now_ms);
 
 /* Whether the first list is complete. */

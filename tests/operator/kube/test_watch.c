@@ -137,6 +137,13 @@ static const struct story stories[] = {
      LISTED "end timeout 20000; wait; next; end timeout 20000; wait; next; end timeout 20000; "
             "wait; next",
      SAID WATCH "5 " WATCH "5 LIST /pods?limit=2"},
+    {"who wants a list meanwhile waits, too",
+     LISTED "end timeout 20000; anew; next; anew; tick 20000; next; tick 1000; next",
+     SAID "cancel waits lists waits LIST /pods?limit=2"},
+    {"but not for another failure's backoff", LISTED "end timeout; anew; next",
+     SAID "cancel LIST /pods?limit=2"},
+    {"nor for a stream that is there", LISTED "anew; next; anew; page a 9; next",
+     SAID "cancel LIST /pods?limit=2 lists begin +a end " WATCH "9"},
     {"after three in a row it lists",
      LISTED "end timeout; wait; next; end timeout; wait; next; end timeout; wait; next; page a 9; "
             "next; end timeout; wait; next",

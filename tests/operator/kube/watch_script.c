@@ -197,6 +197,8 @@ static void do_one(struct watch_script *s, char *command)
     } else if (strcmp(verb, "relist") == 0) {
         if (watch_relist_if_silent(s->watch, s->now_ms - atoi(rest), s->now_ms))
             str_add(&s->said, "cancel ");
+    } else if (strcmp(verb, "anew") == 0) {
+        str_add(&s->said, watch_relist(s->watch, s->now_ms) ? "cancel " : "lists ");
     } else if (strcmp(verb, "wait") == 0) {
         s->now_ms += WATCH_SCRIPT_MAX_MS;
     } else if (strcmp(verb, "tick") == 0) {

@@ -13,6 +13,7 @@
  *   error CODE       an ERROR event
  *   end HOW [MS]     the stream ended: good, or as for list
  *   relist MS        something was changed this long ago
+ *   anew             what the stream began with was of the past
  *   wait             a time passes that any backoff has
  *   tick MS          this time passes
  *   synced, failing, refused  are said */
