@@ -124,13 +124,14 @@ static void add_restarts(const struct job_facts *job, int columns, struct str *o
 {
     auto_str struct str field;
     str_init(&field, FIELD_MAX_BYTES);
-    add_part(&field, "%" PRId64 " of replicas", job->restarts - job->rank_restarts);
-    if (job->rank_restarts > 0)
-        add_part(&field, "%" PRId64 " of ranks in their containers", job->rank_restarts);
+    int64_t after_failures = job->restarts - job->rank_restarts;
     if (job->limit >= 0)
-        add_part(&field, "%" PRId64 " of %" PRId64 " failures counted", job->failures, job->limit);
-    else if (job->failures > 0)
-        add_part(&field, "%" PRId64 " failures counted", job->failures);
+        str_printf(&field, "%" PRId64 " of %" PRId64 " that backoffLimit allows", after_failures,
+                   job->limit);
+    else
+        str_printf(&field, "%" PRId64 " after failures", after_failures);
+    if (job->rank_restarts > 0)
+        str_printf(&field, ", and %" PRId64 " of ranks in their containers", job->rank_restarts);
     story_add_field("restarts", str_text(&field), columns, out);
     if (*job->avoided)
         story_add_field("bad nodes", job->avoided, columns, out);

@@ -78,7 +78,7 @@ static void it_tells_the_story(void **state)
         "step 1200/5000, loss 2.25, 16 ranks\n",
         "  24%\n",
         "2 Worker, 1 active, 16 GPUs\n",
-        "1 of replicas, 1 of 6 failures counted\n",
+        "1 of 6 that backoffLimit allows\n",
         "\nllama-7b-worker-0  Running  gpu-7         0  ",
         "\nllama-7b-worker-1  Pending  -             0  ",
         "\n    Unschedulable: no node has 8 GPUs\n",

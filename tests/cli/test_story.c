@@ -74,7 +74,7 @@ static struct job_facts a_job(void)
         .replicas = {1, 1},
         .active = 1,
         .gpus = 16,
-        .failures = 1,
+        .failures = 2,
         .limit = 6,
         .restarts = 2,
         .avoided = "",
@@ -128,7 +128,7 @@ static void a_job_that_runs(void **state)
         "  speed       51200 tokens/s, MFU 41.2%, 1h20m left, last progress 2s ago\n"
         "  checkpoint  step 1000, 5m0s ago\n"
         "  replicas    1 Master, 1 Worker, 1 active, 16 GPUs\n"
-        "  restarts    2 of replicas, 1 of 6 failures counted\n"
+        "  restarts    2 of 6 that backoffLimit allows\n"
         "\n"
         "REPLICA         STATE    NODE   RESTARTS    AGE\n"
         "llama-master-0  Running  gpu-1         0   3h0m\n"
@@ -161,8 +161,8 @@ static void a_job_that_runs(void **state)
            "  checkpoint  step 1000, 5m0s ago\n"
            "  replicas    1 Master, 1 Worker, 1\n"
            "              active, 16 GPUs\n"
-           "  restarts    2 of replicas, 1 of 6\n"
-           "              failures counted\n"
+           "  restarts    2 of 6 that backoffLimit\n"
+           "              allows\n"
            "\n"
            "REPLICA         STATE      AGE\n"
            "llama-master-0  Running   3h0m\n"
@@ -259,7 +259,7 @@ static void a_job_that_rests(void **state)
            "llama in namespace ml: New for 3h0m\n"
            "\n"
            "  replicas    1 Master, 1 Worker, 1 active, 16 GPUs\n"
-           "  restarts    2 of replicas, 1 of 6 failures counted\n"
+           "  restarts    2 of 6 that backoffLimit allows\n"
            "\n"
            "It has no pods.\n"
            "\n"
@@ -310,8 +310,6 @@ static void a_rank_that_hangs(void **state)
     job.training.hung_rank = 9;
     job.training.hung_node = 1;
     job.has_fixed_nodes = true;
-    job.rank_restarts = 3;
-    job.restarts += 3;
     job.avoided = "gpu-3,gpu-4";
     ends_with(a_story(&job),
               "  hang        rank 9 (llama-worker-0) makes no progress, the others wait for it\n",
@@ -323,17 +321,45 @@ static void a_rank_that_hangs(void **state)
     ends_with(&alone, "  hang        rank 9 makes", "\n");
     job.has_fixed_nodes = false; /* which pod's it is nobody knows */
     ends_with(a_story(&job), "  hang        rank 9 makes", "\n");
-    ends_with(a_story(&job),
-              "restarts    2 of replicas, 3 of ranks in their containers, 1 of 6 failures\n", "\n");
     ends_with(a_story(&job), "  bad nodes   gpu-3,gpu-4\n", "\n");
+}
+
+/* Those of ranks in their containers are no failures, which alone have a limit. */
+static void restarts_are_told_by_what_they_count_against(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t restarts, of_ranks, limit;
+        const char *text;
+    } rows[] = {
+        {0, 0, 3, "0 of 3 that backoffLimit allows"},
+        {0, 0, 0, "0 of 0 that backoffLimit allows"},
+        {3, 0, 3, "3 of 3 that backoffLimit allows"},
+        {5, 3, 6,
+         "2 of 6 that backoffLimit allows, and 3 of ranks in their\n              containers"},
+        {2, 0, -1, "2 after failures"},
+        {4, 4, -1, "0 after failures, and 4 of ranks in their containers"},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct job_facts job = a_job();
+        job.restarts = rows[i].restarts;
+        job.rank_restarts = rows[i].of_ranks;
+        job.limit = rows[i].limit;
+        auto_free char *line = xasprintf("\n  restarts    %s\n", rows[i].text);
+        ends_with(a_story(&job), line, "\n");
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_runs),           cmocka_unit_test(what_to_look_at_next),
-        cmocka_unit_test(what_to_look_at_next_here), cmocka_unit_test(a_job_that_rests),
-        cmocka_unit_test(a_rank_that_hangs),         cmocka_unit_test(what_nobody_told_is_no_table),
+        cmocka_unit_test(a_job_that_runs),
+        cmocka_unit_test(what_to_look_at_next),
+        cmocka_unit_test(what_to_look_at_next_here),
+        cmocka_unit_test(a_job_that_rests),
+        cmocka_unit_test(a_rank_that_hangs),
+        cmocka_unit_test(what_nobody_told_is_no_table),
+        cmocka_unit_test(restarts_are_told_by_what_they_count_against),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
