@@ -57,7 +57,9 @@ static const struct {
     {"Shoal / GPUs", "SM clock", GPU},
     {"Shoal / GPUs", "Energy", "what was spent: there is no limit to it"},
     {"Shoal / GPUs", "Corrected ECC errors",
-     "no job notices them: Remapped rows tells of memory that wears out"},
+     "no job notices them: charts of rows tell of memory that wears out"},
+    {"Shoal / GPUs", "Rows remapped after corrected errors",
+     "no job noticed them: Row remap failures has the line where no spare row is left"},
     {"Shoal / GPUs", "NVLink bandwidth", LINK},
     {"Shoal / GPUs", "PCIe bandwidth", LINK},
     {"Shoal / GPUs", "GPUs by job", COUNT},
@@ -188,40 +190,50 @@ static bool asks_for(const struct json *panel, const char *const metrics[2])
     return false;
 }
 
-/* Whether one of what the panel shows is red. */
-static bool one_is_red(const struct json *panel)
+/* The color of one of what the panel shows. */
+static const char *color_of_one(const struct json *panel)
 {
     const struct json *step, *defaults = json_get(json_get(panel, "fieldConfig"), "defaults");
+    const char *color = "";
     json_each_item(step, json_get(json_get(defaults, "thresholds"), "steps")) {
         const struct json *value = json_get(step, "value");
-        if (json_is_number(value) && json_as_number(value) <= 1 &&
-            strcmp(monitoring_text(step, "color"), "red") == 0)
-            return true;
+        if (!json_is_number(value) || json_as_number(value) <= 1)
+            color = monitoring_text(step, "color");
     }
-    return false;
+    return color;
 }
 
-/* An error that ECC corrects harms nobody, and one that it does not ends the job: a chart has one
- * line for all that it shows, so that the two have a chart each. */
-static void only_uncorrected_errors_are_red(void **state)
+/* An error that ECC corrects harms nobody, and one that it does not ends the job; so with the rows
+ * that are replaced after them, until one is not. A chart has one line for all that it shows, so
+ * that each has a chart. */
+static void each_kind_of_memory_error_has_its_color(void **state)
 {
     (void)state;
-    static const char *const corrected[] = {"_ecc_corrected_", "_ECC_SBE_"},
-                             *const uncorrected[] = {"_ecc_uncorrected_", "_ECC_DBE_"};
-    int of_corrected = 0, of_uncorrected = 0;
-    for (const char *const *path = monitoring_dashboards; *path; path++) {
-        struct json *dashboard = monitoring_document(*path), *panel;
-        json_each_item(panel, json_get(dashboard, "panels")) {
-            bool is_harmless = asks_for(panel, corrected), is_fatal = asks_for(panel, uncorrected);
-            of_corrected += is_harmless;
-            of_uncorrected += is_fatal;
-            if ((is_harmless || is_fatal) && one_is_red(panel) != (is_fatal && !is_harmless))
-                fail_msg("%s: %s", *path, monitoring_text(panel, "title"));
+    static const struct {
+        const char *metrics[2], *color;
+    } kinds[] = {
+        {{"_ecc_corrected_", "_ECC_SBE_"}, "green"},
+        {{"_ecc_uncorrected_", "_ECC_DBE_"}, "red"},
+        {{"_rows_remapped_correctable_", "_CORRECTABLE_REMAPPED_ROWS"}, "green"},
+        {{"_rows_remapped_uncorrectable_", "_UNCORRECTABLE_REMAPPED_ROWS"}, "orange"},
+        {{"_row_remap_failure", "_ROW_REMAP_FAILURE"}, "red"},
+    };
+    for (size_t i = 0; i < array_length(kinds); i++) {
+        int charts = 0;
+        for (const char *const *path = monitoring_dashboards; *path; path++) {
+            struct json *dashboard = monitoring_document(*path), *panel;
+            json_each_item(panel, json_get(dashboard, "panels")) {
+                if (!asks_for(panel, kinds[i].metrics))
+                    continue;
+                charts++;
+                if (strcmp(color_of_one(panel), kinds[i].color) != 0)
+                    fail_msg("%s: %s: one %s is %s", *path, monitoring_text(panel, "title"),
+                             kinds[i].metrics[0], color_of_one(panel));
+            }
+            json_free(dashboard);
         }
-        json_free(dashboard);
+        assert_in_range(charts, 1, 8);
     }
-    assert_in_range(of_corrected, 1, 8);
-    assert_in_range(of_uncorrected, 1, 8);
 }
 
 int main(void)
@@ -229,7 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panels_have_places_of_their_own),
         cmocka_unit_test(panels_explain_themselves),
-        cmocka_unit_test(only_uncorrected_errors_are_red),
+        cmocka_unit_test(each_kind_of_memory_error_has_its_color),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
