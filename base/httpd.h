@@ -11,8 +11,9 @@
  * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the
  * connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed
  * for the new one; beyond what the process may open files the new one. Requests with more than
- * HTTPD_REQUEST_BYTES_MAX of headers and clients that do not go on for HTTPD_PATIENCE_S are closed
- * too. While clients read answers of their own slowly, these take HTTPD_HELD_BYTES_MAX and one
+ * HTTPD_REQUEST_BYTES_MAX of headers, among which a browser sends the cookies of all servers of a
+ * host, whatever their ports, and clients that do not go on for HTTPD_PATIENCE_S are closed too.
+ * While clients read answers of their own slowly, these take HTTPD_HELD_BYTES_MAX and one
  * answer more: for another one the oldest connections are closed. */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
@@ -28,7 +29,7 @@
 #define HTTPD_BODY_BYTES_MAX    ((size_t)64 << 20)
 #define HTTPD_HELD_BYTES_MAX    ((size_t)32 << 20)
 #define HTTPD_CONNECTIONS_MAX   64
-#define HTTPD_REQUEST_BYTES_MAX 4096
+#define HTTPD_REQUEST_BYTES_MAX 16384
 #define HTTPD_PATIENCE_S        10
 
 /* Of WebSockets: streams of a server, listeners at once (they count as connections too), bytes of a
@@ -74,7 +75,9 @@ void httpd_expect(struct httpd *httpd, const char *path, int64_t within_ms);
 /* From now on `path` ("/steps") takes WebSockets (RFC 6455, without subprotocols). Of web pages
  * (header Origin) it takes only those that this server's own name and port served, by http. Each
  * listener is sent the last message that was pushed there, if there is one, and all that come after
- * it. What it says itself is not read. At most HTTPD_STREAMS_MAX paths. From any thread. */
+ * it. What it says itself is not read. 403 for other pages, 400 for a subprotocol, 503 for more
+ * than HTTPD_STREAM_CLIENTS_MAX listeners, and 426 for a request that asks for no WebSocket; 404
+ * for a WebSocket elsewhere. At most HTTPD_STREAMS_MAX paths. From any thread. */
 void httpd_stream(struct httpd *httpd, const char *path);
 
 /* Sends a message, UTF-8 text, to all who listen at `path`. Copies, never waits: a listener who is

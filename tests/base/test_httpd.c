@@ -152,6 +152,19 @@ static void nonsense_is_turned_away(void **state)
     httpd_close(httpd);
 }
 
+/* A browser sends the cookies of all servers of a machine, whatever their ports. */
+static void cookies_of_others_keep_nobody_out(void **state)
+{
+    (void)state;
+    struct httpd *httpd = guest_server("");
+    guest_publish(httpd, "/a", 200, "page\n");
+    auto_free char *request = xasprintf(
+        "GET /a HTTP/1.1\r\nHost: x\r\nCookie: a=%012000d\r\nConnection: close\r\n\r\n", 0);
+    auto_free char *all = guest_exchange(httpd_port(httpd), request);
+    assert_true(str_starts_with(all, "HTTP/1.1 200 "));
+    httpd_close(httpd);
+}
+
 static void a_large_page_comes_whole_to_many(void **state)
 {
     (void)state;
@@ -335,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_page_that_is_not_renewed_is_503),
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(nonsense_is_turned_away),
+        cmocka_unit_test(cookies_of_others_keep_nobody_out),
         cmocka_unit_test(a_large_page_comes_whole_to_many),
         cmocka_unit_test(a_connection_serves_request_after_request),
         cmocka_unit_test(pages_are_never_mixed),
