@@ -162,7 +162,15 @@ static void events_are_told_once_and_the_newest_first(void **state)
     }
     struct json *one = board_read(b, PAGE_JOBS_PATH "/ns/llm");
     assert_int_equal(json_array_count(board_at(one, "events")), 8);
-    board_expect(one, "events.0",
+    json_free(one);
+    const struct action other = {.kind = ACTION_EVENT,
+                                 .event_type = EVENT_WARNING,
+                                 .reason = "of another reason",
+                                 .message = "number 14"};
+    board_tell_with(b, &w, &other, 1);
+    one = board_read(b, PAGE_JOBS_PATH "/ns/llm");
+    assert_int_equal(json_array_count(board_at(one, "events")), 9);
+    board_expect(one, "events.1",
                  "{\"time\":\"2026-01-01T00:00:15Z\",\"type\":\"Warning\",\"reason\":\"R\","
                  "\"message\":\"number 14\"}");
     json_free(one);
