@@ -143,7 +143,7 @@ agent/plan/trainer_settings.[ch]:base/mem.h|agent/config/config.h|agent/nn/tape.
 agent/shard/schedule.[ch]:agent/shard/schedule.h
 agent/batches/prefetcher.[ch]:base/(error|mem).h|kernels/device.h|agent/batches/prefetcher.h
 agent/batches/encoder.[ch]:base/.*|agent/batches/encoder.h|agent/dataset/token_source.h|agent/text/tokenizer.h
-agent/plan/run_plan(_print)?.[ch]:base/.*|agent/plan/run_plan.h|agent/nn/tape.h|agent/shard/(shard|shard_layout|shard_payload|window_plan|wrap).h|agent/telemetry/(flops|json_row|run_numbers).h
+agent/plan/run_plan(_activations|_advice|_internal|_print|_units)?.[ch]:base/.*|agent/plan/run_plan(_internal)?.h|agent/nn/tape.h|agent/shard/(shard|shard_layout|shard_payload|window_plan|wrap).h|agent/telemetry/(flops|json_row|run_numbers).h
 '
 sources() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
 # One pass over all #include lines: "FILE:#include "HEADER"" against the rules of FILE, which are looked up once per file.
