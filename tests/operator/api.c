@@ -134,6 +134,20 @@ void api_forget(struct api_result *result)
     free(result->answer);
 }
 
+void api_ask(struct api *api, const struct fake_answer *answers, size_t count,
+             const struct kube_call *call, struct api_result *result)
+{
+    api_open(api, answers, count, NULL);
+    api_send(api, call, result);
+    api_wait(api, &result->is_done);
+}
+
+void api_end(struct api *api, struct api_result *result)
+{
+    api_forget(result);
+    api_close(api);
+}
+
 bool api_request_has(struct api *api, size_t index, const char *part)
 {
     auto_free char *text = fake_server_request(api->server, index);

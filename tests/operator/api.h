@@ -19,8 +19,9 @@
     API_ANSWER(status, "",                                                                         \
                "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"" message "\"}")
 
-#define API_GOOD API_ANSWER("200 OK", "", "{\"kind\":\"Pod\"}")
-#define API_BUSY API_STATUS("500 Internal Server Error", "InternalError", "etcd is away")
+#define API_GOOD  API_ANSWER("200 OK", "", "{\"kind\":\"Pod\"}")
+#define API_THERE API_STATUS("409 Conflict", "AlreadyExists", "p is there")
+#define API_BUSY  API_STATUS("500 Internal Server Error", "InternalError", "etcd is away")
 
 #define API_NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 enum { API_WAITS_MAX = 64 };
@@ -64,6 +65,11 @@ void api_wait(struct api *api, const bool *is_done);
 void api_wait_requests(struct api *api, size_t count);
 void api_wait_answers(struct api *api);
 void api_forget(struct api_result *result);
+
+/* One request from start to end: api_open, api_send and api_wait; api_forget and api_close. */
+void api_ask(struct api *api, const struct fake_answer *answers, size_t count,
+             const struct kube_call *call, struct api_result *result);
+void api_end(struct api *api, struct api_result *result);
 
 /* Whether the text of the index-th request that the server saw has this part. */
 bool api_request_has(struct api *api, size_t index, const char *part);
