@@ -1,18 +1,14 @@
-/* cuBLASLt on the emulated GPU: a product is a kernel of one thread, so that it runs in the
- * stream's order, and sees what a GPU would see. It refuses what the real library refuses: types,
- * leading dimensions, alignments and workspaces that are not as they were described; and of fp8
- * (cublasLtMatmul's table of its data types) what is not two inputs at multiples of 16 bytes with
- * the sum along their columns, two e5m2, or a GPU older than 8.9. An algorithm is good for the
- * problem it was found for alone. Of several algorithms the first is not the fastest, and some do
- * not run. Where the caller lets in sums whose order is not fixed, it takes them: then no two runs
- * give the same bits. Epilogues work on sums that are not rounded yet, and the gradient of a bias
- * is added up from its last term to its first. */
-#include "kernels/fp8.h"
+/* cuBLASLt on the emulated GPU: a product (cublaslt_product.h) is a kernel of one thread, so that
+ * it runs in the stream's order, and sees what a GPU would see. It refuses what the real library
+ * refuses: types, leading dimensions, alignments and workspaces that are not as they were
+ * described; and of fp8 (cublasLtMatmul's table of its data types) what is not two inputs at
+ * multiples of 16 bytes with the sum along their columns, two e5m2, or a GPU older than 8.9. An
+ * algorithm is good for the problem it was found for alone. Of several algorithms the first is not
+ * the fastest, and some do not run. */
+#include "tests/emulation/cublaslt_product.h"
 #include "tests/emulation/emulation.h"
 
-#include <cmath>
-#include <cublasLt.h>
-#include <vector>
+using namespace emulation::cublaslt;
 
 struct cublasLtContext {
 };
@@ -45,184 +41,6 @@ struct cublasLtMatmulPreference {
 
 namespace
 {
-
-/* Algorithms, in the heuristic's order. */
-struct form {
-    int64_t split;        /* terms; longer sums are split, the parts added up from the workspace */
-    cublasStatus_t state; /* of the heuristic's result */
-    bool runs;            /* else cublasLtMatmul refuses it */
-    int64_t us;           /* what a run costs (emulation::spend) */
-};
-const form forms[] = {
-    {256, CUBLAS_STATUS_SUCCESS, true, 30},       /* the only one that the tests' bits are of */
-    {256, CUBLAS_STATUS_NOT_SUPPORTED, false, 1}, /* listed, and of no use */
-    {256, CUBLAS_STATUS_SUCCESS, false, 1},       {128, CUBLAS_STATUS_SUCCESS, true, 50},
-    {64, CUBLAS_STATUS_SUCCESS, true, 10}, /* the fastest, with other bits and more workspace */
-};
-
-bool is_fp8(cudaDataType type)
-{
-    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
-}
-
-float number_at(const void *data, cudaDataType type, int64_t i)
-{
-    if (is_fp8(type))
-        return fp8_to_float(type == CUDA_R_8F_E4M3 ? FP8_E4M3 : FP8_E5M2,
-                            ((const uint8_t *)data)[i]);
-    return type == CUDA_R_16BF ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
-}
-
-struct matrix {
-    const void *data;
-    cudaDataType type;
-    bool trans;
-    int64_t ld;
-    /* Element (row, col) of op(the matrix), which is column-major. */
-    float at(int64_t row, int64_t col) const
-    {
-        int64_t i = trans ? col + row * ld : row + col * ld;
-        return number_at(data, type, i);
-    }
-    /* Its rows (of_cols: columns), each `length` floats, behind one another. */
-    std::vector<float> dense(int64_t count, int64_t length, bool of_cols) const
-    {
-        std::vector<float> floats((size_t)(count * length));
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t k = 0; k < length; k++)
-                floats[(size_t)(i * length + k)] = of_cols ? at(k, i) : at(i, k);
-        return floats;
-    }
-};
-
-/* What an algorithm is for, and how it does it. */
-struct recipe {
-    uint32_t m, n, k, ld_a, ld_b, ld_c;
-    uint16_t alignments[4];
-    uint16_t form, epilogue;
-    uint32_t ld_aux;
-    cudaDataType type_a, type_b, type_c;
-    bool trans_a, trans_b, unordered;
-    bool operator==(const recipe &other) const
-    {
-        return !memcmp(this, &other, sizeof other);
-    }
-};
-static_assert(sizeof(recipe) <= sizeof(cublasLtMatmulAlgo_t));
-
-struct product {
-    recipe how;
-    matrix a, b, c, bias, aux;
-    void *d;
-    float alpha, beta;
-    const float *scale_a, *scale_b;
-    float *parts;
-};
-
-/* Bytes for the parts of a split sum; 0 if it is not split. */
-size_t parts_bytes(const recipe &how)
-{
-    const int64_t split = forms[how.form].split;
-    return how.k > split ? (how.k + split - 1) / split * (size_t)how.m * how.n * sizeof(float) : 0;
-}
-
-float dot(const float *x, const float *y, int64_t count)
-{
-    float sum = 0;
-    for (int64_t k = 0; k < count; k++)
-        sum += x[k] * y[k];
-    return sum;
-}
-
-/* The sum's parts, where it is split, are added up in another order each time if none is asked
- * for. */
-float sum_of(const product &p, const float *a, const float *b, int64_t element, unsigned start)
-{
-    const int64_t split = forms[p.how.form].split, k = p.how.k, parts = (k + split - 1) / split;
-    const int64_t stride = (int64_t)p.how.m * p.how.n;
-    if (!p.parts)
-        return dot(a, b, k);
-    for (int64_t part = 0; part < parts; part++)
-        p.parts[part * stride + element] =
-            dot(a + part * split, b + part * split, part + 1 < parts ? split : k - part * split);
-    float sum = 0;
-    for (int64_t part = 0; part < parts; part++)
-        sum += p.parts[(start + part) % parts * stride + element];
-    return sum;
-}
-
-void put(const product &p, const void *to, int64_t i, float value)
-{
-    if (p.how.type_c == CUDA_R_16BF)
-        ((bf16 *)to)[i] = bf16_from_float(value);
-    else
-        ((float *)to)[i] = value;
-}
-
-bool adds_bias(const recipe &how)
-{
-    return how.epilogue & CUBLASLT_EPILOGUE_BIAS;
-}
-
-bool sums_terms(const recipe &how)
-{
-    return how.epilogue == CUBLASLT_EPILOGUE_BGRADA || how.epilogue == CUBLASLT_EPILOGUE_BGRADB;
-}
-
-/* The GELU's share of x, tanh's approximation, and its slope. */
-float gelu(float x)
-{
-    return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
-}
-
-float gelu_slope(float x)
-{
-    const float t = std::tanh(0.79788456f * (x + 0.044715f * x * x * x));
-    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
-}
-
-/* What d gets of a sum. */
-float finish(const product &p, float sum, int64_t row, int64_t col)
-{
-    if (adds_bias(p.how))
-        sum += p.bias.at(row, 0);
-    if (p.how.epilogue == CUBLASLT_EPILOGUE_DGELU)
-        return sum * gelu_slope(p.aux.at(row, col));
-    if (p.how.epilogue != CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
-        return sum;
-    put(p, p.aux.data, row + col * p.aux.ld, sum);
-    return gelu(sum);
-}
-
-/* BGRADA: of A's rows; BGRADB: of B's columns. */
-void sum_terms(const product &p, const std::vector<float> &terms, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (int64_t k = p.how.k; k-- > 0;)
-            sum += terms[(size_t)(i * p.how.k + k)];
-        put(p, p.bias.data, i, sum);
-    }
-}
-
-void multiply(product p)
-{
-    static unsigned runs;
-    emulation::spend(forms[p.how.form].us);
-    const unsigned start = p.how.unordered ? runs++ : 0;
-    const int64_t m = p.how.m, n = p.how.n, k = p.how.k;
-    const float scale = p.alpha * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
-    const std::vector<float> a = p.a.dense(m, k, false), b = p.b.dense(n, k, true);
-    for (int64_t i = 0; i < m * n; i++) {
-        const int64_t row = i % m, col = i / m;
-        float sum = scale * sum_of(p, &a[(size_t)(row * k)], &b[(size_t)(col * k)], i, start);
-        if (p.beta != 0)
-            sum += p.beta * p.c.at(row, col);
-        put(p, p.d, row + col * p.c.ld, finish(p, sum, row, col));
-    }
-    if (sums_terms(p.how))
-        p.how.epilogue == CUBLASLT_EPILOGUE_BGRADA ? sum_terms(p, a, m) : sum_terms(p, b, n);
-}
 
 bool is_aligned(const void *pointer, uint32_t bytes)
 {

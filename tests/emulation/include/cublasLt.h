@@ -1,5 +1,5 @@
 /* As much of cuBLASLt as kernels/cuda/blas.c uses, with its names, values and meanings, for builds
- * without CUDA's headers. tests/emulation/cublaslt.cc does the products. */
+ * without CUDA's headers. tests/emulation/cublaslt*.cc do the products. */
 #ifndef SHOAL_TESTS_EMULATION_INCLUDE_CUBLASLT_H
 #define SHOAL_TESTS_EMULATION_INCLUDE_CUBLASLT_H
 
