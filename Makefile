@@ -142,72 +142,7 @@ endef
 $(foreach a,75 80 90a,$(eval $(call cubin,$(a))))
 -include $(wildcard $(SASS)/*/*.d)
 
-# The same sources without a GPU (tests/emulation/emulation.h). Not under ThreadSanitizer: a block's threads
-# are fibers of one host thread, and a lock is held while they run, so it has nothing to see there.
-EMULATION := $(BUILD)/emulation
-EMULATED := $(patsubst %,$(EMULATION)/%.o,$(CUDA_SOURCES) $(wildcard tests/emulation/*.c tests/emulation/*.cc))
-EMULATION_FLAGS := $(CUDA_HIDDEN) -DSHOAL_EMULATION -Itests/emulation/include
-EMULATION_CXXFLAGS = $(filter-out -std=% -Wmissing-declarations -Wshadow,$(CXXFLAGS)) -std=gnu++20 -Wno-unknown-pragmas -Wno-psabi $(EMULATION_FLAGS)
-# tests/run.sh says how many lines of the kernels were executed; one host thread runs them, so their counters
-# need no atomics (which -pthread would choose)
-EMULATION_COVERAGE := $(if $(filter debug,$(V)),--coverage -fprofile-update=single)
-$(EMULATION)/libshoal_cuda.so: $(EMULATED)
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
-$(EMULATION)/%.c.o: %.c
-	@mkdir -p $(@D) && echo "CC   $< (emulation)"
-	@$(CC) $(CFLAGS) $(EMULATION_FLAGS) -c -o $@ $<
-$(EMULATION)/%.cc.o: %.cc
-	@mkdir -p $(@D) && echo "CXX  $<"
-	@$(CXX) $(EMULATION_CXXFLAGS) -c -o $@ $<
-$(EMULATION)/%.cu.o: %.cu
-	@mkdir -p $(@D) && echo "CXX  $< (emulation)"
-	@$(CXX) $(EMULATION_CXXFLAGS) $(EMULATION_COVERAGE) -x c++ -c -o $@ $<
-
-# And once more so that each access of a kernel is seen (tests/emulation/races.h).
-RACES := $(BUILD)/races
-$(RACES)/libshoal_cuda.so: $(patsubst %.cu,$(RACES)/%.cu.o,$(filter %.cu,$(CUDA_SOURCES))) $(filter-out %.cu.o,$(EMULATED))
-	@echo "LINK $@" && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
-$(RACES)/%.cu.o: %.cu
-	@mkdir -p $(@D) && echo "CXX  $< (races)"
-	@$(CXX) $(EMULATION_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
-$(EMULATION)/tests/emulation/races.cc.o: CXXFLAGS += -O2 # called at each access
-$(patsubst %,$(EMULATION)/tests/emulation/async_%.cc.o,block products): CXXFLAGS += -O2 # what the tensor cores do
-.PHONY: races
-races: $(if $(filter debug,$(V)),$(RACES)/libshoal_cuda.so)
-
-# And beside it the PTX that nvcc makes of the kernels with inline assembly (tests/ptx/compare.cc).
-PTX := build/ptx
-PTX_SOURCES := $(shell grep -lE '"kernels/cuda/(matrix|attention_tile|hopper)\.h"' kernels/cuda/*.cu)
-PTX_TEXTS := $(if $(NVCC),$(PTX_SOURCES:kernels/cuda/%.cu=$(PTX)/%.ptx))
-PTX_COMPILE = $(NVCC) $(NVCC_COMMON) -ptx
-PTX_ARCH = $(if $(shell grep -l 'hopper\.h"' $(1)),90a,80)
-$(PTX)/%.ptx: kernels/cuda/%.cu
-	@mkdir -p $(@D) && echo "NVCC $< (PTX)"
-	@$(PTX_COMPILE) -arch=sm_$(call PTX_ARCH,$<) -o $@ $<
--include $(wildcard $(PTX)/*.d)
-PTX_MACHINE := $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,statements program forms arithmetic memory warp_instructions barriers bulk_copies warpgroup register_pool grid)
-$(EMULATION)/tests/ptx/%.cc.o: CXXFLAGS += -O2 # it interprets
-$(BUILD)/ptx/libshoal_cuda.so: $(EMULATED) $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,symbols compare)
-	@mkdir -p $(@D) && echo "LINK $@"
-	@$(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -shared -Wl,-z,defs -o $@ $^ -lboost_context
-$(BUILD)/ptx/instructions: $(PTX_MACHINE) $(patsubst %,$(EMULATION)/tests/ptx/%.cc.o,instruction_test instructions async_instructions)
-	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) -o $@ $^
-.PHONY: ptx
-ptx: $(PTX_TEXTS) $(addprefix $(BUILD)/ptx/,instructions $(if $(filter debug,$(V)),libshoal_cuda.so))
-	@rm -f $(filter-out $(PTX_TEXTS),$(wildcard $(PTX)/*.ptx)) # of sources of another day: the library runs all that lies there
-
-EMULATION_TESTS := $(patsubst %.cu,$(BUILD)/%,$(wildcard tests/emulation/test_*.cu))
-$(EMULATION_TESTS): $(BUILD)/tests/emulation/%: $(EMULATION)/tests/emulation/%.cu.o $(BUILD)/tests/support.c.o $(EMULATED)
-	@mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EMULATION_COVERAGE) -o $@ $^ -lboost_context -lcmocka
-
-# NCCL likewise: it is a library of its own
-$(EMULATION)/libnccl.so.2: $(wildcard tests/emulation/nccl*.[ch]) agent/comm/nccl_api.h
-	@mkdir -p $(@D) && echo "LINK $@"
-	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -fvisibility=hidden -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
-$(patsubst %.c,$(BUILD)/%,$(wildcard tests/agent/test_comm_nccl*.c)): | $(EMULATION)/libnccl.so.2
-
-.PHONY: emulation
-emulation: $(EMULATION)/libnccl.so.2 $(if $(filter tsan fuzz,$(V)),,$(EMULATION)/libshoal_cuda.so $(EMULATION_TESTS))
+include tests/emulation/emulation.mk
 
 # ---- tests: tests/<room>/[<folder>/]test_<module>.c is one program and links what its room may see ----
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.c.o,$(wildcard tests/*.c))
@@ -263,7 +198,7 @@ tests: all build/patience $(TEST_PROGRAMS) $(FUZZ_PROGRAMS) emulation $(if $(fil
 # ---- targets for people -------------------------------------------------------------------------------
 .PHONY: help deps cluster-deps demo image check fuzz lint fmt bench bench-torch bench-ops cover clean compile_commands.json
 help:
-	@sed -n 's/^#> //p' Makefile
+	@awk '$$1 == "include" { while ((getline line <$$2) > 0) if (sub(/^#> /, "", line)) print line } sub(/^#> /, "")' Makefile
 
 #> make                build all three programs into build/debug (V=release|asan|tsan|cover: another variant)
 #> make deps           install what is missing, from Debian's packages only
@@ -297,70 +232,7 @@ demo-t5: deps
 	@PATH="$(CURDIR)/build/release:$$PATH" shoal run -f deploy/demo/t5.yaml
 	@PATH="$(CURDIR)/build/release:$$PATH" deploy/demo/dates.sh ask build/demo/dates build/demo/t5
 
-#> make image          OCI archives of shoal-agent, shoal-operator and, where nvcc is, shoal-agent with CUDA's libraries, in build/image
-IMAGES := shoal-agent shoal-operator
-# the full form of NAME:VERSION, which is what containerd looks for
-REGISTRY := docker.io/library
-image: image-small image-cuda
-.PHONY: image-small image-cuda
-image-small: cluster-deps
-	@$(MAKE) --no-print-directory V=release $(addprefix build/release/,$(IMAGES))
-	@mkdir -p build/image
-	@for i in $(IMAGES); do deploy/image/pack.sh $(REGISTRY)/$$i:$(VERSION) build/image/$$i.tar build/release/$$i || exit; done
-# With NVIDIA's libraries of the same CUDA as the toolkit; what is fetched of them is kept.
-CUDA_MAJOR = $(firstword $(subst ., ,$(NVCC_VERSION)))
-WHEELS ?= $(HOME)/.cache/shoal/wheels
-image-cuda: cluster-deps
-ifneq ($(CUDA_MAJOR),13)
-	@echo "no nvcc of CUDA 13, whose libraries deploy/image/nvidia.txt names: shoal-agent:$(VERSION)-cuda13 is left out"
-else
-	@deploy/image/wheels.sh fetch "$(WHEELS)"
-	@$(MAKE) --no-print-directory V=release build/release/shoal-agent gpu
-	@mkdir -p build/image
-	@deploy/image/pack.sh $(REGISTRY)/shoal-agent:$(VERSION)-cuda13 build/image/shoal-agent-cuda13.tar build/release/shoal-agent "$(WHEELS)"
-endif
-
-# The man pages are what the programs say of themselves.
-MAN := build/release/man
-COMMANDS = $(shell sed -n 's/^    {"\([a-z]*\)", ".*_command},$$/\1/p' cli/main.c)
-MAN_PAGES := $(patsubst %,$(MAN)/%.1,shoal shoal-agent shoal-operator)
-SUMMARY_shoal := training jobs on one machine, a look at those of a cluster, and tools on checkpoints and data
-SUMMARY_shoal-agent := sharded training, one process per GPU
-SUMMARY_shoal-operator := controller of PyTorchJobs on Kubernetes
-$(MAN)/%.1: build/release/% deploy/release/man.sh base/contract.h
-	@mkdir -p $(@D) && echo "MAN  $@"
-	@deploy/release/man.sh $< "$(SUMMARY_$*)" $(VERSION) $(if $(filter shoal,$*),$(COMMANDS)) >$@.part && mv $@.part $@
-
-#> make install        release build, man pages and docs into $(DESTDIR)$(PREFIX), which is /usr/local; make uninstall
-PREFIX ?= /usr/local
-INSTALLED := $(DESTDIR)$(PREFIX)
-PAGES := README.md LICENSE CHANGELOG.md SECURITY.md
-.PHONY: install uninstall dist release programs-and-man
-programs-and-man: $(if $(filter release,$(V)),all $(MAN_PAGES))
-install:
-	@$(MAKE) --no-print-directory V=release programs-and-man
-	@install -d $(INSTALLED)/bin $(INSTALLED)/share/man/man1 $(INSTALLED)/share/doc/shoal
-	@install -m 755 $(addprefix build/release/,shoal shoal-agent shoal-operator) $(INSTALLED)/bin
-	@ln -sf shoal $(INSTALLED)/bin/kubectl-shoal # kubectl's plugin `kubectl shoal`
-	@[ ! -e build/release/libshoal_cuda.so ] || install -D -m 644 -t $(INSTALLED)/lib/shoal build/release/libshoal_cuda.so
-	@install -m 644 $(MAN_PAGES) $(INSTALLED)/share/man/man1
-	@install -m 644 $(PAGES) $(INSTALLED)/share/doc/shoal
-	@cd docs && find . -type f -exec install -D -m 644 {} $(abspath $(INSTALLED))/share/doc/shoal/docs/{} \;
-uninstall:
-	rm -f $(addprefix $(INSTALLED)/bin/,shoal shoal-agent shoal-operator kubectl-shoal) $(addprefix $(INSTALLED)/share/man/man1/,$(notdir $(MAN_PAGES)))
-	rm -rf $(INSTALLED)/lib/shoal $(INSTALLED)/share/doc/shoal
-
-#> make dist           build/shoal-VERSION.tar.gz of the last commit: the same bytes on every machine
-dist:
-	@mkdir -p build
-	@git -c tar.umask=0022 archive --format=tar --prefix=shoal-$(VERSION)/ HEAD | gzip -n -9 >build/shoal-$(VERSION).tar.gz
-	@echo "build/shoal-$(VERSION).tar.gz"
-
-#> make release        checks that VERSION can be released, makes the archive and the tag vVERSION (docs/versions.md)
-release:
-	@deploy/release/check.sh $(VERSION)
-	@$(MAKE) --no-print-directory dist
-	@git tag -a v$(VERSION) -m "Shoal $(VERSION)" && echo "tagged v$(VERSION): git push origin v$(VERSION)"
+include deploy/release/release.mk
 
 #> make check          lint, then every test, plain and under ASan+UBSan and TSan
 #> make check T=NAME   only the tests whose name contains NAME, e.g. T=agent/test_shard

@@ -77,7 +77,8 @@ check "... and says so at its end" fails 1 "FAILED: hangs: patience: ended after
 # In a copy, which nobody else runs: a runner that is older than its sources is none.
 remakes() {
     local tree=$work/tree runner=build/patience
-    mkdir -p "$tree" && cp -r Makefile base "$tree" && mkdir "$tree/tests" && cp -r tests/run.sh tests/run_one.sh tests/environment.sh tests/runner tests/gpu "$tree/tests" &&
+    mkdir -p "$tree" && cp -r --parents Makefile deploy/release/release.mk tests/emulation/emulation.mk base \
+        tests/{run.sh,run_one.sh,environment.sh,runner,gpu} "$tree" &&
         cd "$tree" && mkdir build && cp /bin/true "$runner" && touch -d 2000-01-01 "$runner" || return
     tests/run.sh nosuchtest debug # of which there is none
     cmp -s /bin/true "$runner" && { echo "$runner is that of before"; return 1; }
