@@ -1,13 +1,12 @@
 /* Ranks that die at named points of a run, one after the other, two at once, and while the others
  * recover: the run ends with the bits of one in which nobody died. */
-#include "agent/launch/rank_memory.h"
 #include "base/file.h"
+#include "tests/agent/run_memory.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The starts of one run, in order: who dies where. After the last one comes a start in which nobody
  * does. */
@@ -143,18 +142,15 @@ static void the_bits_are_those_of_the_calm_run(void **state)
                 n ? "--memory_every_steps=1 --memory_buddies" : "--memory_every_steps=0");
         }
         const struct run *calm = start(arena, data, kind.size, flags[0], none, -1);
-        for (int rank = 0; rank < kind.size; rank++) {
-            struct error err;
+        for (int rank = 0; rank < kind.size; rank++)
             assert_ok(calm->result[rank], &calm->err[rank]);
-            assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
-        }
+        run_memory_open(fds, kind.size);
         for (int kill = 0; kill < (int)array_length(kills); kill++)
             assert_died(start(arena, data, kind.size, flags[1], fds, kill), name, kill);
         const struct run *last = start(arena, data, kind.size, flags[1], fds, -1);
-        for (int rank = 0; rank < kind.size; rank++) {
+        run_memory_close(fds, kind.size);
+        for (int rank = 0; rank < kind.size; rank++)
             assert_ok(last->result[rank], &last->err[rank]);
-            close(fds[rank]);
-        }
         assert_true(last->seen[0].from_memory);
         assert_int_equal(last->seen[0].last_step, calm->seen[0].last_step);
         assert_same_numbers(&calm->seen[0], &last->seen[0], name);
@@ -182,10 +178,7 @@ static void a_step_that_ends_the_run_again_is_named(void **state)
         int fds[RUNS_MAX_RANKS] = {0};
         const char *flags =
             arena_printf(arena, "--device=cpu --epochs=6 --memory_every_steps=%d", rows[i].every);
-        for (int rank = 0; rank < 2; rank++) {
-            struct error err;
-            assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
-        }
+        run_memory_open(fds, 2);
         for (int start = 0; start < 4; start++) {
             struct config *config = arena_new(arena, struct config);
             struct run *run = arena_new(arena, struct run);
@@ -207,8 +200,7 @@ static void a_step_that_ends_the_run_again_is_named(void **state)
             else
                 assert_non_null(strstr(notice, "has ended 3 times in a row in step 7"));
         }
-        for (int rank = 0; rank < 2; rank++)
-            close(fds[rank]);
+        run_memory_close(fds, 2);
     }
 }
 
@@ -236,10 +228,7 @@ static void an_end_between_steps_is_named(void **state)
                                          "--device=cpu --epochs=1 --dataset=%s --eval_split=eval "
                                          "--checkpoint_dir=%s/between-%zu --save_steps=1000 %s",
                                          data, data, i, rows[i].flags);
-        for (int rank = 0; rank < 2; rank++) {
-            struct error err;
-            assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
-        }
+        run_memory_open(fds, 2);
         for (int start = 0; start < 3; start++) {
             struct config *config = arena_new(arena, struct config);
             struct run *run = arena_new(arena, struct run);
@@ -253,8 +242,7 @@ static void an_end_between_steps_is_named(void **state)
             if (start < 2 ? notice[0] != '\0' : !strstr(notice, rows[i].notice))
                 fail_msg("row %zu, start %d: %s", i, start, notice);
         }
-        for (int rank = 0; rank < 2; rank++)
-            close(fds[rank]);
+        run_memory_close(fds, 2);
     }
 }
 

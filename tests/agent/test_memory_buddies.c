@@ -1,6 +1,7 @@
 /* Pods that are lost with their memory, and made again: their ranks go on from what their buddies
  * keep, on another node wherever there is one. */
 #include "agent/launch/rank_memory.h"
+#include "tests/agent/run_memory.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
@@ -50,19 +51,6 @@ static const struct run *start(const struct start *s, struct arena *arena, const
         else
             assert_ok(run->result[rank], &run->err[rank]);
     return run;
-}
-
-static void open_memory(int fds[RUNS_MAX_RANKS], int size)
-{
-    struct error err;
-    for (int rank = 0; rank < size; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
-}
-
-static void close_memory(const int fds[RUNS_MAX_RANKS], int size)
-{
-    for (int rank = 0; rank < size; rank++)
-        close(fds[rank]);
 }
 
 /* A run that was made again at a step has the losses of the one that nobody disturbed. */
@@ -175,13 +163,13 @@ static void a_new_pod_goes_on_from_its_buddies(void **state)
                           .local_size = new_pods[i].local_size,
                           .nodes = new_pods[i].nodes,
                           .stop_at = STOP};
-        open_memory(fds, s.size);
+        run_memory_open(fds, s.size);
         start(&s, arena, *state, fds);
         s.stop_at = 0;
         s.nodes = new_pods[i].nodes_again;
         memcpy(s.is_new, new_pods[i].is_new, sizeof s.is_new);
         const struct run *run = start(&s, arena, *state, fds);
-        close_memory(fds, s.size);
+        run_memory_close(fds, s.size);
         memset(s.is_new, 0, sizeof s.is_new);
         s.flags = arena_printf(arena, "%s --memory_every_steps=0", s.flags);
         check(new_pods[i].name, run, start(&s, arena, *state, NULL), new_pods[i].step,
@@ -209,7 +197,7 @@ static void other_buddies_have_theirs_at_once(void **state)
     };
     auto_arena struct arena *arena = arena_open();
     int fds[RUNS_MAX_RANKS] = {0};
-    open_memory(fds, SIZE);
+    run_memory_open(fds, SIZE);
     for (size_t i = 0; i < array_length(starts); i++) {
         struct start s = {.flags = "--epochs=5 --device=cpu --memory_every_steps=1000 "
                                    "--memory_buddies",
@@ -225,7 +213,7 @@ static void other_buddies_have_theirs_at_once(void **state)
             fail_msg("start %zu resumed at step %d: %s", i, run->seen[0].resumed_step,
                      run->seen[0].notice);
     }
-    close_memory(fds, SIZE);
+    run_memory_close(fds, SIZE);
 }
 
 /* Pods that stay lack copies, as does a new one: of who was lost, and of what was on its way. They
@@ -240,7 +228,7 @@ static void a_start_sends_what_buddies_lack(void **state)
                       .size = SIZE,
                       .local_size = 2,
                       .stop_at = STOP};
-    open_memory(fds, SIZE);
+    run_memory_open(fds, SIZE);
     start(&s, arena, *state, fds);
     s.stop_at = 0;
     s.die_after = STOP + 2;
@@ -251,7 +239,7 @@ static void a_start_sends_what_buddies_lack(void **state)
             fail_msg("start %zu resumed at step %d: %s", i, run->seen[0].resumed_step,
                      run->seen[0].notice);
     }
-    close_memory(fds, SIZE);
+    run_memory_close(fds, SIZE);
 }
 
 /* What the last of five ranks keeps, which is alone on its node, with so many bytes left there. */
@@ -265,10 +253,10 @@ static int64_t kept_by_the_last(const char *data, int64_t left, char notice[1024
                             .local_size = 1,
                             .nodes = "aaaab",
                             .last_left = left};
-    open_memory(fds, SIZE);
+    run_memory_open(fds, SIZE);
     const struct run *run = start(&s, arena, data, fds);
     const int64_t used = rank_memory_used(fds[SIZE - 1]);
-    close_memory(fds, SIZE);
+    run_memory_close(fds, SIZE);
     snprintf(notice, sizeof run->seen[0].notice, "%.512s; %.500s", run->seen[0].notice,
              run->seen[0].info);
     return used;

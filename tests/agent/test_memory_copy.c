@@ -5,6 +5,7 @@
 #include "agent/shard/wrap.h"
 #include "agent/trainer/memory_copy.h"
 #include "base/file.h"
+#include "tests/agent/run_memory.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
@@ -175,14 +176,12 @@ static bool goes_on_with_the_same_bits(const char *data)
         models[n] = arena_printf(arena, "%s/model-%d", data, n);
     const struct run *calm = start(arena, data, none, models[0], 0, 0);
     assert_ok(calm->result[0], &calm->err[0]);
-    for (int rank = 0; rank < RANKS; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
+    run_memory_open(fds, RANKS);
     const struct run *first = start(arena, data, fds, models[1], 2, 5);
     assert_int_not_equal(first->result[0], 0);
     assert_int_equal(ftruncate(fds[1], 0), 0);
     const struct run *second = start(arena, data, fds, models[1], 2, 0);
-    for (int rank = 0; rank < RANKS; rank++)
-        close(fds[rank]);
+    run_memory_close(fds, RANKS);
     assert_ok(second->result[0], &second->err[0]);
     assert_true(second->seen[0].from_memory);
     assert_int_equal(second->seen[0].resumed_step, 4);
@@ -212,9 +211,7 @@ static bool goes_on_without_staging(const char *data)
     auto_arena struct arena *arena = arena_open();
     const char *flags = arena_printf(arena, "%s/model-short --auto_wrap_policy=NO_WRAP", data);
     int fds[RANKS];
-    struct error err;
-    for (int rank = 0; rank < RANKS; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
+    run_memory_open(fds, RANKS);
     const struct run *run = start(arena, data, fds, flags, -1, 0);
     bool goes_on = run->result[0] == 0 && rank_memory_used(fds[0]) == 0 &&
                    strstr(run->seen[0].notice, "there will be no checkpoints in memory "
@@ -222,8 +219,7 @@ static bool goes_on_without_staging(const char *data)
     const struct run *asked = start(arena, data, fds, flags, 2, 0);
     bool is_refused = asked->result[0] != 0 && asked->err[0].code == ERR_MEMORY &&
                       strstr(asked->err[0].msg, "checkpoint.memory_every_steps (0 saves none): ");
-    for (int rank = 0; rank < RANKS; rank++)
-        close(fds[rank]);
+    run_memory_close(fds, RANKS);
     if (!goes_on || !is_refused)
         fprintf(stderr, "%s; %s; %s\n", run->err[0].msg, run->seen[0].notice, asked->err[0].msg);
     return goes_on && is_refused;
@@ -246,9 +242,7 @@ static void no_numbers_end_the_run(void **state)
         return;
     auto_arena struct arena *arena = arena_open();
     int fds[RANKS];
-    struct error err;
-    for (int rank = 0; rank < RANKS; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
+    run_memory_open(fds, RANKS);
     const char *flags = arena_printf(arena,
                                      "%s/model --optim=sgd --lr=1e6 --weight_decay=1000 "
                                      "--warmup_steps=0 --grad_clip=0 --epochs=7",
@@ -257,8 +251,7 @@ static void no_numbers_end_the_run(void **state)
     bool is_first = run->err[0].code == ERR_DIVERGED;
     assert_fails(run->result[!is_first], &run->err[!is_first], ERR_DIVERGED, ": tensor ");
     assert_non_null(strstr(run->err[!is_first].msg, "checkpoint in memory at step "));
-    for (int rank = 0; rank < RANKS; rank++)
-        close(fds[rank]);
+    run_memory_close(fds, RANKS);
 }
 
 /* The last number of the embeddings, of an id that no data has and which one rank keeps, becomes so
@@ -294,21 +287,18 @@ static void no_number_of_one_rank_ends_the_run(void **state)
     auto_arena struct arena *arena = arena_open();
     const char *model = arena_printf(arena, "%s/model-of-one", (const char *)*state);
     int fds[RANKS] = {0};
-    struct error err;
     const struct run *calm = start(arena, *state, fds, model, 0, 0);
     assert_ok(calm->result[0], &calm->err[0]);
     spoil(arena_printf(arena, "%s/model.safetensors", model));
-    for (int rank = 0; rank < RANKS; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
+    run_memory_open(fds, RANKS);
     const char *flags = arena_printf(arena,
                                      "%s --init_weights=%s --optim=sgd --lr=1 --weight_decay=1000 "
                                      "--warmup_steps=0 --max_steps=1",
                                      model, model);
     const struct run *run = start(arena, *state, fds, flags, 1, 0);
-    for (int rank = 0; rank < RANKS; rank++) {
+    run_memory_close(fds, RANKS);
+    for (int rank = 0; rank < RANKS; rank++)
         assert_fails(run->result[rank], &run->err[rank], ERR_DIVERGED, ": tensor ");
-        close(fds[rank]);
-    }
 }
 
 int main(void)
