@@ -2,28 +2,14 @@
  * and only from what can be trusted. */
 #include "agent/launch/rank_memory.h"
 #include "base/file.h"
+#include "tests/agent/run_memory.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The launcher's part: memory for each rank, kept over runs. */
-static void open_memory(int fds[RUNS_MAX_RANKS], int size)
-{
-    struct error err;
-    for (int rank = 0; rank < size; rank++)
-        assert_ok(rank_memory_open(rank, &fds[rank], &err), &err);
-}
-
-static void close_memory(const int fds[RUNS_MAX_RANKS], int size)
-{
-    for (int rank = 0; rank < size; rank++)
-        close(fds[rank]);
-}
 
 struct attempt {
     const char *flags;
@@ -138,7 +124,7 @@ static void interrupt(void *data[2], size_t i, int every)
         &start(configure, arena, dir, size, none, &(struct attempt){.flags = flags[0]})->seen[0];
     const struct seen *b = NULL;
     assert_false(a->phases & 1u << RANK_SNAPSHOT);
-    open_memory(fds, size);
+    run_memory_open(fds, size);
     int first = is_language ? 0 : 2, last = is_language ? 2 : 3;
     for (int n = first; n <= last; n++) {
         struct attempt attempt = {.flags = flags[1], .stop_at = n < last ? stops[n] : 0};
@@ -147,7 +133,7 @@ static void interrupt(void *data[2], size_t i, int every)
         if (n > first)
             check_resumed(name, b, stops[n - 1], every);
     }
-    close_memory(fds, size);
+    run_memory_close(fds, size);
     for (int step = b->resumed_step; step < a->last_step; step++)
         if (a->loss[step] != b->loss[step])
             fail_msg("%s: step %d has loss %.17g, not %.17g", name, step + 1, b->loss[step],
@@ -233,7 +219,7 @@ static void the_newest_is_taken(void **state)
         const char *common = arena_printf(arena, STEPS "--checkpoint_dir=%s --save_on_signal=0 %s",
                                           dir, rows[i].first);
         int fds[RUNS_MAX_RANKS] = {0};
-        open_memory(fds, 2);
+        run_memory_open(fds, 2);
         start(runs_configure_language, arena, data[1], 2, fds,
               &(struct attempt){.flags = common, .stop_at = 9});
         if (rows[i].damages) {
@@ -248,7 +234,7 @@ static void the_newest_is_taken(void **state)
                                       .stop_at = rows[i].step == 10 ? 11 : 1,
                                       .may_skip = rows[i].damages};
         const struct run *run = start(runs_configure_language, arena, data[1], 2, fds, &again);
-        close_memory(fds, 2);
+        run_memory_close(fds, 2);
         const struct seen *seen = &run->seen[0];
         if (seen->resumed_step != rows[i].step || seen->from_memory != rows[i].from_memory ||
             !strstr(seen->notice, rows[i].notice) || (seen->skipped[0] != 0) != rows[i].damages)
@@ -268,7 +254,7 @@ static void no_numbers_are_not_kept(void **state)
         "--device=cpu --optim=sgd --lr=1e6 --weight_decay=1000 --warmup_steps=0 --epochs=7 "
         "--grad_clip=0 --memory_every_steps=1";
     int fds[RUNS_MAX_RANKS] = {0};
-    open_memory(fds, 2);
+    run_memory_open(fds, 2);
     int steps[2];
     for (int n = 0; n < 2; n++) {
         struct config *config = arena_new(arena, struct config);
@@ -284,132 +270,7 @@ static void no_numbers_are_not_kept(void **state)
         assert_int_equal(run->seen[0].resumed_step, n ? steps[0] - 1 : 0);
     }
     assert_int_equal(steps[1], steps[0]);
-    close_memory(fds, 2);
-}
-
-/* ---- where there is none ---- */
-
-static void without_memory_nothing_is_saved(void **state)
-{
-    static const struct {
-        const char *flags;
-        bool has_memory;
-        bool is_short;
-        const char *notice; /* or error */
-        bool fails;
-        bool is_refused; /* to the second rank */
-    } rows[] = {
-        {"", true, false,
-         "there will be no checkpoints in memory (checkpoint.memory_every_steps): rank 1: memory "
-         "that outlives the rank",
-         false, true},
-        {"--memory_every_steps=2", true, false,
-         "checkpoint.memory_every_steps (0 saves none): rank 1: memory that outlives the rank",
-         true, true},
-        {"", false, false, "", false, false},
-        {"--memory_every_steps=0", true, true, "", false, false},
-        {"--memory_every_steps=2", false, false,
-         "there will be no checkpoints in memory (checkpoint.memory_every_steps): rank 0: no "
-         "launcher keeps memory for it: runtime.max_restarts is 0, or a warning said why",
-         false, false},
-        {"", true, true, "there will be no checkpoints in memory", false, false},
-        {"--memory_every_steps=2", true, true,
-         "checkpoint.memory_every_steps (0 saves none): rank 0: memory checkpoints of", true,
-         false},
-    };
-    void **data = *state;
-    auto_arena struct arena *arena = arena_open();
-    for (size_t i = 0; i < array_length(rows); i++) {
-        struct config *config = arena_new(arena, struct config);
-        runs_configure_language(
-            config, arena, data[1], 2,
-            arena_printf(arena, "--device=cpu --auto_wrap_policy=NO_WRAP --max_steps=2 %s",
-                         rows[i].flags));
-        struct run run = {.config = &config->value, .size = 2};
-        if (rows[i].is_short)
-            run.memory_left[0][MEMORY_OF_MACHINE] = run.memory_left[1][MEMORY_OF_MACHINE] =
-                (struct memory_bound){1, 1000};
-        if (rows[i].has_memory)
-            open_memory(run.memory_fds, 2);
-        if (rows[i].is_refused)
-            assert_int_equal(fcntl(run.memory_fds[1], F_ADD_SEALS, F_SEAL_GROW), 0);
-        runs_start(&run);
-        if (rows[i].has_memory) {
-            assert_int_equal(rank_memory_used(run.memory_fds[0]), 0);
-            close_memory(run.memory_fds, 2);
-        }
-        if (rows[i].fails)
-            assert_fails(run.result[1], &run.err[1], ERR_MEMORY, rows[i].notice);
-        else
-            assert_ok(run.result[1], &run.err[1]);
-        if (!rows[i].fails && (!strstr(run.seen[0].notice, rows[i].notice) ||
-                               (run.seen[0].notice[0] != 0) != (rows[i].notice[0] != 0)))
-            fail_msg("row %zu: %s", i, run.seen[0].notice);
-    }
-}
-
-/* Whether two ranks save to memory with so much left of their machine or machines. */
-static bool saves(struct arena *arena, const char *data, const char *flags, int local_size,
-                  const uint64_t machines[2], int64_t left)
-{
-    struct config *config = arena_new(arena, struct config);
-    struct run *run = arena_new(arena, struct run);
-    runs_configure_language(config, arena, data, 2,
-                            arena_printf(arena, "--device=cpu --max_steps=1 %s", flags));
-    *run =
-        (struct run){.config = &config->value, .size = 2, .local_sizes = {local_size, local_size}};
-    for (int rank = 0; rank < 2; rank++) {
-        run->memory_left[rank][MEMORY_OF_MACHINE] = (struct memory_bound){machines[rank], left};
-        run->memory_left[rank][MEMORY_OF_CONTAINER] = (struct memory_bound){0, INT64_MAX};
-    }
-    open_memory(run->memory_fds, 2);
-    runs_start(run);
-    bool is_on = rank_memory_used(run->memory_fds[0]) > 0;
-    close_memory(run->memory_fds, 2);
-    return is_on;
-}
-
-/* Ranks of several launchers share a machine as those of one do; what is copied to go to disk, or
- * comes from there, counts. */
-static void room_is_for_all_that_share_it(void **state)
-{
-    static const struct {
-        const char *name;
-        int local_size;
-        uint64_t machines[2];
-        int parts, of; /* of what one launcher's two ranks need */
-    } rows[] = {
-        {"one launcher", 2, {1, 1}, 1, 1},
-        {"two launchers of one machine", 1, {1, 1}, 1, 1},
-        {"two machines", 1, {1, 2}, 1, 2},
-        {"a launcher whose machine has no name", 2, {0, 0}, 1, 1},
-        {"two of them", 1, {0, 0}, 1, 2},
-    };
-    void **data = *state;
-    auto_arena struct arena *arena = arena_open();
-    enum { NEAR = 1 << 12 };
-    const char *dir = data[1];
-    /* The least that is enough, of one launcher. */
-    int64_t short_of = 0, enough = 1 << 27;
-    assert_true(saves(arena, dir, "", 2, rows[0].machines, enough));
-    while (enough - short_of > NEAR) {
-        int64_t middle = short_of + (enough - short_of) / 2;
-        *(saves(arena, dir, "", 2, rows[0].machines, middle) ? &enough : &short_of) = middle;
-    }
-    for (size_t i = 0; i < array_length(rows); i++) {
-        int64_t it = enough * rows[i].parts / rows[i].of;
-        if (!saves(arena, dir, "", rows[i].local_size, rows[i].machines, it + NEAR) ||
-            saves(arena, dir, "", rows[i].local_size, rows[i].machines, it - NEAR))
-            fail_msg("%s: not %lld bytes", rows[i].name, (long long)it);
-    }
-    static const char *const disks[] = {"--checkpoint_dir", "--resume_from_checkpoint",
-                                        "--init_weights"};
-    for (size_t i = 0; i < array_length(disks); i++) {
-        const char *flags = arena_printf(arena, "%s=%s/none-%zu", disks[i], dir, i);
-        if (saves(arena, dir, flags, 2, rows[0].machines, enough + NEAR) ||
-            !saves(arena, dir, flags, 2, rows[0].machines, 2 * enough))
-            fail_msg("%s is not counted", disks[i]);
-    }
+    run_memory_close(fds, 2);
 }
 
 /* So often that it costs next to nothing: the first look is after two steps, and later saves happen
@@ -429,12 +290,12 @@ static void automatic_saves_are_found_again(void **state)
         struct attempt attempt = {
             .flags = "--device=cpu --epochs=15", .stop_at = 39, .step_us = rows[i].step_us};
         int fds[RUNS_MAX_RANKS] = {0};
-        open_memory(fds, 2);
+        run_memory_open(fds, 2);
         start(runs_configure_language, arena, data[1], 2, fds, &attempt);
         attempt.stop_at = 0;
         const struct run *run = start(runs_configure_language, arena, data[1], 2, fds, &attempt);
         assert_true(rank_memory_used(fds[0]) > 0);
-        close_memory(fds, 2);
+        run_memory_close(fds, 2);
         assert_int_equal(run->seen[0].last_step, 60);
         assert_int_equal(run->seen[0].resumed_step, rows[i].resumed_step);
         assert_int_equal(run->seen[0].from_memory, rows[i].resumed_step > 0);
@@ -449,8 +310,6 @@ int main(void)
         cmocka_unit_test(of_a_snapshot_in_three_steps_too),
         cmocka_unit_test(the_newest_is_taken),
         cmocka_unit_test(no_numbers_are_not_kept),
-        cmocka_unit_test(without_memory_nothing_is_saved),
-        cmocka_unit_test(room_is_for_all_that_share_it),
         cmocka_unit_test(automatic_saves_are_found_again),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
