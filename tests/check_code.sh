@@ -42,7 +42,7 @@ git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cc' '*.cu' |
         longest = ENVIRON["longest"] + 0
     }
     FNR == 1 {
-        comment = 0
+        comment = opened = table = 0
         product = FILENAME !~ /^tests\//
         header = FILENAME ~ /\.h$/
     }
@@ -50,7 +50,7 @@ git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cc' '*.cu' |
     { above = $0 }
     $0 == "{" { opened = FNR; tables = 0 }
     opened && /^    static const .*\{$/ { table = FNR }
-    table && /^    \}.*;$/ { tables += FNR - table + 1; table = 0 }
+    table && /\};$/ { tables += FNR - table + 1; table = 0 }
     $0 == "}" && opened {
         if (FNR - opened + 1 - tables > longest)
             complain("a function of " FNR - opened + 1 - tables " lines; at most " longest)
