@@ -1,6 +1,7 @@
 /* Who touched each byte last, and whether anything orders those who did. */
 #include "tests/emulation/races.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -13,7 +14,7 @@ namespace emulation
 namespace
 {
 
-enum { WARP = 32, MOST_THREADS = 1024, PAGE_BYTES = 256 };
+enum { WARP = 32, MOST_THREADS = 1024, CELL_BYTES = 4, PAGE_BYTES = 256 };
 
 struct access {
     const void *by;
@@ -26,8 +27,14 @@ struct access {
  * of its block; of another block. */
 enum { LAST, OF_WARP, OF_BLOCK, OF_OTHERS, READS };
 
-struct byte {
+struct history {
     access write, reads[READS];
+};
+
+/* Bytes that nearly all accesses take together. */
+struct cell {
+    history whole;
+    std::unique_ptr<history[]> parts; /* of each byte, once an access has taken fewer */
 };
 
 /* Memory that threads share. */
@@ -35,16 +42,16 @@ struct region {
     const unsigned char *start;
     size_t bytes;
     const char *name;            /* NULL: device memory */
-    std::unique_ptr<byte[]> all; /* of shared memory */
+    std::unique_ptr<cell[]> all; /* of shared memory */
 };
 
 struct {
     std::vector<region> shared;
-    std::vector<memory_range> device;
-    std::unordered_map<uintptr_t, std::unique_ptr<byte[]>>
+    std::vector<memory_range> device; /* by address */
+    std::unordered_map<uintptr_t, std::unique_ptr<cell[]>>
         pages;      /* of device memory, by address / PAGE_BYTES */
     uintptr_t page; /* the one that was looked for last */
-    byte *of_page;
+    cell *of_page;
     memory_range near;  /* the device memory that was touched last */
     memory_range stack; /* of the running thread */
     unsigned block, epoch, warp_epochs[MOST_THREADS / WARP];
@@ -52,8 +59,9 @@ struct {
 } &races = *new std::remove_reference_t<decltype(races)>();
 
 bool watched; /* somebody calls races_touch() */
-thread_local int running = -1;
-thread_local bool atomic;
+/* Read at each access: without a call. */
+[[gnu::tls_model("initial-exec")]] thread_local int running = -1;
+[[gnu::tls_model("initial-exec")]] thread_local bool atomic;
 
 bool is_ordered(const access &before, const access &now)
 {
@@ -108,9 +116,9 @@ void tell(const region &in, size_t offset, const access &before, bool wrote, con
 
 /* ---- the records ---- */
 
-void keep_read(byte *at, const access &now)
+void keep_read(history *of, const access &now)
 {
-    access *reads = at->reads;
+    access *reads = of->reads;
     if (reads[LAST].block != now.block)
         reads[OF_OTHERS] = reads[LAST], reads[OF_WARP] = reads[OF_BLOCK] = {};
     else if (reads[LAST].thread / WARP != now.thread / WARP)
@@ -120,31 +128,48 @@ void keep_read(byte *at, const access &now)
     reads[LAST] = now;
 }
 
-void touch_byte(const region &in, size_t offset, byte *at, const access &now, touch how)
+void touch_history(const region &in, size_t offset, history *of, const access &now, touch how)
 {
-    if (!is_ordered(at->write, now))
-        tell(in, offset, at->write, true, now, how == touch::writes);
+    if (!is_ordered(of->write, now))
+        tell(in, offset, of->write, true, now, how == touch::writes);
     if (how == touch::reads) {
-        keep_read(at, now);
+        keep_read(of, now);
         return;
     }
-    for (access &read : at->reads)
+    for (access &read : of->reads) {
         if (!is_ordered(read, now))
             tell(in, offset, read, false, now, true);
-    *at = {now, {}};
+        read.block = 0;
+    }
+    of->write = now;
 }
 
-/* Of device memory. */
-byte *find(uintptr_t address)
+/* Bytes of the cell that lies at this offset, from the `first` one on. */
+void touch_cell(const region &in, size_t offset, cell *of, size_t first, size_t bytes,
+                const access &now, touch how)
+{
+    if (bytes == CELL_BYTES && !of->parts) {
+        touch_history(in, offset, &of->whole, now, how);
+        return;
+    }
+    if (!of->parts) {
+        of->parts = std::make_unique<history[]>(CELL_BYTES);
+        std::fill_n(of->parts.get(), (size_t)CELL_BYTES, of->whole);
+    }
+    for (size_t i = first; i < first + bytes; i++)
+        touch_history(in, offset + i, &of->parts[i], now, how);
+}
+
+cell *find_device_cell(uintptr_t address)
 {
     if (address / PAGE_BYTES != races.page || !races.of_page) {
-        std::unique_ptr<byte[]> &page = races.pages[address / PAGE_BYTES];
+        std::unique_ptr<cell[]> &page = races.pages[address / PAGE_BYTES];
         if (!page)
-            page = std::make_unique<byte[]>(PAGE_BYTES);
+            page = std::make_unique<cell[]>(PAGE_BYTES / CELL_BYTES);
         races.page = address / PAGE_BYTES;
         races.of_page = page.get();
     }
-    return &races.of_page[address % PAGE_BYTES];
+    return &races.of_page[address % PAGE_BYTES / CELL_BYTES];
 }
 
 bool is_in(const unsigned char *at, const unsigned char *start, size_t bytes)
@@ -156,12 +181,25 @@ bool is_device_memory(const unsigned char *at)
 {
     if (is_in(at, races.near.start, races.near.bytes))
         return true;
-    for (const memory_range &each : races.device)
+    auto after = std::upper_bound(races.device.begin(), races.device.end(), at,
+                                  [](const unsigned char *address, const memory_range &each) {
+                                      return address < each.start;
+                                  });
+    if (after == races.device.begin() || !is_in(at, after[-1].start, after[-1].bytes))
+        return false;
+    races.near = after[-1];
+    return true;
+}
+
+region *shared_region(const unsigned char *at)
+{
+    for (region &each : races.shared)
         if (is_in(at, each.start, each.bytes)) {
-            races.near = each;
-            return true;
+            if (!each.all)
+                each.all = std::make_unique<cell[]>((each.bytes + CELL_BYTES - 1) / CELL_BYTES);
+            return &each;
         }
-    return false;
+    return nullptr;
 }
 
 } // namespace
@@ -178,6 +216,8 @@ void races_begin(const void *shared, size_t shared_bytes)
     races.shared.clear();
     races.shared.push_back({(const unsigned char *)shared, shared_bytes, "(dynamic)", nullptr});
     races.device = memory_ranges();
+    std::sort(races.device.begin(), races.device.end(),
+              [](const memory_range &a, const memory_range &b) { return a.start < b.start; });
     races.near = {};
     races.pages.clear();
     races.of_page = nullptr;
@@ -230,19 +270,19 @@ void races_touch(const void *memory, size_t bytes, touch how, const void *by)
         return;
     const access now = {
         by, races.block, races.epoch, races.warp_epochs[running / WARP], (short)running, atomic};
-    for (region &each : races.shared)
-        if (is_in(at, each.start, each.bytes)) {
-            if (!each.all)
-                each.all = std::make_unique<byte[]>(each.bytes);
-            for (size_t i = 0, offset = (size_t)(at - each.start); i < bytes; i++, offset++)
-                touch_byte(each, offset, &each.all[offset], now, how);
-            return;
-        }
-    if (!is_device_memory(at))
+    region *in = shared_region(at);
+    if (!in && !is_device_memory(at))
         return;
     const region device = {races.near.start, races.near.bytes, nullptr, nullptr};
-    for (size_t i = 0; i < bytes; i++)
-        touch_byte(device, (size_t)(at - device.start) + i, find((uintptr_t)at + i), now, how);
+    /* cells of device memory begin at multiples of their size; shared memory's at its start */
+    uintptr_t from = in ? (uintptr_t)(at - in->start) : (uintptr_t)at;
+    for (uintptr_t next, end = from + bytes; from < end; from = next) {
+        size_t first = from % CELL_BYTES;
+        next = std::min(from - first + CELL_BYTES, end);
+        cell *of = in ? &in->all[from / CELL_BYTES] : find_device_cell(from);
+        size_t offset = from - first - (in ? 0 : (uintptr_t)device.start);
+        touch_cell(in ? *in : device, offset, of, first, next - from, now, how);
+    }
 }
 
 void atomic_begin(site at)
