@@ -94,7 +94,8 @@ wait_for 300 served_or_gone 127.0.0.1 "$first"
 second_run() { # TEXT FLAG...: says so
     local text=$1
     shift
-    shoal-agent "${small[@]}" "$@" >"$work/second" 2>&1 && contains "$work/second" "$text"
+    shoal-agent "${small[@]}" "$@" >"$work/second" 2>&1 || { cat "$work/second"; return 1; }
+    contains "$work/second" "$text"
 }
 check "a second run on the machine has the next port" second_run \
     "info port 9401 is in use: this run is served at http://127.0.0.1:9402/"
