@@ -67,6 +67,7 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name != e2e/test_guides.sh && $name != e2e/test_storm.sh && $name != deploy/test_demo.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh && $name != emulation/test_races.sh || $variant == debug ]] || continue
+        [[ $name != cli/test_plan.sh || $variant != tsan ]] || continue # it has one thread
         # whatever the model and the flags, threads are those of these three; programs lead those that take snapshots and look
         # for hangs through TSan, and launchers have one
         [[ $name != e2e/* || $variant != tsan || $name == e2e/test_@(observe|recovery|train).sh ]] || continue
