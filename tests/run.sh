@@ -36,7 +36,7 @@ any_device=$(tests/gpu/programs.sh emulated)
 queue_programs() { # VARIANT
     local variant=$1 source name library
     for source in tests/*/test_*.c tests/*/*/test_*.c tests/*/test_*.cu; do
-        # the Makefile says why there is no emulated GPU in it
+        # tests/emulation/emulation.mk says why there is no emulated GPU in it
         [[ $source != *.cu || $variant != tsan ]] || continue
         name=${source#tests/}
         name=${name%.*}
