@@ -44,8 +44,6 @@ queue_programs() { # VARIANT
         [[ $name != kernels/test_cudnn_plan || $variant == debug ]] || continue
         # it has a malloc of its own; test_simulation and test_executor lead the same code through sanitizers
         [[ $name != operator/histories/* || $variant == debug ]] || continue
-        # models and numbers are the same whatever threads there are; each of these takes eight times as long there
-        [[ $variant != tsan || $name != agent/test_@(shard_llama|shard_t5|parity|language_parity|hang_detector|kill_points) ]] || continue
         [[ $name != *"$filter"* ]] || queue "$variant $name" "build/$variant/tests/$name"
         # what runs on any device runs on the emulated GPU, too; whole models there only once
         library=$PWD/build/$variant/emulation/libshoal_cuda.so
@@ -67,12 +65,12 @@ queue_scripts() { # VARIANT FIRST_VARIANT
         [[ $name != e2e/test_guides.sh && $name != e2e/test_storm.sh && $name != deploy/test_demo.sh || $variant == "$2" ]] || continue
         [[ $name != cluster/* || $variant == "$cluster_variant" ]] || continue
         [[ $name != emulation/test_barriers.sh && $name != emulation/test_races.sh || $variant == debug ]] || continue
-        [[ $name != cli/test_plan.sh || $variant != tsan ]] || continue # it has one thread
-        # whatever the model and the flags, threads are those of these three; programs lead those that take snapshots and look
-        # for hangs through TSan, and launchers have one
-        [[ $name != e2e/* || $variant != tsan || $name == e2e/test_@(observe|recovery|train).sh ]] || continue
+        [[ $name != e2e/test_elastic.sh || $variant != tsan ]] || continue # launchers have one thread
+        # programs lead the threads that take snapshots and look for hangs through TSan, in a tenth of the time
+        [[ $name != e2e/test_memory_checkpoints.sh && $name != e2e/test_hangs.sh || $variant != tsan ]] || continue
         [[ $name != e2e/test_plan_launches.sh || $variant == debug ]] || continue # it counts, as the plan does
         [[ $name != e2e/test_first_gpu.sh || $variant == debug ]] || continue # which has the benches
+        [[ $name != e2e/test_emulated_gpu* || $variant != tsan ]] || continue # there is none, see above
         [[ $name != gpu/* && $name != sass/* && $name != ptx/* && $name != browser/* && $name != deploy/test_bundle.sh && $name != e2e/test_dashboards.sh || $variant == debug ]] || continue
         queue "$variant $name" env BUILD="$PWD/build/$variant" "$script"
     done
