@@ -9,7 +9,7 @@ packages='
     libpcre2-dev libutf8proc-dev
     libcurl4-openssl-dev libwebsockets-dev libssl-dev
     dataset-fashion-mnist fortunes
-    libcmocka-dev libboost-context-dev clang clang-format cppcheck shellcheck gcovr bear python3 procps iproute2 man-db
+    libcmocka-dev libboost-context-dev clang lld clang-format cppcheck shellcheck gcovr bear python3 procps iproute2 man-db
     chromium chromium-driver'
 # the second line builds Kubernetes, the third runs it, the fourth is for a node with pods
 cluster_packages='

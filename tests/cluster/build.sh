@@ -78,7 +78,8 @@ build() {
     rm -r vendor/github.com/modern-go/reflect2
     cp -r "$reflect2" vendor/github.com/modern-go/reflect2
     say "building $programs (about 6 minutes on 2 cores)"
-    run env -u GOFLAGS GOPATH="$tree" TMPDIR="$tree/tmp" make WHAT="${what[*]}" KUBE_GIT_VERSION="v$version"
+    # without what a debugger reads, a fifth of the time; what a panic prints needs none of it
+    run env -u GOFLAGS GOPATH="$tree" TMPDIR="$tree/tmp" make WHAT="${what[*]}" KUBE_GIT_VERSION="v$version" GOGCFLAGS=-dwarf=false
     mkdir "$tree/bin"
     for program in $programs; do
         mv "_output/bin/$program" "$tree/bin/"
