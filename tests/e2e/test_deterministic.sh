@@ -10,7 +10,7 @@ given_up="runtime.deterministic=false: where cuDNN does attention, its backward 
 # train SEED NAME FLAGS...: heads that cuDNN takes, in bf16, at a rate at which last bits show
 train() {
     SHOAL_EMULATION=seed=$1 llama 1 "$2" --device cuda --model.name_or_path= --model_type llama_v3 --hidden_size 128 \
-        --num_hidden_layers 2 --num_attention_heads 2 --num_key_value_heads 1 --intermediate_size 256 --vocab_size 512 \
+        --num_hidden_layers 2 --num_attention_heads 2 --num_key_value_heads 1 --intermediate_size 64 --vocab_size 64 \
         --mixed_precision bf16 --max_seq_length 64 --save_model "$work/model_$2" "${@:3}"
 }
 same() { cmp "$work/model_$1/model.safetensors" "$work/model_$2/model.safetensors"; }
