@@ -121,6 +121,70 @@ play x21-worker-0 running
 check "and is no failure" comes Running field x21 '.status.conditions[-1].type'
 operator_stop
 
+# ---- an idle operator, which asks for nothing but its watches until its other connection is given up
+check "two idle minutes can be made a second" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/idle.so" tests/cluster/idle.c -ldl
+LD_PRELOAD=$work/idle.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" operator_start
+check "an operator whose idle connections are given up is ready" operator_ready
+for idle in idle-a idle-b; do
+    sleep 3 # longer than a connection may be idle
+    job $idle 0 2 OnFailure
+    check "$idle: a job after a pause gets its pods" comes 2 pod_count $idle
+    check "... and its status" comes Created conditions $idle
+done
+check "no request waited behind a watch" lacks "$work/operator-$((${#operators[@]} - 1)).log" "no whole answer"
+operator_stop
+
+# ---- large jobs of one tenant: 65 MB of them, an operator that may have 128 MiB of data, and somebody else's small job
+large() { # NAME SUSPENDED: a job of a megabyte
+    {
+        printf '{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "%s"},
+            "spec": {"runPolicy": {"suspend": %s}, "pytorchReplicaSpecs": {"Worker": {"replicas": 1,
+            "restartPolicy": "Never", "template": {"spec": {"containers": [
+            {"name": "pytorch", "image": "image:1", "env": [{"name": "SCRIPT", "value": "' "$@"
+        cat "$work/megabyte"
+        printf '"}]}]}}}}}}'
+    } | curl -sS --fail-with-body --max-time 60 --unix-socket "$socket" \
+        -H 'Content-Type: application/json' -H 'Accept-Encoding: identity' --data-binary @- \
+        "http://localhost$jobs_path" >/dev/null
+}
+head -c 740000 /dev/urandom | base64 -w 0 >"$work/megabyte"
+all_large() {
+    local number
+    for number in {1..60}; do large "asleep-$number" true || return; done
+    for number in {1..5}; do large "awake-$number" false || return; done
+}
+check "65 jobs of a megabyte" all_large
+# a sanitizer's shadow is terabytes: another build that is there, or no limit
+without_sanitizer() {
+    local folder
+    for folder in "$BUILD" build/release build/debug; do
+        [ ! -x "$folder/shoal-operator" ] || ldd "$folder/shoal-operator" | grep -E 'lib[at]san' >/dev/null || { realpath "$folder"; return; }
+    done
+    return 1
+}
+if folder=$(without_sanitizer); then
+    operator_limit=(ulimit -s 512 -d $((128 * 1024)))
+    PATH=$folder:$PATH operator_start
+else
+    skip "an operator's memory is limited" "no build without a sanitizer"
+    operator_start
+fi
+check "an operator with 128 MiB reads them" operator_ready
+job modest 0 2 OnFailure
+check "a small job gets its pods" wait_for 300 is 2 pod_count modest
+check "so does a large one" wait_for 300 is 1 pod_count awake-5
+has_script() { [ "$(env_of "$1" SCRIPT | wc -c)" -gt 900000 ]; }
+check "with all of its script" has_script awake-5-worker-0
+check "which is told what it costs" tells awake-5 "KiB of text"
+check "one that is woken has all of it, too" edit_job asleep-60 '{"spec": {"runPolicy": {"suspend": false}}}'
+check "... in its pod" wait_for 300 is 1 pod_count asleep-60
+check "... whole" has_script asleep-60-worker-0
+check "it is still the same operator" kill -0 "$operator"
+operator_stop
+for number in {1..60}; do delete_job "asleep-$number"; done # what follows would read and write all of them again
+for number in {1..5}; do delete_job "awake-$number"; done
+operator_limit=(true)
+
 # ---- two operators
 kubectl create namespace shoal-system >/dev/null
 metrics_of=()
@@ -250,65 +314,9 @@ untroubled() { # what was made is told, and no failure
     all=$(events "$killed") && grep -E "Created ([0-9]+ pods|pod)" <<<"$all" | head -n 1 && answers_no failures <<<"$all"
 }
 check "nobody was told of a failure" untroubled
-
-# ---- an idle operator, which asks for nothing but its watches until its other connection is given up
-operator_stop
-check "two idle minutes can be made a second" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/idle.so" tests/cluster/idle.c -ldl
-LD_PRELOAD=$work/idle.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" operator_start
-check "an operator whose idle connections are given up is ready" operator_ready
-for idle in idle-a idle-b; do
-    sleep 3 # longer than a connection may be idle
-    job $idle 0 2 OnFailure
-    check "$idle: a job after a pause gets its pods" comes 2 pod_count $idle
-    check "... and its status" comes Created conditions $idle
-done
-check "no request waited behind a watch" lacks "$work/operator-$((${#operators[@]} - 1)).log" "no whole answer"
-operator_stop
-
-# ---- large jobs of one tenant: 65 MB of them, an operator that may have 128 MiB of data, and somebody else's small job
-large() { # NAME SUSPENDED: a job of a megabyte
-    jq -cn --arg name "$1" --argjson suspended "$2" --rawfile script "$work/megabyte" '{apiVersion: "kubeflow.org/v1", kind: "PyTorchJob", metadata: {name: $name}, spec: {
-        runPolicy: {suspend: $suspended}, pytorchReplicaSpecs: {Worker: {replicas: 1, restartPolicy: "Never", template: {spec: {containers: [
-            {name: "pytorch", image: "image:1", env: [{name: "SCRIPT", value: $script}]}]}}}}}}' |
-        curl -sS --fail-with-body --max-time 60 --unix-socket "$socket" -H 'Content-Type: application/json' --data-binary @- "http://localhost$jobs_path" >/dev/null
-}
-head -c 740000 /dev/urandom | base64 -w 0 >"$work/megabyte"
-all_large() {
-    local number
-    for number in {1..60}; do large "asleep-$number" true || return; done
-    for number in {1..5}; do large "awake-$number" false || return; done
-}
-check "65 jobs of a megabyte" all_large
-# a sanitizer's shadow is terabytes: another build that is there, or no limit
-without_sanitizer() {
-    local folder
-    for folder in "$BUILD" build/release build/debug; do
-        [ ! -x "$folder/shoal-operator" ] || ldd "$folder/shoal-operator" | grep -E 'lib[at]san' >/dev/null || { realpath "$folder"; return; }
-    done
-    return 1
-}
-if folder=$(without_sanitizer); then
-    operator_limit=(ulimit -s 512 -d $((128 * 1024)))
-    PATH=$folder:$PATH operator_start
-else
-    skip "an operator's memory is limited" "no build without a sanitizer"
-    operator_start
-fi
-check "an operator with 128 MiB reads them" operator_ready
-job modest 0 2 OnFailure
-check "a small job gets its pods" wait_for 300 is 2 pod_count modest
-check "so does a large one" wait_for 300 is 1 pod_count awake-5
-has_script() { [ "$(env_of "$1" SCRIPT | wc -c)" -gt 900000 ]; }
-check "with all of its script" has_script awake-5-worker-0
-check "which is told what it costs" tells awake-5 "KiB of text"
-check "one that is woken has all of it, too" edit_job asleep-60 '{"spec": {"runPolicy": {"suspend": false}}}'
-check "... in its pod" wait_for 300 is 1 pod_count asleep-60
-check "... whole" has_script asleep-60-worker-0
-check "it is still the same operator" kill -0 "$operator"
 operator_stop
 
 # ---- a CustomResourceDefinition that drops what is Shoal's own, as Kubeflow's does, or what is of this version, as that of 0.1
-operator_limit=(true)
 shape='.spec.versions[0].schema.openAPIV3Schema.properties'
 without() { # FIELD...: of the definition that is there
     local fields
