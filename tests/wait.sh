@@ -19,15 +19,16 @@ longer() {
     return 1
 }
 
-# wait_for SECONDS COMMAND...: tries the command again and again until it succeeds.
+# wait_for SECONDS COMMAND...: tries the command again and again until it succeeds. What did not come soon is asked for less
+# often, as each try takes processors from what it waits for.
 wait_for() {
-    local now end
+    local now end pauses=(0.05 0.05 0.05 0.05 0.1 0.1 0.1 0.2 0.2) tries=0
     test_clock
     end=$((now + $1))
     shift
     until "$@" >/dev/null 2>&1; do
         test_clock
         [ "$now" -lt "$end" ] || { echo "in vain: $*"; return 1; }
-        sleep 0.05
+        sleep "${pauses[tries++]:-0.4}"
     done
 }
