@@ -333,6 +333,7 @@ void check_attention(struct world *world, const struct attention_row *it)
         .saved_count = z->B * z->heads * z->T_q,
         .size = it->size,
         .may_differ = z->nondeterministic,
+        .bf16_first = true,
         .y_floor = it->size / 2,      /* probabilities may be rounded before they meet v */
         .floor = it->size * it->size, /* backward sees y rounded, and takes differences with it */
         .reference = attention_reference,

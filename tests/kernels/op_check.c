@@ -210,6 +210,6 @@ static void check_dtype(struct world *world, const struct op_row *row, enum dtyp
 
 void check_op(struct world *world, const struct op_row *row)
 {
-    check_dtype(world, row, DTYPE_F32);
-    check_dtype(world, row, DTYPE_BF16);
+    check_dtype(world, row, row->bf16_first ? DTYPE_BF16 : DTYPE_F32);
+    check_dtype(world, row, row->bf16_first ? DTYPE_F32 : DTYPE_BF16);
 }

@@ -25,7 +25,10 @@ struct op_row {
     bool y_is_x, dx_is_dy, dx_is_x; /* the same memory; x is input 0 */
     bool fp32_y;                    /* y, not dy, is fp32 in every dtype */
     bool may_differ;                /* from run to run, in bf16; else runs have equal bits */
-    float size;                     /* of the values; 0: 1 */
+    /* What goes wrong in bf16 alone, as without a barrier of the kernels for matrix units, is found
+     * before fp32 and its reference, which take an emulated GPU longer. */
+    bool bf16_first;
+    float size; /* of the values; 0: 1 */
     /* Of bf16: outputs and gradients below are allowed the error of these; 0: 0.01 and 0.1. */
     float y_floor, floor;
     void (*reference)(const void *shape, double *y, double *const in[MAX_INPUTS]);
