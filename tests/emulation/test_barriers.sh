@@ -37,7 +37,7 @@ needed() {
     return 1
 }
 
-tests_of() { sed -n "/ together\$/d; s,^$1 ,,p" "$list"; } # FILE
+tests_of() { sed -n "/ together\$/d; s,^$1 ,,p" "$list" | paste -sd ' '; } # FILE, of one line or more
 
 # The lines that ask for waits, as FILE:LINE FUNCTION.
 asked() {
@@ -50,10 +50,10 @@ asked() {
     done
 }
 
-# What a test tells of the waits that it came to, as FILE:LINE PLACE WAITING<-RECORDED (events.cc).
+# What a test told of the waits that it came to as it passed, as FILE:LINE PLACE WAITING<-RECORDED (events.cc).
 told() { # PROGRAM[:TEST]
     local program=$BUILD/tests/${1%%:*} pair place
-    run tell_waits=1 "$1" 2>&1 | sed -n 's/^wait: //p' | while read -r pair place; do
+    sed -n 's/^wait: //p' "$work/${1##*/}.said" | while read -r pair place; do
         tr / ' ' <<<"$place" | xargs addr2line -f -i -e "$program" | paste - - | awk -v pass="^($waits)\$" -v wait="$place $pair" '
             $1 !~ pass { sub(/.*\/agent\//, "agent/", $2); print $2, wait; exit }'
     done
@@ -61,25 +61,34 @@ told() { # PROGRAM[:TEST]
 
 # A place is to be needed alone; of one that the list says another makes good for, the pairs of its streams.
 check_wait() { # FILE:LINE FUNCTION
-    local file=${1%%:*} test log pairs place
-    test=$(tests_of "$file")
-    [ -n "$test" ] || { check "$list says who watches the waits of $file" false; return; }
+    local file=${1%%:*} tests test log pairs place
+    read -ra tests < <(tests_of "$file")
+    if [ ${#tests[@]} -eq 0 ]; then
+        check "$list says who watches the waits of $file" false
+        return
+    fi
+    test=${tests[-1]}
     log=$work/${test##*/}
     [ -e "$log" ] || told "$test" >"$log"
     pairs=$(sed -n "s,^$1 [^ ]* ,,p" "$log" | sort -u)
     if grep -qxF -e "$file $2 together" -e "$file $2 ${pairs//$'\n'/,} together" "$list"; then
-        sed "/^$/d; s,^,$test ," <<<"$pairs" >>"$work/pairs"
+        sed "/^$/d; s|$| ${tests[*]}|" <<<"$pairs" >>"$work/pairs"
         return
     fi
     place=$(sed -n "s,^$1 \([^ ]*\) .*,\1,p" "$log" | sort -u | paste -sd +)
     check "$1 is come to" [ -n "$place" ]
-    check "$1 is needed" needed "skip_wait=$place" "$test"
+    check "$1 is needed" needed "skip_wait=$place" "${tests[@]}"
 }
 
-passes_as_it_is() { run seed=1 "$1"; }
+passes_as_it_is() { # PROGRAM[:TEST]
+    local said=$work/${1##*/}.said got=0
+    run seed=1,tell_waits=1 "$1" 2>"$said" || got=$?
+    grep -v '^wait: ' "$said"
+    return "$got"
+}
 
 if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
-    for test in $(sed 's/^#.*//; / together$/d; s/^[^ ]*//; s/:[^ ]*//g' "$list" | tr ' ' '\n' | sort -u); do
+    for test in $(sed 's/^#.*//; / together$/d; s/^[^ ]*//' "$list" | tr ' ' '\n' | sort -u); do
         check "$test passes as it is" passes_as_it_is "$test"
     done
     while read -r file; do
@@ -93,8 +102,8 @@ if [ -e "$SHOAL_CUDA_LIBRARY" ] && [[ $BUILD == */debug ]]; then
     while read -r place function; do
         check_wait "$place" "$function"
     done < <(asked)
-    while read -r test pair; do
-        check "$pair is needed" needed "skip_wait=$pair" "$test"
+    while read -ra words; do
+        check "${words[0]} is needed" needed "skip_wait=${words[0]}" "${words[@]:1}"
     done < <(sort -u "$work/pairs")
 else
     skip "barriers and waits" "once is enough, in the debug build"
