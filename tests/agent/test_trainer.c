@@ -129,7 +129,7 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     const char *whole_model = arena_printf(arena, "%s/whole.safetensors", data);
     struct run whole = {0};
     runs_do(&whole, arena, data, 2, arena_printf(arena, "%s--save_model %s", common, whole_model));
-    for (int stop = 1; stop < whole.seen[0].last_step; stop += RUNS_EACH > 1 ? 4 : 2) {
+    for (int stop = 1; stop < whole.seen[0].last_step; stop += RUNS_EACH == 1 ? 2 : 4) {
         const char *dir = arena_printf(arena, "%s/ck%d", data, stop);
         const char *model = arena_printf(arena, "%s/part%d.safetensors", data, stop);
         struct run first = {0}, second = {.restarted = true};
