@@ -177,7 +177,7 @@ $(BUILD)/fakes/libcuda.so.1: tests/fakes/cuda.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/kernels/test_stream_progress: $(BUILD)/kernels/cuda/stream_progress.c.o
 $(BUILD)/tests/kernels/test_candidates: $(BUILD)/kernels/cuda/candidates.c.o
-$(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,$(addprefix kernels/cuda/cudnn_,api graph attention) base/library) | $(BUILD)/fakes/libcuda.so.1
+$(BUILD)/tests/kernels/test_cudnn_plan: $(patsubst %,$(BUILD)/%.c.o,base/library $(addprefix kernels/cuda/cudnn_,api graph attention)) | $(BUILD)/fakes/libcuda.so.1
 
 # fuzz targets: tests/fuzz/fuzz_<name>.c with its corpus; our driver runs them in make check, libFuzzer by hand
 FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
