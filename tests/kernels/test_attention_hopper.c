@@ -206,7 +206,7 @@ static void test_others(void **state)
     support_stderr_end(text, sizeof text);
     const char *told = "attention: SHOAL_ATTENTION=hopper is for bf16, heads 64 or 128 wide, rows "
                        "that are a multiple of that apart, no bias, dropout or padding: attention "
-                       "in fp32 of heads 64 wide is done by our other kernels";
+                       "in bf16 of heads 64 wide is done by our other kernels";
     cudnn_world_told_once(text, told);
 }
 
