@@ -3,7 +3,7 @@
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
 # Real pods come first; beside them run tests that only compute, and leave the pods every processor that they ask for. Then
 # as many at once as there are cores, and one more, as those with servers or several processes of their own often wait: of
-# the first one at a time, and of the second. TEST_JOBS=1: one after another.
+# the first one at a time, and of the second, and others yield to them (nice). TEST_JOBS=1: one after another.
 # What each test costs lies in build/test_costs: seconds of processors, the dearest first.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -29,6 +29,8 @@ queue() { # NAME COMMAND...
     *' cluster/'*) queue=servers ;;
     *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
     esac
+    # those that run alone, one after the other, take longest of all: the rest is not to hold them up
+    case $queue in spare | beside) set -- "$1" nice "${@:2}" ;; esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
 }
 
