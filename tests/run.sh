@@ -3,7 +3,7 @@
 #   tests/run.sh FILTER VARIANT...      FILTER: part of a test's name ("" = all)
 # Real pods come first; beside them run tests that only compute, and leave the pods every processor that they ask for. Then
 # as many at once as there are cores, and one more, as those with servers or several processes of their own often wait: of
-# the first one at a time, and of the second, and others yield to them (nice). TEST_JOBS=1: one after another.
+# the first one at a time, of the second two at most, and others yield to them (nice). TEST_JOBS=1: one after another.
 # What each test costs lies in build/test_costs: seconds of processors, the dearest first.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -26,10 +26,10 @@ queue() { # NAME COMMAND...
     case $1 in
     *' pods/'*) queue=first patience=3 ;; # a row may wait for dozens of jobs
     *' kernels/'* | *' emulation/'* | *' ptx/'* | *' sass/'*) queue=spare ;;
-    *' cluster/'*) queue=servers ;;
-    *' e2e/'* | *' gpu/'* | *' cli/test_run_'*) queue=alone ;;
+    *' cluster/'* | *' cli/test_run_'*) queue=servers ;; # the latter with the ports of their manifests
+    *' e2e/'* | *' gpu/'*) queue=processes ;;
     esac
-    # those that run alone, one after the other, take longest of all: the rest is not to hold them up
+    # those of many processes are what a run waits for at its end: the rest is not to hold them up
     case $queue in spare | beside) set -- "$1" nice "${@:2}" ;; esac
     { printf 'limit_s=%d run_one' $((patience * limit_s)) && printf ' %q' "$@" && echo; } >>"$results/$queue"
 }
@@ -81,8 +81,8 @@ for variant in "$@"; do
     queue_programs "$variant"
     queue_scripts "$variant" "$1"
 done
-touch "$results"/{first,servers,alone,spare,beside}
-queued=$(cat "$results"/{first,servers,alone,spare,beside} | wc -l)
+touch "$results"/{first,servers,processes,spare,beside}
+queued=$(cat "$results"/{first,servers,processes,spare,beside} | wc -l)
 
 # What earlier runs have executed is no part of this one. A run of nothing, which is a test's, is none.
 for variant in "$@"; do
@@ -90,7 +90,7 @@ for variant in "$@"; do
 done
 
 # ---- lanes: each takes the next test of the first of its queues that still has one
-exec 4<"$results/first" 5<"$results/servers" 6<"$results/alone" 7<"$results/spare" 8<"$results/beside"
+exec 4<"$results/first" 5<"$results/servers" 6<"$results/processes" 7<"$results/spare" 8<"$results/beside"
 lane() { # DESCRIPTOR...
     local queue test
     trap '[ -z "$run_pid" ] || { kill "$run_pid" && wait "$run_pid"; }; exit 143' TERM
@@ -115,7 +115,7 @@ for ((i = 1; i < lanes; i++)); do
 done
 wait "$pods"
 if [ "$lanes" -gt 1 ]; then
-    lane 5 7 8 &
+    lane 5 6 7 8 &
     lane 6 7 8 &
 else
     lane 5 6 7 8 &
