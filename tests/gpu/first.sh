@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit
 build=${BUILD:-build/release}
 out=${OUT:-build/first-gpu}
 dry='' device='no GPU' gpu=h100 name=first-gpu
-call_s=${FIRST_UNTIL_S:-540} until_s=$call_s
+call_s=$((${FIRST_UNTIL_S:-540} * ${SLOWER:-1})) until_s=$call_s
 
 # ---- the stages, in their order: most seconds, name, what it asks
 all_stages='
@@ -29,7 +29,7 @@ all_stages='
 260 torch      PyTorch beside: GPT-2, Llama-3.2-1B, 1.5B'
 stage_names() { awk 'NF { print $2 }' <<<"$all_stages"; }
 about() { awk -v stage="$1" '$2 == stage { sub(/^ *[0-9]+ +[^ ]+ +/, ""); print }' <<<"$all_stages"; } # STAGE
-seconds_of() { awk -v stage="$1" '$2 == stage { print $1 }' <<<"$all_stages"; }                       # STAGE
+seconds_of() { awk -v stage="$1" -v slower="${SLOWER:-1}" '$2 == stage { print $1 * slower }' <<<"$all_stages"; } # STAGE
 
 refuse() { # TEXT
     echo "first-gpu: $1" >&2

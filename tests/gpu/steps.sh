@@ -4,6 +4,7 @@
 #   build     where the programs are        out      the folder of logs, data and gpu.txt, the results
 #   name      of the script, for messages   dry      not empty: commands are only printed
 #   until_s   what runs ends then           gpu      as `shoal plan --device` calls it; empty: nothing is predicted
+#   SLOWER    limits are so many times as long: for an emulated GPU on a busy machine; may be unset
 # `failed` becomes 1 where a step of ours fails. after_step MODEL BATCH TOKENS is called behind each.
 # A line of gpu.txt: "shoal|predicted|torch MODEL shoal|predicted|eager|fsdp2_compile SAMPLES_PER_SECOND".
 # shellcheck disable=SC2034,SC2154 # the caller sets them, and looks at what is set here
@@ -14,7 +15,7 @@ failed=0 torch=1 transformers=1
 after_step() { :; }
 
 run() { # LOG SECONDS COMMAND...
-    local log=$out/$1 seconds=$2 left=$((until_s - SECONDS))
+    local log=$out/$1 seconds=$(($2 * ${SLOWER:-1})) left=$((until_s - SECONDS))
     shift 2
     [ "$seconds" -le "$left" ] || seconds=$left
     [ "$seconds" -ge 10 ] || {
