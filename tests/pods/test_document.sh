@@ -16,7 +16,7 @@ check "the node is of the kind that is asked for" label
 # The commands are those of the page, as it prints them, but for what this machine is not: the operator is installed already, the
 # node's folder lies elsewhere, and by jq, as no patch of a kustomization works with every kubectl since 1.20, pods have no GPUs, the
 # small image and the tiny model's lengths, and stand still behind a checkpoint until somebody was killed.
-# of two threads a rank, on as many cores, half would spin
+# One thread a rank: eight on two cores would mostly spin, waiting for each other.
 flags="--max_source_length 48 --max_target_length 16 --epochs 12 --save_steps 7 --threads 1"
 kubectl() {
     case "$*" in
