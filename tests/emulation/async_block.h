@@ -131,7 +131,8 @@ class async_block
     struct warp_state {
         clocks seen;
         bool is_fenced = false;
-        size_t told = 0; /* products of its warpgroup, up to here */
+        size_t told = 0;     /* products of its warpgroup, up to here */
+        int waited_for = -1; /* index in landed: the last, with swizzle, that all its threads did */
         std::deque<std::vector<pending_product>> groups;
         std::vector<pending_product> open; /* not committed */
         struct sums {

@@ -74,12 +74,18 @@ float async_block::element(uint32_t address) const
 /* What is there must have been brought, and each of the warp's threads must have waited for it. */
 void async_block::check_read(unsigned warp, uint32_t address, const char *name)
 {
+    size_t index = (address - base) / CHUNK;
+    int &waited_for = warps[warp].waited_for;
+    if (index < chunks.size() && !chunks[index].is_coming && waited_for >= 0 &&
+        chunks[index].brought_by == waited_for)
+        return;
     std::string what = std::string("a product's ") + name + " at " + hex(address);
     const copy_state &by = copy_that_brought(address, what);
     if (by.plain)
         throw async_fault(what + ": what is there has no swizzle, as the copy was a plain one");
     for (unsigned t = warp * WARP; t < (warp + 1) * WARP; t++)
         check_waited(t, by, what);
+    waited_for = chunks[index].brought_by;
 }
 
 /* The chunks that the warp reads of a factor, `count` times 16 from `first` on. */
@@ -167,9 +173,12 @@ void async_block::make(unsigned warp, const pending_product &next)
     if (!p.adds)
         sums.d.assign(sums.d.size(), 0);
     for (int row = 0; row < ROWS; row++)
-        for (int k = 0; k < DEPTH; k++)
+        for (int k = 0; k < DEPTH; k++) {
+            float *d = &sums.d[(size_t)(row * p.n)];
+            const float *of_k = &b[(size_t)(k * p.n)];
             for (int i = 0; i < p.n; i++)
-                sums.d[(size_t)(row * p.n + i)] += a[row][k] * b[(size_t)(k * p.n + i)];
+                d[i] += a[row][k] * of_k[i];
+        }
 }
 
 std::vector<async_sums> async_block::wait(unsigned warp, unsigned left)
