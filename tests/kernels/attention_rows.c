@@ -35,8 +35,8 @@ static int64_t keys_of(const struct attention_row *row, int64_t b)
 }
 
 /* One query of one head. */
-static void attend(const struct attention_row *row, double *y, double *const in[MAX_INPUTS],
-                   int64_t b, int64_t h, int64_t t)
+WITHOUT_TSAN static void attend(const struct attention_row *row, double *y,
+                                double *const in[MAX_INPUTS], int64_t b, int64_t h, int64_t t)
 {
     const struct attention_shape *z = &row->shape;
     int64_t kv = h / (z->heads / z->kv_heads), seen = keys_of(row, b);

@@ -38,6 +38,10 @@ float *from_device(struct world *world, float *memory, int64_t count);
 void assert_near(const float *got, const double *want, int64_t count, double tolerance,
                  const char *what);
 
+/* For what computes in the test's own thread on memory of its own: ThreadSanitizer has nothing to
+ * see there, and would take most of a test's time. */
+#define WITHOUT_TSAN __attribute__((no_sanitize("thread")))
+
 /* An op in double precision: y = f(in[0], in[1], ...). */
 enum { MAX_INPUTS = 4 };
 struct reference {

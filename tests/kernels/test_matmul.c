@@ -24,7 +24,7 @@ static const struct conv_row conv_rows[] = {
     {"pointwise", {3, 5, 4, 16, 8, 1, 1}, true, false, false},
 };
 
-static void conv_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+WITHOUT_TSAN static void conv_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
     const struct conv_row *r = shape;
     const struct conv2d_shape *s = &r->shape;

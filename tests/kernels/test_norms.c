@@ -26,7 +26,7 @@ static const struct norm_row norm_rows[] = {
 enum { X, W, BIAS };
 static const double EPS = 1e-5;
 
-static void rms_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+WITHOUT_TSAN static void rms_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
     const struct norm_row *r = shape;
     const double *x = in[X];
@@ -57,7 +57,7 @@ static void rms_backward(struct world *world, enum dtype t, const void *shape,
                                   in[W], saved, r->rows, r->D, r->accumulate);
 }
 
-static void layer_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
+WITHOUT_TSAN static void layer_reference(const void *shape, double *y, double *const in[MAX_INPUTS])
 {
     const struct norm_row *r = shape;
     const double *x = in[X];
