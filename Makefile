@@ -38,7 +38,7 @@ endif
 CFLAGS := -std=gnu17 $(CFLAGS_$(V)) $(WARN) -Wstrict-prototypes -Wmissing-prototypes -I. -D_GNU_SOURCE -pthread -MMD -MP
 CXXFLAGS := -std=gnu++17 $(CFLAGS_$(V)) $(WARN) -Wmissing-declarations -I. -D_GNU_SOURCE -pthread -MMD -MP
 # a quarter of the time for the hundreds of programs that tests are; what is shipped has the distribution's own linker
-LINKER := $(if $(filter release,$(V)),,$(if $(shell command -v ld.lld),-fuse-ld=lld))
+LINKER := $(if $(filter release,$(V)),,$(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(comma)-O0$(comma)--threads=1))
 LDFLAGS := $(CFLAGS_$(V)) $(LINKER) $(if $(filter release,$(V)),$(HARDENING_LINK)) -pthread -Wl,--as-needed
 
 # ---- rooms: each is one static library; what a room may see is what its programs link ----------------

@@ -19,16 +19,15 @@ run_limited() { # COMMAND...: the test of the log "$log"
 run_one() { # NAME COMMAND...
     local name=$1 log status ok bad skip cpu_s='' begin=$SECONDS
     shift
-    log=$(mktemp -p "$results")
+    log=$results/log.$BASHPID
     run_limited "$@" >"$log" 2>&1 </dev/null &
     run_pid=$!
     wait "$run_pid"
     status=$?
     run_pid=
     [ ! -e "$log.cost" ] || read -r cpu_s <"$log.cost"
-    skip=$(grep -cE '^(not )?ok .*# SKIP' "$log")
-    ok=$(grep -E '^ok ' "$log" | grep -cv '# SKIP')
-    bad=$(grep -E '^not ok ' "$log" | grep -cv '# SKIP')
+    read -r ok bad skip < <(awk '/^(not )?ok / { if (/# SKIP/) skip++; else if ($1 == "ok") ok++; else bad++ }
+        END { print ok + 0, bad + 0, skip + 0 }' "$log")
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1
     elif [ $((ok + bad + skip)) -eq 0 ]; then
@@ -51,7 +50,7 @@ run_report() { # of run_one's test
     [ $((SECONDS - begin)) -lt 10 ] || printf ', %d s%s' $((SECONDS - begin)) "${cpu_s:+ ($cpu_s s of processors)}" # where the time goes
     if [ "$bad" -eq 0 ]; then
         printf '\n'
-        grep -E '# SKIP' "$log" | sed 's/^/    /'
+        [ "$skip" -eq 0 ] || grep -E '# SKIP' "$log" | sed 's/^/    /'
     else
         printf ', %d FAILED (exit code %d)\n' "$bad" "$status"
         # without what passed, which may be long behind what failed; its last line shows how far a crash came
