@@ -176,6 +176,12 @@ cluster_stop kube-apiserver KILL
 cluster_start kube-apiserver
 check "paused: the API server is back" cluster_wait 300 kube-apiserver kubectl get --raw /readyz
 row paused "its pods go" wait_for 180 no_pods paused
+paused_for() { # JOB SECONDS: kinds of time are told in seconds, and these pods may end by themselves, at once
+    local is since
+    read -r is since < <(kubectl get pytorchjob "$1" -o jsonpath='{range .status.conditions[?(@.type=="Suspended")]}{.status} {.lastTransitionTime}{end}') &&
+        [ "$is" = True ] && [ $(($(date +%s) - $(date -d "$since" +%s))) -ge "$2" ]
+}
+row paused "the pause lasts" wait_for 60 paused_for paused 2
 row paused "resume" suspend paused false
 row paused "the job succeeds all the same" ends paused Succeeded
 row paused "it resumed" wait_for 60 resumed paused
