@@ -178,7 +178,7 @@ check "paused: the API server is back" cluster_wait 300 kube-apiserver kubectl g
 row paused "its pods go" wait_for 180 no_pods paused
 paused_for() { # JOB SECONDS: kinds of time are told in seconds, and these pods may end by themselves, at once
     local is since
-    read -r is since < <(kubectl get pytorchjob "$1" -o jsonpath='{range .status.conditions[?(@.type=="Suspended")]}{.status} {.lastTransitionTime}{end}') &&
+    read -r is since < <(kubectl get pytorchjob "$1" -o jsonpath='{range .status.conditions[?(@.type=="Suspended")]}{.status} {.lastTransitionTime}{"\n"}{end}') &&
         [ "$is" = True ] && [ $(($(date +%s) - $(date -d "$since" +%s))) -ge "$2" ]
 }
 row paused "the pause lasts" wait_for 60 paused_for paused 2
