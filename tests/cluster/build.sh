@@ -56,9 +56,12 @@ clean_up() {
 fetch() {
     local apt=(-o "Dir::Etc::SourceList=$tree/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
         -o "Dir::State::Lists=$tree/apt/lists" -o "Dir::Cache=$tree/apt/cache" -o APT::Sandbox::User= -qq)
+    local kind
 
     mkdir -p "$tree/apt/lists/partial" "$tree/apt/cache/archives/partial"
-    printf "%s [signed-by=$keyring] $mirror bookworm main\n" deb deb-src >"$tree/apt/sources.list"
+    for kind in deb deb-src; do
+        echo "$kind [signed-by=$keyring] $mirror bookworm main"
+    done >"$tree/apt/sources.list"
     cd "$tree/apt"
     say "fetching Debian's source package of Kubernetes, and its kubectl, from $mirror"
     run apt-get "${apt[@]}" update
