@@ -20,7 +20,7 @@ longer() {
 }
 
 # wait_for SECONDS COMMAND...: tries the command again and again until it succeeds. What did not come soon is asked for less
-# often, as each try takes processors from what it waits for.
+# often, as each try takes processors from what it waits for: at last every $wait_pause seconds.
 wait_for() {
     local now end pauses=(0.05 0.05 0.05 0.05 0.1 0.1 0.1 0.2 0.2) tries=0
     test_clock
@@ -29,6 +29,6 @@ wait_for() {
     until "$@" >/dev/null 2>&1; do
         test_clock
         [ "$now" -lt "$end" ] || { echo "in vain: $*"; return 1; }
-        sleep "${pauses[tries++]:-0.4}"
+        sleep "${pauses[tries++]:-${wait_pause:-0.4}}"
     done
 }

@@ -11,6 +11,8 @@ fi
 . tests/cluster/lib.sh
 cluster=$work/cluster
 export KUBECONFIG=$cluster/kubeconfig
+# shellcheck disable=SC2034 # wait_for reads it
+wait_pause=1 # most tries are kubectl, a tenth of a second of a processor each
 trap 'tests/cluster/down.sh "$cluster" >"$work/down.log" 2>&1; rm -rf "$work"' EXIT
 
 make --no-print-directory image-small >"$work/image.log" 2>&1 || { tail "$work/image.log"; exit 1; }
