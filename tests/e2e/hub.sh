@@ -103,9 +103,9 @@ set -eu
 [ "$1" = -fsSLo ]
 count=64
 [[ $3 != */train-*ubyte.gz ]] || count=256
-"${0%/*}/first_images.sh" "${3##*/}" "$count" >"$2"
+"${0%/*}/first_images.sh" "${3##*/}" "$count" | gzip >"$2"
 END
-    cp tests/e2e/first_images.sh "$1/bin"
+    cp tests/first_images.sh "$1/bin"
     # Slurm: a batch shell is not interactive; a task a node, and no others. Sizes are those of a small machine.
     cat >"$1/bin/sbatch" <<'END'
 #!/bin/bash

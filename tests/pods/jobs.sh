@@ -14,18 +14,14 @@ def held: containers(.env += [{name: "LD_PRELOAD", value: "/workspace/checkpoint
 def alone: containers(.env += [{name: "PET_MAX_RESTARTS", value: "0"}]);
 def runs($script): containers(.command = ["bash", "-c", $script] | del(.args));
 '
-mkdir "$work/data"
-for file in {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz; do
-    tests/e2e/first_images.sh "$file" 256 >"$work/data/$file" || exit
-done
-chmod -R a+rX "$work/data"
+few_images
 let_go() { touch "$work/$1/go"; }
 # apply JOB [CHANGES [JQ_FLAGS]]: on a part of the data, with folders of this machine in the place of the claim; the job's own,
 # which its user may write to, has the checkpoints. Of all pods together the node could not keep what the overlay requests;
 # without a limit each would take all cores for its threads, which spin.
 apply() {
     mkdir -p "$work/$1" && chmod 777 "$work/$1" && cp "$work/hold.so" "$work/$1"
-    jq "${@:3}" --arg name "$1" --arg folder "$work/$1" --arg data "$work/data" "$words"'
+    jq "${@:3}" --arg name "$1" --arg folder "$work/$1" --arg data "$data" "$words"'
         del(.metadata.namespace) | .metadata.name = $name | .spec.runPolicy.backoffLimit = 20 |
         replicas(.template.spec.volumes = [{name: "fsx", hostPath: {path: $folder}}, {name: "data", hostPath: {path: $data}}]) |
         containers(.volumeMounts[0] |= (.name = "data" | del(.subPath)) | .volumeMounts[1] |= del(.subPath)) |
