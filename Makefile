@@ -90,10 +90,10 @@ $(BUILD)/%.c.o: %.c
 NVCC := $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 NVCC_VERSION = $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*, V\([0-9.]*\)$$/\1/p'))
 # An older toolkit does not know all of them (one that does not say is thought to); CUDA_ARCHS is taken as it is.
-# nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the oldest.
+# nvcc takes seconds for each: a release has all, other variants only those of the machine's GPUs, else the first.
 GPU_ARCHS := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sed 's/^90$$/90a/' | sort -u)
 ifeq ($(origin CUDA_ARCHS),undefined)
-CUDA_WANTED := $(if $(filter release,$(V)),75 80 86 89 90a 100,$(or $(filter-out 5% 6% 70 72,$(GPU_ARCHS)),75))
+CUDA_WANTED := $(if $(filter release,$(V)),75 80 86 89 90a 100,$(or $(filter-out 5% 6% 70 72,$(GPU_ARCHS)),80))
 CUDA_KNOWN := $(if $(NVCC),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
 CUDA_ARCHS := $(if $(CUDA_KNOWN),$(or $(strip $(foreach a,$(CUDA_WANTED),$(if $(filter $(CUDA_KNOWN),$(a:a=)),$(a)))),80),$(CUDA_WANTED))
 CUDA_LEFT_OUT := $(filter-out $(CUDA_ARCHS),$(CUDA_WANTED))
@@ -127,13 +127,13 @@ $(CUDA)/%.cu.o: %.cu
 	@$(NVCC) $(NVCCFLAGS) -c -o $@ $<
 -include $(wildcard $(CUDA)/*/*.d $(CUDA)/*/*/*.d)
 
-# The hot kernels' machine code, which tests/sass looks at; and all that a release has for the oldest GPUs, unless the
-# library is built for them.
+# The hot kernels' machine code, which tests/sass looks at; and all that a release has for the oldest GPUs, which nothing
+# else in a test run compiles.
 SASS := build/sass
 SASS_HOT := $(addprefix attention_,forward keys queries) adam conv2d cross_entropy gated layer_norm rms_norm
 SASS_HOPPER := attention_hopper attention_hopper_keys attention_hopper_queries # whose instructions no other GPU has
 SASS_CUBINS := $(if $(NVCC),$(foreach a,80 90a,$(patsubst %,$(SASS)/$(a)/%.cubin,$(SASS_HOT))) $(patsubst %,$(SASS)/90a/%.cubin,$(SASS_HOPPER)))
-SASS_OLDEST := $(if $(and $(NVCC),$(filter-out 75,$(firstword $(CUDA_ARCHS)))),$(patsubst kernels/cuda/%.cu,$(SASS)/75/%.cubin,$(wildcard kernels/cuda/*.cu)))
+SASS_OLDEST := $(if $(NVCC),$(patsubst kernels/cuda/%.cu,$(SASS)/75/%.cubin,$(wildcard kernels/cuda/*.cu)))
 .PHONY: sass sass-cubins
 sass: $(SASS_CUBINS) $(SASS_OLDEST)
 sass-cubins: # the hot kernels': what else lies there may be of another day

@@ -36,14 +36,14 @@ gpu ""
 check "in a release an nvcc builds what it knows" plans release old "build/cuda/75-80-86-89-90a/libshoal_cuda.so"
 check "... and says what is left out" contains "$work/plan" 'old knows no compute capability 100: built without'
 check "a newer one builds all" plans release new "build/cuda/75-80-86-89-90a-100/libshoal_cuda.so"
-check "in debug the oldest, where there is no GPU" plans debug new "build/cuda/75/libshoal_cuda.so"
+check "in debug one, where there is no GPU" plans debug new "build/cuda/80/libshoal_cuda.so"
 gpu 9.0
 check "in debug the machine's GPU's" plans debug new "build/cuda/90a/libshoal_cuda.so"
 check "a release asks for no GPU" plans release new "build/cuda/75-80-86-89-90a-100/libshoal_cuda.so"
 gpu 7.5
 check "... a T4's, too" plans debug new "build/cuda/75/libshoal_cuda.so"
 gpu 7.0
-check "... not of one that training does not use" plans debug new "build/cuda/75/libshoal_cuda.so"
+check "... not of one that training does not use" plans debug new "build/cuda/80/libshoal_cuda.so"
 gpu 12.0
 check "in debug one, where nvcc does not know the GPU" plans debug old "build/cuda/80/libshoal_cuda.so"
 check "without nvcc that is said" fails 0 "no nvcc (CUDA Toolkit): built without GPUs" make gpu NVCC=
