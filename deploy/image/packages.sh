@@ -46,10 +46,10 @@ can_ask=1
 [ -z "$can_ask" ] || apt apt-cache show --no-all-versions $packages | awk '/^Package: / { name = $2 } /^Version: / { print name "\t" $2 }' >"$work/offered"
 touch "$work/offered"
 
-take() { # PACKAGE VERSION: its files in the place of this machine's
+take() { # PACKAGE: the files of the one that was fetched in the place of this machine's; fails if none was
     local deb path from
-    apt apt-get download "$1=$2" 2>>"$work/log" || return
     deb=$(echo "$1"_*.deb)
+    [ -e "$deb" ] || return
     mkdir "$1.d" && dpkg-deb -x "$deb" "$1.d" && dpkg-deb -f "$deb" >"$record/$1" || return
     awk -F '\t' -v package="$1" '$1 == package { print $2 }' files | while read -r path; do
         for from in "$1.d$path" "$1.d${path#/usr}" "$1.d/usr$path"; do
@@ -61,17 +61,26 @@ record=$root/var/lib/dpkg/status.d
 architecture=$(dpkg --print-architecture)
 here=$PWD
 cd "$work"
+declare -A offered installed
+while IFS=$'\t' read -r package version_there; do offered[$package]=$version_there; done <offered
+# shellcheck disable=SC2086 # a list of names; of a library of two architectures the versions are the same
+while IFS=$'\t' read -r package version_here; do installed[$package]=$version_here; done < <(dpkg-query -W -f '${Package}\t${Version}\n' $packages)
+newer=()
 for package in $packages; do
-    installed=$(dpkg-query -W -f '${Version}\n' "$package" | head -n 1)
-    offered=$(awk -F '\t' -v package="$package" '$1 == package { print $2; exit }' offered)
-    if [ -n "$offered" ] && [ "$package" != ca-certificates ] && dpkg --compare-versions "$offered" gt "$installed" && take "$package" "$offered"; then
-        echo "$package $offered (this machine has $installed)"
+    [ -z "${offered[$package]-}" ] || [ "$package" = ca-certificates ] || ! dpkg --compare-versions "${offered[$package]}" gt "${installed[$package]}" ||
+        newer+=("$package=${offered[$package]}")
+done
+# at once, as apt reads all its lists each time
+[ ${#newer[@]} -eq 0 ] || apt apt-get download "${newer[@]}" 2>>"$work/log" || true # what did not come this machine has
+for package in $packages; do
+    if [[ " ${newer[*]-} " == *" $package="* ]] && take "$package"; then
+        echo "$package ${offered[$package]} (this machine has ${installed[$package]})"
         continue
     fi
     # a library of two architectures has a record for each
     { dpkg-query -s "$package:$architecture" 2>/dev/null || dpkg-query -s "$package"; } |
         sed '/^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}; /^Status:/d' >"$record/$package"
-    echo "$package $installed"
+    echo "$package ${installed[$package]}"
 done
 cd "$here"
 sed 's/\t[^\t]*$//; s/\t/ /' "$wheels"
