@@ -31,7 +31,7 @@ mkdir -p "$work/hub/models--org--fox/snapshots"
 ln -s "$work/model" "$work/hub/models--org--fox/snapshots/main"
 check "an id that the hub's cache has" env HF_HUB_CACHE="$work/hub" shoal generate org/fox -p "the quick" -t 0 -n 2
 check "one that it has not" fails 2 "there is no 'org/wolf' here, nor in the cache $work/hub; if the Hub has it: hf download org/wolf" \
-    env HF_HUB_CACHE="$work/hub" HOME= shoal generate org/wolf
+    env -u XDG_CACHE_HOME HF_HUB_CACHE="$work/hub" HOME= shoal generate org/wolf
 check "help" fails 0 "Usage: shoal generate DIR" shoal generate --help
 
 unlearned() { # its vocabulary is larger than the tokenizer's

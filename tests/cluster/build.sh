@@ -85,7 +85,7 @@ build() {
     say "building $programs (about 5 minutes on 2 cores)"
     # Without what no test cluster has (the APIs of clouds, Docker) and what a debugger reads, which no panic prints. All four
     # are static: a kubelet with cgo would compile most of what it shares with the others once more.
-    run env GOGC=200 GOFLAGS=-tags=providerless,dockerless KUBE_STATIC_OVERRIDES=kubelet GOPATH="$tree" TMPDIR="$tree/tmp" \
+    run env GOGC=300 GOFLAGS=-tags=providerless,dockerless KUBE_STATIC_OVERRIDES=kubelet GOPATH="$tree" TMPDIR="$tree/tmp" \
         make WHAT="${what[*]}" KUBE_GIT_VERSION="v$version" GOGCFLAGS=all=-dwarf=false
     mkdir "$tree/bin"
     for program in $programs; do
