@@ -20,7 +20,7 @@ ip addr add $master/24 dev eth0
 ip link set eth0 up && ip link set far up
 port=$(free_port 20000)
 few_images
-small=(--preset mnist --data.root "$data" --train_size 32 --eval_size 8 --epochs 1 --batch_size 4)
+small=(--preset mnist --data.root "$data" --train_size 8 --eval_size 2 --epochs 1 --batch_size 1)
 
 # Interfaces by the variables of Gloo and NCCL. Savers and HYBRID's groups part from all ranks, and use the same.
 saves() { # VARIABLE RANKS ARG...

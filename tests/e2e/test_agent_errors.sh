@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tap.sh"
 export AGENT_RUNTIME_DEVICE=cpu # else a line says that there is no GPU
 data=/usr/share/datasets/fashion-mnist
-small=(--preset mnist --train_size 32 --eval_size 16 --epochs 1 --batch_size 8 --prometheus_port 0)
+small=(--preset mnist --train_size 8 --eval_size 4 --epochs 1 --batch_size 2 --prometheus_port 0)
 
 agent() { (cd "$work" && exec env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); }
 one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr

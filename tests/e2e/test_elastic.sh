@@ -11,7 +11,7 @@ node() {
     exec env PET_RDZV_ENDPOINT="127.0.0.1:$port" PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NPROC_PER_NODE=1 POD_NAME="$name-worker-$2" \
         SHOAL_NNODES=3 SHOAL_SHRINK_AFTER=1000 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" \
         shoal-agent --preset=mnist \
-        --data.root="$data" --train_size=192 --eval_size=64 --batch_size=4 --epochs=2 --prometheus_port=0 \
+        --data.root="$data" --train_size=48 --eval_size=16 --batch_size=1 --epochs=2 --prometheus_port=0 \
         --checkpoint_dir="$work/$name/ck" --save_steps=3 --save-model="$work/$name/model.safetensors" >>"$work/$name/log$2" 2>&1
 }
 hold() { # NAME: prints the variables with which it stands still after each checkpoint until let go

@@ -5,7 +5,7 @@
 few_images
 port=$(free_port 26000)
 at=http://127.0.0.1:$port
-network=(--preset=mnist --nproc_per_node=4 "--data.root=$data" --train_size=4096 --eval_size=64 --batch_size=32
+network=(--preset=mnist --nproc_per_node=4 "--data.root=$data" --train_size=512 --eval_size=8 --batch_size=4
     --epochs=1000 --master_port="$(free_port 20000)" --prometheus_addr=127.0.0.1 --prometheus_port="$port")
 
 begin() { # NAME ARG...: a run in the background, $run; its log is $work/NAME.log
@@ -149,8 +149,8 @@ check "a silent rank is killed before it is lost" longer kill_comes_first
 meets=$(free_port 22000)
 pod() { # NUMBER: becomes the launcher of that pod of one rank, with the operator's variables
     exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$meets" WORLD_SIZE=2 RANK="$1" PET_NODE_RANK="$1" PET_NNODES=2 PET_NPROC_PER_NODE=1 \
-        PET_MAX_RESTARTS=3 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=alone shoal-agent --preset=mnist "--data.root=$data" --train_size=4096 \
-        --eval_size=64 --batch_size=32 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" >"$work/alone$1.log" 2>&1
+        PET_MAX_RESTARTS=3 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID=alone shoal-agent --preset=mnist "--data.root=$data" --train_size=512 \
+        --eval_size=8 --batch_size=4 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" >"$work/alone$1.log" 2>&1
 }
 pod 0 & run=$!
 pod 1 & other=$!

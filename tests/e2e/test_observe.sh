@@ -6,13 +6,13 @@ few_images
 port=$(free_port 26000)
 at=http://127.0.0.1:$port
 
-network=(--preset=mnist --nproc_per_node=2 "--data.root=$data" --eval_size=64 --batch_size=32
+network=(--preset=mnist --nproc_per_node=2 "--data.root=$data" --eval_size=16 --batch_size=8
     --master_port="$(free_port 20000)")
 train() { shoal-agent "${network[@]}" "$@"; } # ARG...
 get() { curl -sf --max-time 10 "$at$1"; }
 
 # ---- while it runs ----
-shoal-agent "${network[@]}" --train_size=4096 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" \
+shoal-agent "${network[@]}" --train_size=1024 --epochs=1000 --prometheus_addr=127.0.0.1 --prometheus_port="$port" \
     --dir="$work/ckpt" --save_steps=4 --max_restarts=1 >"$work/long.log" 2>&1 &
 long=$!
 has_stepped() { get /status | grep -q '"last_step":{"step":[1-9]'; }
@@ -66,7 +66,7 @@ lacks_port() { # nobody listens there: curl's 7
 }
 check "and its server with it" lacks_port
 interrupted() { # the exit code of a run that is stopped by Ctrl-C
-    shoal-agent "${network[@]}" --train_size=4096 --epochs=1000 --prometheus_port=0 --dir="$work/interrupted" --save_steps=1 &
+    shoal-agent "${network[@]}" --train_size=1024 --epochs=1000 --prometheus_port=0 --dir="$work/interrupted" --save_steps=1 &
     wait_for 120 compgen -G "$work/interrupted/*steps" >/dev/null
     kill -INT $!
     wait $!
@@ -74,7 +74,7 @@ interrupted() { # the exit code of a run that is stopped by Ctrl-C
 check "Ctrl-C is told as such" fails 130 "" interrupted
 
 # ---- the files ----
-files=(--train_size=256 --prometheus_port=0 --csv="$work/run.csv" --jsonl="$work/logs/run.jsonl"
+files=(--train_size=64 --prometheus_port=0 --csv="$work/run.csv" --jsonl="$work/logs/run.jsonl"
     --tensorboard_dir="$work/tensorboard")
 check "a run writes its files" train "${files[@]}" --epochs=1 --dir="$work/files"
 check "and goes on in them" train "${files[@]}" --epochs=2 --dir="$work/files" --resume=latest
@@ -87,10 +87,10 @@ check "the JSONL file has an object per step" steps_are <(grep '"loss"' "$work/l
 check "and one per evaluation" test "$(grep -c '"eval_loss"' "$work/logs/run.jsonl")" = 2
 check "each run has a TensorBoard file" test "$(find "$work/tensorboard" -name 'events.out.tfevents.*' | wc -l)" = 2
 check "other columns are not mixed into it" fails 2 "has other columns" \
-    train --train_size=64 --prometheus_port=0 --csv="$work/run.csv" --style=fabric
+    train --train_size=16 --prometheus_port=0 --csv="$work/run.csv" --style=fabric
 
 # ---- the record for Weights & Biases ----
-check "a run leaves a record for wandb sync" train --train_size=256 --prometheus_port=0 --epochs=1 --wandb=offline \
+check "a run leaves a record for wandb sync" train --train_size=64 --prometheus_port=0 --epochs=1 --wandb=offline \
     --wandb_dir="$work/board" --wandb_project=shoal-demo
 record=$(find "$work/board" -path '*/wandb/offline-run-*/run-*.wandb')
 check "one, though there are two ranks" test "$(wc -l <<<"$record")" = 1
@@ -114,7 +114,7 @@ trainer_post() { # the pod of a TrainJob: what its controller's server is sent; 
     listening() { grep -q ":$(printf %04X "$trainer_port") 00000000:0000 0A" /proc/net/tcp; }
     wait_for 120 listening || return
     KUBEFLOW_TRAINER_SERVER_URL=https://127.0.0.1:$trainer_port/status KUBEFLOW_TRAINER_SERVER_CA_CERT=$work/trainer.crt \
-        KUBEFLOW_TRAINER_SERVER_TOKEN=$work/token train --train_size=256 --prometheus_port=0 --epochs=1 &
+        KUBEFLOW_TRAINER_SERVER_TOKEN=$work/token train --train_size=64 --prometheus_port=0 --epochs=1 &
     local run=$! number got=0
     for number in 1 2; do
         has_posts() { [ "$(grep -cF '"trainerStatus"' "$work/posts")" -ge "$number" ]; }
@@ -137,7 +137,7 @@ fi
 
 # ---- the lines ----
 lines() { # STYLE
-    train --train_size=256 --epochs=1 --prometheus_port=0 --style="$1" --logging_steps=2 --dir="$work/$1" >"$work/$1.log"
+    train --train_size=64 --epochs=1 --prometheus_port=0 --style="$1" --logging_steps=2 --dir="$work/$1" >"$work/$1.log"
 }
 stamp='[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3} \[INFO\] __main__: '
 check "the sample's style" lines adt

@@ -12,7 +12,7 @@ fi
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 render() { kubectl kustomize "kustomize/overlays/$1" 2>/dev/null; }
-small="--data.root=/usr/share/datasets/fashion-mnist --train_size=96 --eval_size=32 --epochs=1 --batch_size=16 --prometheus_port=0"
+small="--data.root=/usr/share/datasets/fashion-mnist --train_size=24 --eval_size=8 --epochs=1 --batch_size=4 --prometheus_port=0"
 
 # The names that manifests give pods and services are in what is rendered.
 has() { # OVERLAY TEXT...

@@ -10,8 +10,8 @@ check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tes
 node() {
     local name=$1
     exec env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" WORLD_SIZE=4 RANK="$2" PET_NODE_RANK="$2" PET_NNODES=2 PET_NPROC_PER_NODE=2 \
-        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" shoal-agent --preset=mnist --data.root="$data" --train_size=256 \
-        --eval_size=64 --batch_size=8 --epochs=2 --prometheus_port=0 --checkpoint_dir="$work/$name/ck" --save_steps=3 \
+        SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" shoal-agent --preset=mnist --data.root="$data" --train_size=64 \
+        --eval_size=16 --batch_size=2 --epochs=2 --prometheus_port=0 --checkpoint_dir="$work/$name/ck" --save_steps=3 \
         --save-model="$work/$name/model.safetensors" >"$work/$name/log$2" 2>&1
 }
 hold() { # NAME: prints the variables with which it stands still after each checkpoint until let go
@@ -159,7 +159,7 @@ start poisoned "${held[@]}" PET_MAX_RESTARTS=1 AGENT_CHECKPOINT_MEMORY_EVERY_STE
 end
 check "a rank that no restart mends ends both launchers, one with the cause's code" with poisoned 138 137
 check "... it names the step and its samples" says poisoned 1 \
-    "shoal-agent: the run has ended 2 times in a row in step 5, which trains on samples 129 to 160 of epoch 1, in the order of the epoch"
+    "shoal-agent: the run has ended 2 times in a row in step 5, which trains on samples 33 to 40 of epoch 1, in the order of the epoch"
 check "... where the cause was, alone" lacks "$work/poisoned/log0" "times in a row"
 check "... and how the last restart went" says poisoned 1 "shoal-agent: no restart is left of 1: ends with exit code 137"
 

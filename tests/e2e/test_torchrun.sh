@@ -5,7 +5,7 @@
 # shellcheck source=tests/e2e/aws.sh
 . tests/e2e/aws.sh
 few_images
-mnist=(--data.root="$data" --train_size=64 --eval_size=16 --epochs=1 --batch_size=8)
+mnist=(--data.root="$data" --train_size=16 --eval_size=4 --epochs=1 --batch_size=2)
 ln -s "$BUILD/shoal-agent" "$work/torchrun"
 ln -s "$BUILD/shoal-agent" "$work/python3"
 PATH=$work:$PATH
@@ -53,7 +53,7 @@ port=$(free_port 21000)
 # Two nodes of two ranks on this machine. A rank of the second is killed: all four start again, and go on.
 node() { # RANK
     torchrun --nnodes=2 --node_rank="$1" --nproc_per_node=2 --master_addr=127.0.0.1 --master_port="$port" \
-        --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --epochs=10 --batch_size=16 --checkpoint.dir="$work/ck" --save_steps=2 \
+        --max_restarts=1 FSDP_mnist.py "${mnist[@]}" --train_size=64 --epochs=10 --batch_size=16 --checkpoint.dir="$work/ck" --save_steps=2 \
         --prometheus_port=0 >"$work/node$1" 2>&1
 }
 two_ranks() { mapfile -t ranks < <(pgrep -P "$(pgrep -P "$1")") && [ "${#ranks[@]}" -eq 2 ]; } # NODE
