@@ -290,7 +290,7 @@ static const char *nearest_field(const struct json_field *fields, const char *na
     const char *nearest = NULL;
     int least = nearest_limit(name) + 1;
     for (const struct json_field *field = fields; field->name; field++) {
-        int distance = nearest_distance(name, field->name);
+        int distance = nearest_distance(name, field->name, least - 1);
         if (distance < least) {
             least = distance;
             nearest = field->name;

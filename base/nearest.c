@@ -18,33 +18,45 @@ static int least(int a, int b)
 /* Whether the last two letters up to here are those of the other, swapped. */
 static bool is_swapped(const char *a, int i, const char *b, int j)
 {
-    return i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) &&
-           folded(a[i - 2]) == folded(b[j - 1]);
+    return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
 }
 
-/* Damerau's and Levenshtein's distance (optimal string alignment), three rows of the table. */
-int nearest_distance(const char *a, const char *b)
+static void fold(char *out, const char *name, int length)
 {
-    enum { MAX = 64, FAR = 8 };
-    int rows[3][MAX + 1];
-    int columns = (int)strnlen(b, MAX), i = 0;
-    int difference = abs((int)strnlen(a, 2 * MAX) - columns);
-    if (difference > FAR) /* most pairs: an unknown flag is compared with every name there is */
-        return difference;
+    for (int i = 0; i < length; i++)
+        out[i] = (char)folded(name[i]);
+}
+
+/* Damerau's and Levenshtein's distance (optimal string alignment), three rows of the table. A flag
+ * is compared with every name there is, and nearly all are far from it. */
+int nearest_distance(const char *name_a, const char *name_b, int most)
+{
+    enum { MAX = 64 };
+    int rows[3][MAX + 1], far = least(most, NEAREST_MOST) + 1, least_above = 0;
+    int count = (int)strnlen(name_a, 2 * MAX), columns = (int)strnlen(name_b, MAX);
+    if (abs(count - columns) >= far)
+        return far;
+    char a[MAX + NEAREST_MOST], b[MAX];
+    fold(a, name_a, count);
+    fold(b, name_b, columns);
     for (int j = 0; j <= columns; j++)
         rows[0][j] = j;
-    while (a[i++]) {
+    for (int i = 1; i <= count; i++) {
         const int *before = rows[(i + 1) % 3], *above = rows[(i + 2) % 3];
-        int *row = rows[i % 3];
+        int *row = rows[i % 3], least_here = i;
         row[0] = i;
         for (int j = 1; j <= columns; j++) {
             row[j] = least(above[j], row[j - 1]) + 1;
-            row[j] = least(row[j], above[j - 1] + (folded(a[i - 1]) != folded(b[j - 1])));
+            row[j] = least(row[j], above[j - 1] + (a[i - 1] != b[j - 1]));
             if (is_swapped(a, i, b, j))
                 row[j] = least(row[j], before[j - 2] + 1);
+            least_here = least(least_here, row[j]);
         }
+        if (least_here >= far && least_above >= far) /* what follows comes from these two */
+            return far;
+        least_above = least_here;
     }
-    return rows[(i - 1) % 3][columns];
+    return least(rows[count % 3][columns], far);
 }
 
 int nearest_limit(const char *name)
@@ -72,7 +84,7 @@ static bool differs_in_digits(const char *a, const char *b)
 
 bool nearest_is_slip(const char *name, const char *known)
 {
-    int distance = nearest_distance(name, known);
+    int distance = nearest_distance(name, known, 1);
     if (distance > 0 && differs_in_digits(name, known))
         return false;
     return distance == 0 || (distance == 1 && strlen(name) >= 5);
@@ -89,7 +101,7 @@ struct nearest_word nearest_word(const char *name, const char *words, const char
         size_t length = strcspn(words, separators);
         if (length < sizeof one.text) {
             memcpy(one.text, words, length);
-            int distance = nearest_distance(name, one.text);
+            int distance = nearest_distance(name, one.text, least - 1);
             if (distance < least) {
                 least = distance;
                 best = one;

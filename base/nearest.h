@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 
+enum { NEAREST_MOST = 8 };
+
 /* How many characters must be changed, put in, left out or swapped with their neighbour to make one
- * name of the other (optimal string alignment). Upper and lower case are alike, and so are '-' and
- * '_'. Of b only the first 64 bytes count. Where the lengths differ by more than 8, it is no more
- * than that difference that is returned: nobody takes such names for each other. */
-int nearest_distance(const char *a, const char *b);
+ * name of the other (optimal string alignment), up to `most` and NEAREST_MOST; one more than that
+ * where they are farther apart. Upper and lower case are alike, and so are '-' and '_'. Of b only
+ * the first 64 bytes count. */
+int nearest_distance(const char *a, const char *b, int most);
 
 /* The greatest distance at which another name is a help: a third of the name, at most 3. */
 int nearest_limit(const char *name);

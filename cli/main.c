@@ -48,7 +48,7 @@ static const char *nearest(const char *name)
     const char *found = NULL;
     int least = nearest_limit(name) + 1;
     for (size_t i = 0; i < array_length(commands); i++) {
-        int distance = nearest_distance(name, commands[i].name);
+        int distance = nearest_distance(name, commands[i].name, least - 1);
         if (distance < least) {
             least = distance;
             found = commands[i].name;

@@ -168,7 +168,8 @@ static bool has_our_group(struct arena *arena, const char *name)
     for (int i = 0; dot && i < config_key_count(); i++) {
         const char *ours = config_key(i)->group;
         const char *first = arena_strndup(arena, ours, strcspn(ours, "."));
-        if (nearest_distance(group, first) <= (int)strlen(first) / 4)
+        int limit = (int)strlen(first) / 4;
+        if (nearest_distance(group, first, limit) <= limit)
             return true;
     }
     return false;
@@ -247,7 +248,7 @@ static bool is_almost(struct arena *arena, const struct config_key *key, const c
         strncmp(variable + length - strlen(end), end, strlen(end)) != 0)
         return false;
     const char *group = arena_strndup(arena, begin, length - strlen("AGENT_") - strlen(end));
-    return nearest_distance(group, key->group) <= 2;
+    return nearest_distance(group, key->group, 2) <= 2;
 }
 
 /* Whether the list, separated by spaces, has a variable whose name is of `length` bytes. */

@@ -87,10 +87,10 @@ static void consider(struct search *s, const char *name, const char *shown,
                      const struct config_key *key, bool can_be_slip)
 {
     struct config_nearest *found = s->found;
-    int distance = nearest_distance(s->own, name);
+    int limit = nearest_limit(s->own), distance = nearest_distance(s->own, name, limit);
     bool is_other = s->group_length ? !key || !is_group_of(s, key) : !can_be_slip;
     int rank = 2 * distance + is_other;
-    if (distance > nearest_limit(s->own) || rank > s->least)
+    if (distance > limit || rank > s->least)
         return;
     if (rank == s->least && ((key && key == s->last) || strcmp(shown, found->names) == 0))
         return;

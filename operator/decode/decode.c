@@ -213,7 +213,8 @@ static void read_list(struct manifest_reader *reader, const struct json *items)
 /* PytorchJob, pytorchjobs */
 static bool is_misspelt(const char *kind)
 {
-    return nearest_distance(kind, API_KIND) <= nearest_limit(kind) && strcmp(kind, API_KIND) != 0;
+    int limit = nearest_limit(kind);
+    return nearest_distance(kind, API_KIND, limit) <= limit && strcmp(kind, API_KIND) != 0;
 }
 
 static void read_document(struct manifest_reader *reader, const struct json *object)

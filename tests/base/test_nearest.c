@@ -23,10 +23,18 @@ static void distances_count_changes(void **state)
         {"ab", "ba", 1},
         {"abcd", "badc", 2},
         {"abc", "ca", 3}, /* what was swapped is not changed again */
+        {"xxab_learning_rate", "learning_rtae", 6},
+        {"abcdefgh", "stuvwxyz", 8},
+        {"abcdefghi", "stuvwxyzz", 9},
+        {"a", "abcdefghijkl", 11},   /* beyond what is counted */
+        {"badcfehg", "abcdefgh", 4}, /* all are swapped */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        assert_int_equal(nearest_distance(rows[i].a, rows[i].b), rows[i].distance);
-        assert_int_equal(nearest_distance(rows[i].b, rows[i].a), rows[i].distance);
+        for (int most = 0; most <= NEAREST_MOST; most++) {
+            int told = rows[i].distance <= most ? rows[i].distance : most + 1;
+            assert_int_equal(nearest_distance(rows[i].a, rows[i].b, most), told);
+            assert_int_equal(nearest_distance(rows[i].b, rows[i].a, most), told);
+        }
     }
 }
 
