@@ -101,6 +101,7 @@ END
 #!/bin/bash
 set -eu
 [ "$1" = -fsSLo ]
+[[ $3 == *-ubyte.gz ]]
 count=64
 [[ $3 != */train-*ubyte.gz ]] || count=256
 "${0%/*}/first_images.sh" "${3##*/}" "$count" | gzip >"$2"
