@@ -1,8 +1,7 @@
 /* For LD_PRELOAD: who commits a checkpoint (renames a folder to "...steps") goes on when the file
  * $HOLD_UNTIL is there; if that is a folder, when it has an entry of the checkpoint's name. So a
  * test can do something between a checkpoint and the end of a run, however slow it is and however
- * fast the run. $PAUSE_MS more go by at each, so that a run that only has to go on leaves the
- * processors to others. */
+ * fast the run. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +39,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at)
     return pwrite64(fd, bytes, count, at);
 }
 
-enum { POLL_US = 10000, PATH_BYTES = 4096 };
+enum { PAUSE_US = 10000, PATH_BYTES = 4096 };
 
 static int may_go(const char *until, const char *checkpoint)
 {
@@ -53,23 +52,15 @@ static int may_go(const char *until, const char *checkpoint)
     return !S_ISDIR(st.st_mode) || access(entry, F_OK) == 0;
 }
 
-static int is_checkpoint(const char *path)
-{
-    size_t length = strlen(path);
-    return length >= 5 && strcmp(path + length - 5, "steps") == 0;
-}
-
 int rename(const char *from, const char *to)
 {
     int (*really)(const char *, const char *) =
         (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
     const char *until = getenv("HOLD_UNTIL");
+    size_t length = strlen(to);
     int result = really(from, to);
-    if (result == 0 && until && is_checkpoint(to))
+    if (result == 0 && until && length >= 5 && strcmp(to + length - 5, "steps") == 0)
         while (!may_go(until, to))
-            usleep(POLL_US);
-    const char *pause_ms = getenv("PAUSE_MS");
-    if (result == 0 && pause_ms && is_checkpoint(to))
-        usleep((useconds_t)atoi(pause_ms) * 1000);
+            usleep(PAUSE_US);
     return result;
 }

@@ -47,13 +47,12 @@ check "a job on CPUs has a pod" runs mnist
 check "a job on GPUs" runs llama
 check "a job whose metrics are called as a DCGM exporter's" runs dcgm
 ports=()
-check "runs can take their time" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
 agent() { # JOB VARIABLE=VALUE... COMMAND...: in its pod's environment
     local pod=$1-master-0 at=${address[$1]} checkpoints=$work/$1 environment
     shift
     ports+=("$(free_port "${ports[@]}")")
     readarray -t environment < <(pod "$pod" '.spec.containers[0].env[] | select(.value) | "\(.name)=\(.value)"')
-    env "${environment[@]}" LD_PRELOAD="$work/hold.so" PAUSE_MS=500 HOSTNAME="$pod" MASTER_ADDR=127.0.0.1 MASTER_PORT="${ports[-1]}" "$@" --nproc_per_node 2 --epochs 1000000 \
+    env "${environment[@]}" HOSTNAME="$pod" MASTER_ADDR=127.0.0.1 MASTER_PORT="${ports[-1]}" "$@" --nproc_per_node 2 --epochs 1000000 \
         --prometheus_addr "$at" --checkpoint_dir "$checkpoints" >"$work/$pod.log" 2>&1 &
     agents+=($!)
 }
