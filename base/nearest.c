@@ -32,7 +32,7 @@ static void fold(char *out, const char *name, int length)
 int nearest_distance(const char *name_a, const char *name_b, int most)
 {
     enum { MAX = 64 };
-    int rows[3][MAX + 1], far = least(most, NEAREST_MOST) + 1, least_above = 0;
+    int rows[3][MAX + 1], far = least(most, NEAREST_MOST) + 1;
     int count = (int)strnlen(name_a, 2 * MAX), columns = (int)strnlen(name_b, MAX);
     if (abs(count - columns) >= far)
         return far;
@@ -52,9 +52,8 @@ int nearest_distance(const char *name_a, const char *name_b, int most)
                 row[j] = least(row[j], before[j - 2] + 1);
             least_here = least(least_here, row[j]);
         }
-        if (least_here >= far && least_above >= far) /* what follows comes from these two */
+        if (least_here >= far) /* no row below has less: a swap, too, costs what a change does */
             return far;
-        least_above = least_here;
     }
     return least(rows[count % 3][columns], far);
 }

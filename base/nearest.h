@@ -9,7 +9,7 @@ enum { NEAREST_MOST = 8 };
 /* How many characters must be changed, put in, left out or swapped with their neighbour to make one
  * name of the other (optimal string alignment), up to `most` and NEAREST_MOST; one more than that
  * where they are farther apart. Upper and lower case are alike, and so are '-' and '_'. Of b only
- * the first 64 bytes count. */
+ * the first 64 bytes count. most: -1 or more. */
 int nearest_distance(const char *a, const char *b, int most);
 
 /* The greatest distance at which another name is a help: a third of the name, at most 3. */

@@ -30,12 +30,23 @@ static void distances_count_changes(void **state)
         {"badcfehg", "abcdefgh", 4}, /* all are swapped */
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        for (int most = 0; most <= NEAREST_MOST; most++) {
-            int told = rows[i].distance <= most ? rows[i].distance : most + 1;
+        for (int most = -1; most <= NEAREST_MOST + 2; most++) {
+            int far = (most < NEAREST_MOST ? most : NEAREST_MOST) + 1;
+            int told = rows[i].distance < far ? rows[i].distance : far;
             assert_int_equal(nearest_distance(rows[i].a, rows[i].b, most), told);
             assert_int_equal(nearest_distance(rows[i].b, rows[i].a, most), told);
         }
     }
+}
+
+#define OF_64 "0123456789012345678901234567890123456789012345678901234567890123"
+
+static void long_names_are_cut_off(void **state)
+{
+    (void)state;
+    assert_int_equal(nearest_distance("8 more: " OF_64, OF_64, NEAREST_MOST), 8);
+    assert_int_equal(nearest_distance("9 of it: " OF_64, OF_64, NEAREST_MOST), 9);
+    assert_int_equal(nearest_distance(OF_64, OF_64 " and what does not count", 0), 0);
 }
 
 static void short_names_must_be_nearer(void **state)
@@ -93,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_count_changes),
+        cmocka_unit_test(long_names_are_cut_off),
         cmocka_unit_test(short_names_must_be_nearer),
         cmocka_unit_test(a_slip_is_one_change_of_a_longer_name),
         cmocka_unit_test(the_nearest_word_of_a_list_is_named),
