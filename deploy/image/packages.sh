@@ -71,9 +71,10 @@ for package in $packages; do
         newer+=("$package=${offered[$package]}")
 done
 # at once, as apt reads all its lists each time
-[ ${#newer[@]} -eq 0 ] || apt apt-get download "${newer[@]}" 2>>"$work/log" || true # what did not come this machine has
+[ ${#newer[@]} -eq 0 ] || apt apt-get download "${newer[@]}" 2>>"$work/log" ||
+    echo "packages.sh: not all newer packages came; of the others what this machine has is taken ($(tail -n 1 "$work/log"))" >&2
 for package in $packages; do
-    if [[ " ${newer[*]-} " == *" $package="* ]] && take "$package"; then
+    if take "$package"; then
         echo "$package ${offered[$package]} (this machine has ${installed[$package]})"
         continue
     fi
