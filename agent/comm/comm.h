@@ -75,10 +75,11 @@ struct comm_functions {
     /* data[0 .. bytes) on every rank = root's. */
     void (*broadcast)(struct comm *c, struct stream *s, void *data, int64_t bytes, int root);
     /* recv[r * count .. (r + 1) * count) = what rank r's send has for this rank. send has for rank
-     * q its chunk places[q], of `count` elements each; places NULL: chunk q. recv and send do not
-     * overlap. places: used until the stream has done it. */
+     * q the `count` elements from places[q] * stride on; places NULL: from q * stride on. stride:
+     * the same on all ranks, >= count. recv and send do not overlap. places: used until the stream
+     * has done it. */
     void (*all_to_all)(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
-                       int64_t count, const int *places);
+                       int64_t count, int64_t stride, const int *places);
     /* Every rank's stream waits until the streams of all ranks have reached it. */
     void (*barrier)(struct comm *c, struct stream *s);
     /* Opens a communicator of the ranks that pass the same color, in the order of their ranks.

@@ -116,19 +116,19 @@ static bool is_taken(int result)
 /* Every rank sends to every one and receives from every one, itself included: NCCL has no call for
  * it, a group of calls is one collective (user guide, "Point-to-point communication"). */
 static int exchange(struct comm_nccl *c, struct stream *s, enum dtype t, char *recv,
-                    const char *send, int64_t count, const int *places)
+                    const char *send, int64_t count, int64_t stride, const int *places)
 {
     const struct nccl_api *api = &c->shared->api;
     if (count == 0) /* NCCL would send empty messages */
         return NCCL_SUCCESS;
-    size_t bytes = (size_t)count * dtype_bytes(t);
+    size_t bytes = (size_t)count * dtype_bytes(t), step = (size_t)stride * dtype_bytes(t);
     int result = api->group_start();
     if (result != NCCL_SUCCESS)
         return result;
     for (int r = 0; r < c->head.size && is_taken(result); r++) {
         size_t place = (size_t)(places ? places[r] : r);
-        result = api->send(send + place * bytes, (size_t)count, type_of(t), r, c->nccl,
-                           stream_native(s));
+        result =
+            api->send(send + place * step, (size_t)count, type_of(t), r, c->nccl, stream_native(s));
         if (is_taken(result))
             result = api->recv(recv + (size_t)r * bytes, (size_t)count, type_of(t), r, c->nccl,
                                stream_native(s));
@@ -138,15 +138,16 @@ static int exchange(struct comm_nccl *c, struct stream *s, enum dtype t, char *r
 }
 
 static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
-                       const void *send, int64_t count, const int *places)
+                       const void *send, int64_t count, int64_t stride, const int *places)
 {
     struct comm_nccl *c = nccl_of(head);
-    int64_t whole = count * head->size * (int64_t)dtype_bytes(t);
+    int64_t element = (int64_t)dtype_bytes(t), whole = count * head->size * element;
+    int64_t read = ((head->size - 1) * stride + count) * element;
     int result = NCCL_SUCCESS;
     head->stats.calls[COMM_ALL_TO_ALL]++;
     count_sent(c, whole, head->size - 1);
-    if (comm_nccl_begin_registered(c, s, "all_to_all", send, whole, recv, whole, &result))
-        result = exchange(c, s, t, recv, send, count, places);
+    if (comm_nccl_begin_registered(c, s, "all_to_all", recv, whole, send, read, &result))
+        result = exchange(c, s, t, recv, send, count, stride, places);
     comm_nccl_end(c, s, "all_to_all", result);
 }
 

@@ -50,7 +50,7 @@ bool comm_nccl_begin(struct comm_nccl *c, struct stream *s, const char *op, int6
                      int64_t whole_bytes);
 /* The same; also registers the memory if options.registers. *ret_result: NCCL's result of that.
  * all[whole_bytes]: the buffer of all ranks' shares; other[other_bytes]: this rank's share, or
- * where the others' come to lie. */
+ * what it sends them. */
 bool comm_nccl_begin_registered(struct comm_nccl *c, struct stream *s, const char *op,
                                 const void *all, int64_t whole_bytes, const void *other,
                                 int64_t other_bytes, int *ret_result);

@@ -31,7 +31,8 @@ struct call {
     void *recv;
     const void *send; /* or NULL */
     int64_t count;
-    const int *places; /* of all_to_all */
+    int64_t stride; /* of all_to_all, as: */
+    const int *places;
     enum dtype dtype;
     int root;
     bool mean;
@@ -215,12 +216,13 @@ static void all_reduce_f64(struct comm *head, struct stream *s, double *data, in
 
 static int run_all_to_all(const struct call *call, struct error *err)
 {
-    int64_t bytes = call->count * (int64_t)dtype_bytes(call->dtype);
-    return ring_pairs_exchange(call->c->pairs, call->recv, call->send, bytes, call->places, err);
+    int64_t element = (int64_t)dtype_bytes(call->dtype);
+    return ring_pairs_exchange(call->c->pairs, call->recv, call->send, call->count * element,
+                               call->stride * element, call->places, err);
 }
 
 static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
-                       const void *send, int64_t count, const int *places)
+                       const void *send, int64_t count, int64_t stride, const int *places)
 {
     struct comm_ring *c = ring_of(head);
     int64_t bytes = count * head->size * (int64_t)dtype_bytes(t);
@@ -232,6 +234,7 @@ static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *
                          .recv = recv,
                          .send = send,
                          .count = count,
+                         .stride = stride,
                          .places = places,
                          .dtype = t});
 }

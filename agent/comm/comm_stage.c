@@ -41,7 +41,8 @@ struct job {
     char *send, *recv; /* on the device */
     int64_t total;     /* of all_reduce: elements of all rows, the last of which are shorter */
     int root;
-    const int *places; /* of all_to_all */
+    int64_t stride; /* of all_to_all, as: */
+    const int *places;
     enum comm_reduce how;
     void (*fill)(const struct job *j, char *buffer, int64_t from, int64_t count);
     void (*move)(const struct job *j, void *buffer, int64_t count);
@@ -180,7 +181,7 @@ static void exchange_fill(const struct job *j, char *buffer, int64_t from, int64
     for (int r = 0; r < j->rows / 2; r++) {
         int place = j->places ? j->places[r] : r;
         copy(j, buffer + (size_t)(r * count) * j->element,
-             j->send + (size_t)(place * j->length + from) * j->element, count);
+             j->send + (size_t)(place * j->stride + from) * j->element, count);
     }
 }
 
@@ -192,7 +193,7 @@ static char *second_half(const struct job *j, const void *buffer, int64_t count)
 static void exchange_move(const struct job *j, void *buffer, int64_t count)
 {
     j->c->host->fn->all_to_all(j->c->host, j->s, j->dtype, second_half(j, buffer, count), buffer,
-                               count, NULL);
+                               count, count, NULL);
 }
 
 static void exchange_empty(const struct job *j, const char *buffer, int64_t from, int64_t count)
@@ -204,13 +205,14 @@ static void exchange_empty(const struct job *j, const char *buffer, int64_t from
 }
 
 static void all_to_all(struct comm *head, struct stream *s, enum dtype t, void *recv,
-                       const void *send, int64_t count, const int *places)
+                       const void *send, int64_t count, int64_t stride, const int *places)
 {
     struct job j = job_of(head, s, t);
     j.rows = 2 * head->size;
     j.length = count;
     j.recv = recv;
     j.send = (char *)(uintptr_t)send; /* only read */
+    j.stride = stride;
     j.places = places;
     j.fill = exchange_fill, j.move = exchange_move, j.empty = exchange_empty;
     head->stats.calls[COMM_ALL_TO_ALL]++;

@@ -85,13 +85,13 @@ static int open_pair(struct ring_pairs *p, int other, struct error *err)
 }
 
 int ring_pairs_exchange(struct ring_pairs *p, void *recv, const void *send, int64_t bytes,
-                        const int *places, struct error *err)
+                        int64_t stride, const int *places, struct error *err)
 {
     int size = p->options.size, rank = p->options.rank;
     for (int step = 0; step < size; step++) {
         int other = (step - rank + size) % size;
         char *to = (char *)recv + other * bytes;
-        const char *from = (const char *)send + (places ? places[other] : other) * bytes;
+        const char *from = (const char *)send + (places ? places[other] : other) * stride;
         if (other == rank) {
             memcpy(to, from, (size_t)bytes);
             continue;

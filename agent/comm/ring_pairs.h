@@ -15,9 +15,9 @@ void ring_pairs_close(struct ring_pairs *pairs); /* NULL-safe */
 /* As ring_abort(), from any thread. */
 void ring_pairs_abort(struct ring_pairs *pairs, const char *reason);
 
-/* Sends rank q the `bytes` at send[places[q] * bytes], at send[q * bytes] without places; what rank
- * r sends this one comes to recv[r * bytes]. One thread at a time. Errors: as ring_run(), and as
- * ring_open() the first time. */
+/* Sends rank q the `bytes` at send[places[q] * stride], at send[q * stride] without places; what
+ * rank r sends this one comes to recv[r * bytes]. stride: in bytes. One thread at a time. Errors:
+ * as ring_run(), and as ring_open() the first time. */
 int ring_pairs_exchange(struct ring_pairs *pairs, void *recv, const void *send, int64_t bytes,
-                        const int *places, struct error *err);
+                        int64_t stride, const int *places, struct error *err);
 #endif

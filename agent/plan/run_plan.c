@@ -72,18 +72,23 @@ static void add_packing(const struct run_plan_facts *f, const struct unit_sizes 
     s->transient += bytes;
 }
 
-/* Slots' gradients are never added up in place, and what comes of them is kept beside. */
+/* What comes of slots' gradients is kept beside, and they are only in place if each rank has one
+ * slot and adds all of a step's up at once. */
 static void add_slots(const struct run_plan_facts *f, const struct unit_sizes *a,
                       struct run_plan_strategy *s)
 {
     int64_t largest = max(a->root, max(a->other, a->block)), bytes = 0;
     if (f->slots == 0)
         return;
+    bool each = shard_reduces_each(f->accumulate_sharded, s->strategy);
+    bool in_place = slots_sum_in_place((struct slots){f->slots, f->world_size}, each);
     if (f->world_size > 1)
-        bytes += largest * f->bytes.reduction;
-    if (s->group_size == 1 && !f->cpu_offload)
-        bytes += f->bytes.gradient *
-                 (f->micro_batches > 1 ? a->all : a->root + a->block + a->second_block + a->other);
+        bytes += f->world_size * f->bytes.reduction *
+                 slots_piece(largest / f->world_size, f->bytes.reduction, f->on_host);
+    if (s->group_size == 1 && !f->cpu_offload && !in_place)
+        bytes += f->bytes.gradient * (f->micro_batches > 1 && !each
+                                          ? a->all
+                                          : a->root + a->block + a->second_block + a->other);
     s->whole_gradients += bytes;
     s->transient += bytes;
 }
@@ -110,7 +115,9 @@ static void add_traffic(const struct run_plan_facts *f, const struct unit_plan *
     int64_t gathered = v->all; /* what is kept is kept between micro-batches too */
     if (reshards_after_forward(s->strategy))
         gathered = (2 * v->all - v->root) * f->micro_batches * rounds_of(f);
-    int64_t reduced = a->all * (f->accumulate_sharded ? f->micro_batches : 1);
+    bool each = f->slots > 0 ? shard_reduces_each(f->accumulate_sharded, s->strategy)
+                             : f->accumulate_sharded;
+    int64_t reduced = a->all * (each ? f->micro_batches : 1);
     s->sent_in_group = ring(s->group_size, gathered + p->messages) +
                        ring(s->group_size, reduced * f->bytes.reduction);
     s->sent_between_groups = 2 * ring(groups, a->all / s->group_size * f->bytes.reduction);

@@ -102,6 +102,7 @@ struct run_plan_facts {
     int world_size, group_size;                /* group_size: S of the HYBRID strategies */
     int64_t micro_batches;                     /* of an optimizer step */
     bool accumulate_sharded;                   /* micro-batches before the last are reduced too */
+    bool on_host;                              /* ranks compute on CPUs */
     bool cpu_offload;                          /* what is persistent lies on the host */
     bool cuda_graphs;
     bool windows;      /* small units lie in symmetric windows */

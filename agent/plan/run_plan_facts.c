@@ -141,6 +141,7 @@ static struct plan_activations activations_of(const struct agent_config *c,
 void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *facts)
 {
     const struct language_shape *l = &model->language;
+    facts->on_host = true;
     if (l->V == 0)
         return;
     facts->activations.chunk_rows = language_chunk_rows(0, l->V, DTYPE_F32, true);
@@ -230,6 +231,7 @@ int run_plan_facts_make(const struct agent_config *c, const struct model *model,
         .group_size = (int)group_size,
         .micro_batches = c->optimizer.gradient_accumulation_steps,
         .accumulate_sharded = shard.accumulate_sharded,
+        .on_host = strcmp(c->runtime.device, "cpu") == 0,
         .cpu_offload = c->memory.cpu_offload,
         .cuda_graphs = c->runtime.cuda_graphs,
         .windows = c->runtime.register_buffers == REGISTER_SYMMETRIC &&

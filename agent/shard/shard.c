@@ -66,7 +66,10 @@ static int open_streams(struct shard *shard, struct device *shard_device, struct
     struct device *device = stream_device(shard->compute);
     shard->update = shard->compute;
     shard->in_place = shard->group_size == 1 && !shard->offload;
-    shard->gradient_in_place = shard->in_place && shard->slots.count == 0;
+    const struct shard_config *c = &shard->config;
+    bool each = shard_reduces_each(c->accumulate_sharded, c->strategy);
+    shard->gradient_in_place =
+        shard->in_place && (c->slots == 0 || slots_sum_in_place(shard->slots, each));
     shard->update_beside = shard->config.update_beside && !shard->offload;
     if ((shard->offload || shard->update_beside) &&
         stream_open(shard_device, shard->offload ? "home" : "update", &shard->update, err) < 0) {
@@ -151,6 +154,14 @@ static int open_packed(struct shard *shard, struct error *err)
                         "gradients between ranks", &shard->packed, err);
 }
 
+static int open_received(struct shard *shard, const struct layout_unit *largest, struct error *err)
+{
+    int64_t count = shard_slots_piece(shard, largest) * shard->slots.ranks;
+    return device_alloc(stream_device(shard->compute), MEMORY_GRADIENT,
+                        (size_t)count * dtype_bytes(shard->config.reduce_dtype),
+                        "gradients of slots", &shard->received, err);
+}
+
 /* Allocates buffers for gradients between ranks and on their way to the shard device. */
 static int open_scratch(struct shard *shard, struct device *shard_device,
                         const struct layout_unit *largest, struct error *err)
@@ -158,10 +169,8 @@ static int open_scratch(struct shard *shard, struct device *shard_device,
     struct device *device = stream_device(shard->compute);
     const struct shard_config *c = &shard->config;
     void *unpacked, *sum, *arrival;
-    size_t bytes = (size_t)largest->flat_count * dtype_bytes(c->reduce_dtype);
     bool has_slots = shard->slots.count > 0;
-    if (has_slots && shard->slots.ranks > 1 &&
-        device_alloc(device, MEMORY_GRADIENT, bytes, "gradients of slots", &shard->received, err))
+    if (has_slots && shard->slots.ranks > 1 && open_received(shard, largest, err) < 0)
         return -1;
     if (c->reduce_dtype != DTYPE_F32 && (shard->group || shard->replicas || has_slots) &&
         open_packed(shard, err) < 0)

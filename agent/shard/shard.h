@@ -143,7 +143,7 @@ void shard_begin(struct shard *shard, bool last_micro_batch);
 /* With reduction slots, instead: before each turn of the step, in their order. */
 void shard_begin_turn(struct shard *shard, const struct slots_turn *turn);
 /* Whether each micro-batch is reduced, with slots: slots_turn()'s `each`. */
-bool shard_reduces_each(const struct shard_config *config);
+bool shard_reduces_each(bool accumulate_sharded, enum shard_strategy strategy);
 /* After the last backward of the step: later work on the update stream sees the reduced gradients.
  * A unit that no backward has reached has gradient 0. */
 void shard_finish(struct shard *shard);

@@ -74,7 +74,7 @@ struct shard {
     bool offload;               /* the shard device is another device */
     bool is_first_replica;      /* of the first shard group */
     bool in_place;              /* S is 1 and no offload: the slices are the gathered units */
-    bool gradient_in_place;     /* and their gradients, which slots must not add up by themselves */
+    bool gradient_in_place;     /* and their gradients: where backward writes them, sums are made */
     bool reshard_after_forward; /* FULL_SHARD, HYBRID_SHARD */
     struct comm *group;         /* the shard group; NULL if S is 1 */
     /* For reductions the same ranks, or with slots all ranks: group or the world itself, unless
@@ -99,8 +99,8 @@ struct shard {
     bool turn_reduces;
     int part;       /* of each unit's W parts: that this rank adds up */
     int *places;    /* of each rank: its part */
-    void *received; /* [largest flat_count] in reduce_dtype: this rank's part of each slot's
-                       gradient; NULL: one rank */
+    void *received; /* [W][slots_piece() of the largest part] in reduce_dtype: of this rank's part
+                       of each slot's gradient; NULL: one rank */
     double *sum;    /* [SHARD_MAX_SUMS] on compute's device, for shard_sum(); NULL if the slices are
                        there, too */
     void *packed;   /* [largest flat_count] in reduce_dtype, on compute's device; NULL: fp32 */
@@ -188,6 +188,8 @@ bool shard_reduces_now(const struct shard *shard);
 
 /* How many slots there are and which part of a unit is whose; nothing without slots. */
 void shard_open_slots(struct shard *shard, struct comm *world);
+/* Elements of this rank's part of the unit that it gets from each rank at once. */
+int64_t shard_slots_piece(const struct shard *shard, const struct layout_unit *unit);
 /* Adds this rank's part of the round's slots' gradients to its part of view.gradient. unsharded: in
  * reduce_dtype. */
 void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded);

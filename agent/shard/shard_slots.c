@@ -17,10 +17,10 @@ void shard_open_slots(struct shard *shard, struct comm *world)
         shard->places[rank] = slots_part(world->size, shard->group_size, rank);
 }
 
-bool shard_reduces_each(const struct shard_config *config)
+bool shard_reduces_each(bool accumulate_sharded, enum shard_strategy strategy)
 {
     /* The size of the shard group must not matter: with one rank FULL_SHARD still reduces each. */
-    return config->accumulate_sharded && config->strategy != NO_SHARD;
+    return accumulate_sharded && strategy != NO_SHARD;
 }
 
 void shard_begin_turn(struct shard *shard, const struct slots_turn *turn)
@@ -44,24 +44,41 @@ static float *part_of(const struct shard *shard, const struct unit *u)
     return u->view.gradient + shard->part % of_slice * part_count(shard, u);
 }
 
-void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded)
+/* parts: of each rank's slot, side by side; from: of this rank's part. */
+static void add_parts(struct shard *shard, struct unit *u, const void *parts, int64_t from,
+                      int64_t count)
 {
     const struct ops *ops = compute_ops(shard);
     enum dtype t = shard->config.reduce_dtype;
-    int64_t count = part_count(shard, u);
-    const void *parts = unsharded;
-    float *sum = part_of(shard, u);
-    if (shard->received) {
-        shard->reducer->fn->all_to_all(shard->reducer, shard->reduces, t, shard->received,
-                                       unsharded, count, shard->places);
-        parts = shard->received;
-    }
+    float *sum = part_of(shard, u) + from;
     for (int rank = 0; rank < shard->width; rank++) {
         const void *part = (const char *)parts + (size_t)(rank * count) * dtype_bytes(t);
         if (rank > 0 || u->accumulated)
             ops->add(shard->reduces, DTYPE_F32, sum, t, part, count);
         else
             ops->cast(shard->reduces, DTYPE_F32, sum, t, part, count);
+    }
+}
+
+int64_t shard_slots_piece(const struct shard *shard, const struct layout_unit *unit)
+{
+    return slots_piece(unit->flat_count / shard->slots.ranks,
+                       (int)dtype_bytes(shard->config.reduce_dtype),
+                       device_is_host(stream_device(shard->compute)));
+}
+
+void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded)
+{
+    enum dtype t = shard->config.reduce_dtype;
+    int64_t count = part_count(shard, u), most = shard_slots_piece(shard, u->layout);
+    if (!shard->received)
+        add_parts(shard, u, unsharded, 0, count);
+    for (int64_t from = 0; shard->received && from < count; from += most) {
+        int64_t now = from + most < count ? most : count - from;
+        const char *send = (const char *)unsharded + (size_t)from * dtype_bytes(t);
+        shard->reducer->fn->all_to_all(shard->reducer, shard->reduces, t, shard->received, send,
+                                       now, count, shard->places);
+        add_parts(shard, u, shard->received, from, now);
     }
 }
 

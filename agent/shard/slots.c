@@ -40,6 +40,17 @@ struct slots_turn slots_turn(struct slots slots, int micro_batches, bool each, i
     return (struct slots_turn){n / micro_batches, micro_batch, micro_batch + 1 == micro_batches};
 }
 
+bool slots_sum_in_place(struct slots slots, bool each)
+{
+    return slots.ranks > 1 && slots.count == slots.ranks && !each;
+}
+
+int64_t slots_piece(int64_t count, int element_bytes, bool is_host)
+{
+    int64_t most = (is_host ? SLOTS_HOST_PIECE_BYTES : SLOTS_PIECE_BYTES) / element_bytes;
+    return count < most ? count : most;
+}
+
 int slots_part(int ranks, int group_size, int rank)
 {
     return rank % group_size * (ranks / group_size) + rank / group_size;

@@ -76,7 +76,7 @@ static int run_micro_batches(struct trainer *t, int64_t batches, const struct sc
 {
     const struct shard_config config = trainer_shard_config(t->config, t->strategy, t->group_size);
     /* Without slots the engine knows itself what it reduces, from which is the last. */
-    bool each = t->fixed_slots && shard_reduces_each(&config);
+    bool each = t->fixed_slots && shard_reduces_each(config.accumulate_sharded, config.strategy);
     int64_t turns = slots_rounds(t->slots) * batches;
     for (int64_t n = 0; n < turns; n++) {
         const struct slots_turn turn = slots_turn(t->slots, (int)batches, each, (int)n);

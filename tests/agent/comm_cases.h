@@ -157,22 +157,23 @@ static inline int comm_case_broadcast(struct comm *c, struct stream *s, int64_t 
     return stream_sync(s, err) < 0 ? -1 : comm_expect(data, expected, count, "broadcast", err);
 }
 
-/* Rank q's chunk lies behind the others' of smaller numbers, or in the opposite order. */
+/* Rank q's chunk lies behind the others' of smaller numbers, or in the opposite order and with 7
+ * elements between two. */
 static inline int comm_case_exchange(struct comm *c, struct stream *s, int64_t count, bool opposite,
                                      struct error *err)
 {
-    int64_t total = count * c->size;
+    int64_t total = count * c->size, stride = opposite ? count + 7 : count;
     auto_free int *places = (int *)xcalloc((size_t)c->size, sizeof(int));
-    auto_free float *send = comm_floats(total);
+    auto_free float *send = comm_floats(stride * c->size);
     auto_free float *recv = comm_floats(total);
     auto_free float *expected = comm_floats(total);
     for (int r = 0; r < c->size; r++)
         places[r] = opposite ? c->size - 1 - r : r;
-    for (int64_t i = 0; i < total; i++)
+    for (int64_t i = 0; i < stride * c->size; i++)
         send[i] = comm_value(c->rank, i);
     for (int64_t i = 0; i < total; i++)
-        expected[i] = comm_value((int)(i / count), places[c->rank] * count + i % count);
-    c->fn->all_to_all(c, s, DTYPE_F32, recv, send, count, opposite ? places : NULL);
+        expected[i] = comm_value((int)(i / count), places[c->rank] * stride + i % count);
+    c->fn->all_to_all(c, s, DTYPE_F32, recv, send, count, stride, opposite ? places : NULL);
     return stream_sync(s, err) < 0 ? -1 : comm_expect(recv, expected, total, "all_to_all", err);
 }
 

@@ -58,9 +58,9 @@ static void broadcast(struct comm *c, struct stream *s, void *data, int64_t byte
 }
 
 static void all_to_all(struct comm *c, struct stream *s, enum dtype t, void *recv, const void *send,
-                       int64_t count, const int *places)
+                       int64_t count, int64_t stride, const int *places)
 {
-    meet_doom(c)->all_to_all(c, s, t, recv, send, count, places);
+    meet_doom(c)->all_to_all(c, s, t, recv, send, count, stride, places);
 }
 
 static void barrier(struct comm *c, struct stream *s)

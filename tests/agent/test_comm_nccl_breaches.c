@@ -71,7 +71,7 @@ static int exchange(struct rank *r, struct comm *c, struct stream *s, struct err
     (void)r;
     if (open_window(c, s, &w, err))
         return -1;
-    c->fn->all_to_all(c, s, DTYPE_F32, at(&w, WHOLE), at(&w, SLICE), COUNT, NULL);
+    c->fn->all_to_all(c, s, DTYPE_F32, at(&w, WHOLE), at(&w, SLICE), COUNT, COUNT, NULL);
     return stream_sync(s, err);
 }
 

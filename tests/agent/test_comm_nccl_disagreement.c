@@ -37,7 +37,7 @@ static int other_operation(struct rank *r, struct comm *c, struct stream *s, str
 static int other_exchange(struct rank *r, struct comm *c, struct stream *s, struct error *err)
 {
     float from[4] = {0}, to[4];
-    c->fn->all_to_all(c, s, DTYPE_F32, to, from, 1 + r->rank, NULL);
+    c->fn->all_to_all(c, s, DTYPE_F32, to, from, 1 + r->rank, 1 + r->rank, NULL);
     return stream_sync(s, err);
 }
 

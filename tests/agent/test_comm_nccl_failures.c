@@ -30,7 +30,7 @@ static int two_exchanges(struct rank *r, struct comm *c, struct stream *s, struc
     float from[4] = {0}, to[4];
     (void)r;
     for (int i = 0; i < 2; i++) {
-        c->fn->all_to_all(c, s, DTYPE_F32, to, from, 2, NULL);
+        c->fn->all_to_all(c, s, DTYPE_F32, to, from, 2, 2, NULL);
         if (stream_sync(s, err))
             return -1;
     }

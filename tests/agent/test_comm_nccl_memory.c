@@ -20,7 +20,7 @@ static int move_in_fresh_memory(struct rank *r, struct comm *c, struct stream *s
         memset(all, 0, bytes);
         c->fn->all_gather(c, s, DTYPE_F32, all, (float *)all + r->rank * (i + 1) * COUNT,
                           (i + 1) * COUNT);
-        c->fn->all_to_all(c, s, DTYPE_F32, other, all, (i + 1) * COUNT, NULL);
+        c->fn->all_to_all(c, s, DTYPE_F32, other, all, (i + 1) * COUNT, (i + 1) * COUNT, NULL);
         int result = stream_sync(s, err);
         device_free(device, all);
         device_free(device, other);

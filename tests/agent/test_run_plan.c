@@ -334,8 +334,8 @@ static void small_units_are_told(void **state)
     assert_false(run_plan_units_are_small(1235814400, 17)); /* Llama-3.2-1B */
 }
 
-/* With as many slots as ranks the same bytes are sent, and a unit's worth is kept beside; on fewer
- * ranks the samples stay, and each micro-batch is run in rounds. */
+/* With as many slots as ranks the same bytes are sent, and a piece from each is kept beside; on
+ * fewer ranks the samples stay, and each micro-batch is run in rounds. */
 static void slots_cost_a_buffer_and_rounds(void **state)
 {
     (void)state;
@@ -345,7 +345,11 @@ static void slots_cost_a_buffer_and_rounds(void **state)
     const struct run_plan_strategy plain = plan_facts_strategy(&f, FULL_SHARD);
     const struct run_plan_strategy slots = plan_facts_strategy(&fixed, FULL_SHARD);
     assert_int_equal(slots.persistent, plain.persistent);
-    assert_int_equal(slots.transient - plain.transient, (PLAN_FACTS_EMBEDDING_1B + 2048) * 4);
+    assert_int_equal(slots.transient - plain.transient, 8 * SLOTS_PIECE_BYTES);
+    fixed.on_host = true;
+    assert_int_equal(plan_facts_strategy(&fixed, FULL_SHARD).transient - plain.transient,
+                     8 * SLOTS_HOST_PIECE_BYTES);
+    fixed.on_host = false;
     assert_int_equal(slots.sent_in_group, plain.sent_in_group);
     assert_int_equal(slots.sent_between_groups, 0);
     int64_t gathered = 2 * plan_facts_1b(1).parameters - (PLAN_FACTS_EMBEDDING_1B + 2048);
@@ -355,7 +359,11 @@ static void slots_cost_a_buffer_and_rounds(void **state)
     assert_true(llabs(plan_facts_strategy(&fixed, NO_SHARD).sent_between_groups +
                       plan_facts_strategy(&fixed, NO_SHARD).sent_in_group -
                       plan_facts_strategy(&f, NO_SHARD).sent_between_groups) < 1000);
-    /* No gradient is added up in place. */
+    /* Where each rank has one slot, sums are made in place; else what backward wrote lies beside.
+     */
+    assert_int_equal(plan_facts_strategy(&fixed, NO_SHARD).transient -
+                         plan_facts_strategy(&f, NO_SHARD).transient,
+                     8 * SLOTS_PIECE_BYTES);
     assert_int_equal(plan_facts_strategy(&one, NO_SHARD).transient,
                      (PLAN_FACTS_EMBEDDING_1B + 2048 + 2 * PLAN_FACTS_LAYER_1B) * 4);
     const struct run_plan_facts *rows[] = {&fixed, &fewer, &one};

@@ -63,9 +63,9 @@ static void note_reduce(struct comm *c, struct stream *s, enum dtype t, void *re
 
 /* count: of the half of a unit. */
 static void note_exchange(struct comm *c, struct stream *s, enum dtype t, void *recv,
-                          const void *send, int64_t count, const int *places)
+                          const void *send, int64_t count, int64_t stride, const int *places)
 {
-    (void)s, (void)t, (void)recv, (void)send, (void)places;
+    (void)s, (void)t, (void)recv, (void)send, (void)stride, (void)places;
     struct note_comm *note = (struct note_comm *)c;
     str_printf(&note->notes->text, " S%c", unit_name(count));
 }

@@ -81,12 +81,33 @@ static void parts_lie_in_slices(void **state)
         }
 }
 
+static void sums_are_made_in_place_where_each_rank_adds_once(void **state)
+{
+    (void)state;
+    assert_true(slots_sum_in_place((struct slots){4, 4}, false));
+    assert_false(slots_sum_in_place((struct slots){4, 4}, true));
+    assert_false(slots_sum_in_place((struct slots){4, 3}, false));
+    assert_false(slots_sum_in_place((struct slots){1, 1}, false));
+}
+
+static void a_piece_is_a_part_or_bounded(void **state)
+{
+    (void)state;
+    assert_int_equal(slots_piece(1000, 4, true), 1000);
+    assert_int_equal(slots_piece(1 << 20, 4, true), 256 << 10);
+    assert_int_equal(slots_piece(1 << 20, 2, true), 512 << 10);
+    assert_int_equal(slots_piece(1 << 20, 4, false), 1 << 20);
+    assert_int_equal(slots_piece(1 << 21, 4, false), 1 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_slot_is_held_once),
         cmocka_unit_test(the_order_knows_no_ranks),
         cmocka_unit_test(parts_lie_in_slices),
+        cmocka_unit_test(sums_are_made_in_place_where_each_rank_adds_once),
+        cmocka_unit_test(a_piece_is_a_part_or_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

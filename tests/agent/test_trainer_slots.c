@@ -36,6 +36,10 @@ static const struct change {
     {"mnist_cnn", runs_do, NULL, "--dropout=0.25", 4, .ranks = {4, 3, 2, 1, 4}},
     {"mnist_cnn", runs_do, NULL, "--sharding_strategy=NO_SHARD --grad_clip=0.5", 8,
      .ranks = {8, 5, 8}},
+    {"mnist_cnn", runs_do, NULL,
+     "--sharding_strategy=HYBRID_SHARD --shard_group_size=1 --gradient_accumulation_steps=2 "
+     "--accumulation_sync=every",
+     2, .ranks = {2, 1, 2}},
     {"mnist_cnn", runs_do, NULL, "--sharding_strategy=SHARD_GRAD_OP", 8, .ranks = {8, 5, 8}},
     {"llama", runs_do_language, NULL, "--eval.reduction=rank_mean", 4, .ranks = {4, 3, 2, 1, 4}},
     {"llama",
@@ -46,6 +50,10 @@ static const struct change {
      ON_ONE_GPU | OVER_NCCL,
      {4, 3, 1}},
     {"llama", runs_do_language, NULL, "--mixed_precision=bf16-true", 8, .ranks = {8, 5, 8}},
+    {"llama", runs_do_language, NULL,
+     "--mixed_precision=bf16 --reduce_dtype=bf16 --sharding_strategy=NO_SHARD "
+     "--gradient_accumulation_steps=2 --accumulation_sync=every",
+     4, .ranks = {4, 3, 4}},
     {"llama", runs_do_language, NULL,
      "--sharding_strategy=HYBRID_SHARD --shard_group_size=2 --gradient_accumulation_steps=2 "
      "--accumulation_sync=every",
