@@ -10,10 +10,10 @@
 
 #include <pthread.h>
 
-#define STORE_KEY_MAX   96  /* bytes, with the terminator */
-#define STORE_VALUE_MAX 192 /* bytes, with the terminator */
-#define STORE_KEYS_MAX  32768
-#define STORE_HOST_MAX  64 /* bytes of a numeric address, with the terminator */
+#define STORE_KEY_MAX   96        /* bytes, with the terminator */
+#define STORE_VALUE_MAX 192       /* bytes, with the terminator */
+#define STORE_KEYS_MAX  (1 << 20) /* two for each pair of 1,000 ranks, which all_to_all connects */
+#define STORE_HOST_MAX  64        /* bytes of a numeric address, with the terminator */
 
 /* A callback for lost ranks. Owned by the caller; in one list at a time. */
 struct store_watcher {

@@ -1,18 +1,19 @@
 #include "agent/comm/store_table.h"
 
 #include "base/mem.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
-    const char *key, *value;
+struct pair {
+    struct table_entry entry; /* first */
+    const char *value;
 };
 
 struct store_table {
     struct arena *arena;
-    struct entry entries[STORE_KEYS_MAX];
-    int count;
+    struct table pairs;
 };
 
 struct store_table *store_table_open(void)
@@ -26,6 +27,7 @@ void store_table_close(struct store_table *t)
 {
     if (!t)
         return;
+    table_free(&t->pairs);
     arena_close(t->arena);
     free(t);
 }
@@ -37,17 +39,17 @@ int store_table_set(struct store_table *t, const char *key, const char *value, s
     /* Keys are written once: a reader can never see a value that changes under it. */
     if (store_table_get(t, key))
         return error_set(err, ERR_EXISTS, "store: %s is there already", key);
-    if (t->count == STORE_KEYS_MAX)
+    if (t->pairs.count == STORE_KEYS_MAX)
         return error_set(err, ERR_INPUT, "store: more than %d keys", STORE_KEYS_MAX);
-    t->entries[t->count++] =
-        (struct entry){.key = arena_strdup(t->arena, key), .value = arena_strdup(t->arena, value)};
+    struct pair *pair = arena_new(t->arena, struct pair);
+    pair->entry.key = arena_strdup(t->arena, key);
+    pair->value = arena_strdup(t->arena, value);
+    table_add(&t->pairs, &pair->entry);
     return 0;
 }
 
 const char *store_table_get(const struct store_table *t, const char *key)
 {
-    for (int i = 0; i < t->count; i++)
-        if (strcmp(t->entries[i].key, key) == 0)
-            return t->entries[i].value;
-    return NULL;
+    const struct table_entry *entry = table_find(&t->pairs, key);
+    return entry ? ((const struct pair *)(const void *)entry)->value : NULL;
 }
