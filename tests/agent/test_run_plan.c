@@ -359,8 +359,7 @@ static void slots_cost_a_buffer_and_rounds(void **state)
     assert_true(llabs(plan_facts_strategy(&fixed, NO_SHARD).sent_between_groups +
                       plan_facts_strategy(&fixed, NO_SHARD).sent_in_group -
                       plan_facts_strategy(&f, NO_SHARD).sent_between_groups) < 1000);
-    /* Where each rank has one slot, sums are made in place; else what backward wrote lies beside.
-     */
+    /* Sums are made in place where each rank has one slot; else what backward wrote lies beside. */
     assert_int_equal(plan_facts_strategy(&fixed, NO_SHARD).transient -
                          plan_facts_strategy(&f, NO_SHARD).transient,
                      8 * SLOTS_PIECE_BYTES);
