@@ -40,9 +40,12 @@ row scaled "... it joins" wait_for 200 says scaled-worker-0 "more nodes are here
 row scaled "... and trains" wait_for 200 soon scaled says scaled-worker-0 "goes on with 3 nodes instead of 2: node 2 (scaled-worker-2) joined; 3 ranks"
 row scaled "... the next checkpoint appears" wait_for 300 held scaled
 kubectl create quota few --hard=pods=2 >/dev/null
+# Its launcher stands still until the pod is deleted: the kubelet would start the container of a dead one again, and ask that one
+# to end.
 lost() { # POD, with its launcher
     local process
-    process=$(victim "$(uid "$1")" launcher) && kill -KILL "$process" && kubectl delete pod "$1" --force --grace-period=0
+    process=$(victim "$(uid "$1")" launcher) && kill -STOP "$process" && kubectl delete pod "$1" --force --grace-period=0 &&
+        { kill -KILL "$process" || ! kill -0 "$process"; }
 }
 row scaled "a worker is lost, and no other is made" lost scaled-worker-1
 row scaled "... the others go on without it" wait_for 200 soon scaled says scaled-worker-0 "goes on with 2 nodes instead of 3: node 1 (scaled-worker-1) was lost and not back within"
