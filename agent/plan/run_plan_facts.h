@@ -30,7 +30,7 @@ int run_plan_facts_make(const struct agent_config *config, const struct model *m
                         struct run_plan_facts *ret_facts, struct error *err);
 
 /* Makes them those of a run on CPUs, where runtime.device leaves that open: there fewer logits are
- * alive at once. */
+ * alive at once, and pieces of slots' gradients are smaller. */
 void run_plan_facts_of_host(const struct model *model, struct run_plan_facts *facts);
 
 /* Adds what would make a rank's part under the strategy smaller, by what it saves: "--x=y saves

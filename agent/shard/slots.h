@@ -55,14 +55,13 @@ struct slots_turn {
 /* each: each micro-batch is reduced; else each slot's, once they are added up. */
 struct slots_turn slots_turn(struct slots slots, int micro_batches, bool each, int n);
 
-/* Whether backward's gradient may lie where the sum is made, if each of its slices is a whole one:
- * the other slots' parts are added to it there, once a step. each: as in slots_turn(). Not so of
+/* Whether backward's gradient may lie where the sum is made, if a slice is a whole unit: the other
+ * slots' parts are added to it there, once a step. each: as in slots_turn(). Not so of
  * one rank, whose gradient is rounded to reduce_dtype on its way there. */
 bool slots_sum_in_place(struct slots slots, bool each);
 
-/* Elements of a part of `count` that a rank gets from each slot's rank at once: the parts of all
- * lie side by side until they are added up, and few bytes of them are enough to move at full speed.
- * On CPUs they also stay in the cache. */
+/* Elements of a part of `count` that a rank gets from each rank at once. What comes of all lies
+ * side by side until it is added up: bounded, so that nobody keeps a second unit's gradient. */
 enum { SLOTS_PIECE_BYTES = 4 << 20, SLOTS_HOST_PIECE_BYTES = 1 << 20 };
 int64_t slots_piece(int64_t count, int element_bytes, bool is_host);
 
