@@ -71,9 +71,11 @@ void shard_add_slots(struct shard *shard, struct unit *u, const void *unsharded)
 {
     enum dtype t = shard->config.reduce_dtype;
     int64_t count = part_count(shard, u), most = shard_slots_piece(shard, u->layout);
-    if (!shard->received)
+    if (!shard->received) {
         add_parts(shard, u, unsharded, 0, count);
-    for (int64_t from = 0; shard->received && from < count; from += most) {
+        return;
+    }
+    for (int64_t from = 0; from < count; from += most) {
         int64_t now = from + most < count ? most : count - from;
         const char *send = (const char *)unsharded + (size_t)from * dtype_bytes(t);
         shard->reducer->fn->all_to_all(shard->reducer, shard->reduces, t, shard->received, send,
