@@ -31,6 +31,9 @@ bool str_to_i64(const char *text, int64_t low, int64_t high, int64_t *ret_value)
 /* The same for a finite floating-point number. */
 bool str_to_double(const char *text, double *ret_value);
 bool str_starts_with(const char *text, const char *prefix);
+bool str_ends_with(const char *text, const char *suffix);
+/* Whether both are the same text, or both are NULL. */
+bool str_equal(const char *a, const char *b);
 /* Whether `name` is one of `names`, which have commas between them. */
 bool str_is_listed(const char *names, const char *name);
 /* What is behind the last such character (of a path and '/': the file's name), or all of text. */

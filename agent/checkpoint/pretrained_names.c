@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text);
-    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
-
 const char *pretrained_inner_name(const char *name)
 {
     /* transformers' base_model_prefix of Llama, GPT-2 and BERT. */
@@ -28,7 +22,7 @@ const char *pretrained_old_name(const char *name, char *text, size_t size)
     static const char *const ends[][2] = {{".LayerNorm.weight", ".LayerNorm.gamma"},
                                           {".LayerNorm.bias", ".LayerNorm.beta"}};
     for (size_t i = 0; i < array_length(ends); i++)
-        if (ends_with(name, ends[i][0])) {
+        if (str_ends_with(name, ends[i][0])) {
             snprintf(text, size, "%.*s%s", (int)(strlen(name) - strlen(ends[i][0])), name,
                      ends[i][1]);
             return text;
@@ -44,7 +38,7 @@ bool pretrained_is_buffer(const char *name)
                                        "embeddings.position_ids",
                                        ".EncDecAttention.relative_attention_bias.weight"};
     for (size_t i = 0; i < array_length(ends); i++)
-        if (ends_with(name, ends[i]))
+        if (str_ends_with(name, ends[i]))
             return true;
     return false;
 }

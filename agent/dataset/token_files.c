@@ -35,12 +35,6 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t length = strlen(text), tail = strlen(suffix);
-    return length >= tail && strcmp(text + length - tail, suffix) == 0;
-}
-
 static int add(struct search *s, const char *path, struct error *err)
 {
     if (s->files.count == TOKENS_MAX_FILES)
@@ -87,13 +81,13 @@ static bool is_data(const char *directory, const char *file)
                                            ".txt.gz", ".idx",      ".arrow",   ".tsv",
                                            ".tsv.gz", ".csv",      ".csv.gz"};
     for (size_t i = 0; i < array_length(suffixes); i++)
-        if (ends_with(file, suffixes[i]))
+        if (str_ends_with(file, suffixes[i]))
             return true;
-    if (ends_with(file, ".bin")) {
+    if (str_ends_with(file, ".bin")) {
         auto_free char *index = xasprintf("%s/%.*s.idx", directory, (int)strlen(file) - 4, file);
         return !is_file(index);
     }
-    return ends_with(file, ".json") && has_any_split(file);
+    return str_ends_with(file, ".json") && has_any_split(file);
 }
 
 /* Adds the data files among the entries whose names have the word; NULL: all of them. */
@@ -102,7 +96,7 @@ static int add_matching(struct search *s, const char *directory, struct dirent *
 {
     for (int i = 0; i < count; i++) {
         const char *file = entries[i]->d_name;
-        s->saw_parquet |= ends_with(file, ".parquet");
+        s->saw_parquet |= str_ends_with(file, ".parquet");
         if (file[0] == '.' || !is_data(directory, file) || (word && !has_word(file, word)))
             continue;
         auto_free char *path = xasprintf("%s/%s", directory, file);
@@ -191,7 +185,7 @@ static int search_file(struct search *s, const char *path, bool *ret_found, stru
 {
     auto_free char *index = xasprintf("%s.idx", path);
     auto_free char *beside =
-        ends_with(path, ".bin") ? xasprintf("%.*s.idx", (int)strlen(path) - 4, path) : NULL;
+        str_ends_with(path, ".bin") ? xasprintf("%.*s.idx", (int)strlen(path) - 4, path) : NULL;
     const char *file = is_file(path) ? path : is_file(index) ? index : NULL;
     if (file && beside && is_file(beside))
         file = beside;

@@ -2,6 +2,7 @@
 
 #include "base/lines.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/table.h"
 #include "operator/decode/decode_node.h"
 #include "operator/job/history.h"
@@ -84,11 +85,6 @@ static struct node_entry *open_entry(const struct nodes *nodes, const struct nod
     return entry;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool note(struct nodes *nodes, bool changed)
 {
     nodes->changed |= changed;
@@ -112,7 +108,7 @@ bool nodes_put(struct nodes *nodes, const struct json *object, struct arena *are
     if (!*node.name || (!old && nodes->full))
         return false;
     struct node_entry *entry = open_entry(nodes, &node, arena);
-    bool changed = !is_same(old ? old->sign : NULL, entry->sign);
+    bool changed = !str_equal(old ? old->sign : NULL, entry->sign);
     if (old) {
         table_remove(&nodes->table, &old->entry);
         free(old);

@@ -3,6 +3,7 @@
 #include "base/certificate.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/kube/kubeconfig_exec.h"
 #include "operator/kube/kubeconfig_file.h"
 
@@ -123,11 +124,6 @@ static int read_texts(const struct kubeconfig_login *login, int64_t now_ms, stru
     return -1;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static int reread(struct kubeconfig *config, int64_t now_ms, struct error *err)
 {
     config->read_ms = now_ms;
@@ -136,8 +132,8 @@ static int reread(struct kubeconfig *config, int64_t now_ms, struct error *err)
     struct texts texts, *old = &config->texts;
     if (read_texts(&config->login, now_ms, &texts, err))
         return -1;
-    if (!same_text(texts.ca, old->ca) || !same_text(texts.certificate, old->certificate) ||
-        !same_text(texts.key, old->key))
+    if (!str_equal(texts.ca, old->ca) || !str_equal(texts.certificate, old->certificate) ||
+        !str_equal(texts.key, old->key))
         config->tls_version++;
     free_texts(old);
     *old = texts;
@@ -167,8 +163,8 @@ static int take_credential(struct kubeconfig *config, int64_t now_ms, struct err
                                err) ||
         check_credential(config->login.exec, &credential, now_ms, err))
         return -1;
-    if (!same_text(credential.certificate, config->credential.certificate) ||
-        !same_text(credential.key, config->credential.key))
+    if (!str_equal(credential.certificate, config->credential.certificate) ||
+        !str_equal(credential.key, config->credential.key))
         config->tls_version++;
     arena_close(config->credential_arena);
     config->credential_arena = take(arena);

@@ -2,6 +2,7 @@
 
 #include "base/contract.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/job/event_names.h"
 
 #include <inttypes.h>
@@ -20,15 +21,10 @@ void exits_add(struct exits *exits, const struct pod *pod, const struct pod_end 
     exits->items[exits->count++] = (struct pod_exit){.pod = pod, .end = *end};
 }
 
-static bool text_equal(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool is_alike(const struct pod_end *a, const struct pod_end *b)
 {
     return a->code == b->code && strcmp(a->container, b->container) == 0 &&
-           text_equal(a->reason, b->reason);
+           str_equal(a->reason, b->reason);
 }
 
 /* As the training operator says it, which has no others than of this container and no reasons. */

@@ -151,11 +151,6 @@ void policy_avoid_nodes(struct reconcile_context *ctx)
     ctx->avoided = history_avoided_names(history, ctx->arena);
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 bool policy_leaves_node(const struct history *history, const struct pod *pod)
 {
     /* Not by the time at which it was made: another clock than ours dates pods. */
@@ -177,5 +172,5 @@ void policy_forgive_hardware(struct history *history)
 
 bool policy_waits_for_others(const struct pod *pod, const char *avoided)
 {
-    return pod->phase == POD_PENDING && !pod->node && !is_same(pod->avoids, avoided);
+    return pod->phase == POD_PENDING && !pod->node && !str_equal(pod->avoids, avoided);
 }

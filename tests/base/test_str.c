@@ -23,6 +23,16 @@ static void what_is_behind_the_last_one(void **state)
         assert_string_equal(str_after_last(rows[i].text, rows[i].character), rows[i].behind);
 }
 
+static void ends_and_equals(void **state)
+{
+    (void)state;
+    assert_true(str_ends_with("a.json", ".json") && str_ends_with(".json", ".json"));
+    assert_true(str_ends_with("a", ""));
+    assert_false(str_ends_with("json", ".json") || str_ends_with("a.json5", ".json"));
+    assert_true(str_equal("a", "a") && str_equal(NULL, NULL));
+    assert_false(str_equal("a", "b") || str_equal("", NULL) || str_equal(NULL, ""));
+}
+
 static void names_are_listed_whole(void **state)
 {
     (void)state;
@@ -100,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_behind_the_last_one),
+        cmocka_unit_test(ends_and_equals),
         cmocka_unit_test(names_are_listed_whole),
         cmocka_unit_test(only_whole_numbers_in_their_range_are_taken),
         cmocka_unit_test(only_finite_numbers_are_taken),
