@@ -246,8 +246,10 @@ static int exchange_by_renames(const struct file_ops *ops, const char *from, con
         return error_wrap(err, "rename %s to %s", from, to);
     if (ops->rename(ops->ctx, to, old) < 0)
         return rename_failed(from, to, err);
-    if (ops->rename(ops->ctx, from, to) == 0)
-        return ops->rename(ops->ctx, old, from) < 0 ? rename_failed(old, from, err) : 0;
+    if (ops->rename(ops->ctx, from, to) == 0) {
+        ops->rename(ops->ctx, old, from); /* else it stays under that name until it is replaced */
+        return 0;
+    }
     int why = errno;
     ops->rename(ops->ctx, old, to);
     errno = why;
@@ -273,7 +275,12 @@ int durable_rename(const struct file_ops *ops, const char *from, const char *to,
         return -1;
     if (!both && ops->rename(ops->ctx, from, to) < 0)
         return rename_failed(from, to, err);
-    return sync_parent(ops, to, err);
+    if (sync_parent(ops, to, err) == 0)
+        return 0;
+    struct error ignored;
+    if (both) /* what was there before is not `from`, which the caller removes */
+        exchange(ops, from, to, &ignored);
+    return -1;
 }
 
 /* ---- temporary names ---- */

@@ -121,6 +121,34 @@ static void test_rename_directory(void **state)
     assert_string_equal(text_of(in_b, text, sizeof text), "newer");
 }
 
+static int no_sync(void *ctx, const char *path)
+{
+    (void)ctx, (void)path;
+    errno = EIO;
+    return -1;
+}
+
+/* What was there before stays under its name, and is not what the caller removes. */
+static void test_rename_directory_that_is_not_synced(void **state)
+{
+    auto_free char *a = xasprintf("%s/a", (char *)*state);
+    auto_free char *b = xasprintf("%s/b", (char *)*state);
+    auto_free char *in_a = xasprintf("%s/a/file", (char *)*state);
+    auto_free char *in_b = xasprintf("%s/b/file", (char *)*state);
+    struct file_ops ops = file_ops_system;
+    struct durable_result result;
+    struct error err;
+    char text[16];
+    ops.sync_dir = no_sync;
+    assert_ok(durable_make_dir(&file_ops_system, a, &err), &err);
+    assert_ok(durable_make_dir(&file_ops_system, b, &err), &err);
+    assert_ok(durable_write_file(&file_ops_system, in_a, "new", 3, &result, &err), &err);
+    assert_ok(durable_write_file(&file_ops_system, in_b, "old", 3, &result, &err), &err);
+    assert_fails(durable_rename(&ops, a, b, &err), &err, ERR_IO, "");
+    assert_string_equal(text_of(in_b, text, sizeof text), "old");
+    assert_string_equal(text_of(in_a, text, sizeof text), "new");
+}
+
 /* As NFS has it. */
 static int no_exchange(void *ctx, const char *a, const char *b)
 {
@@ -263,6 +291,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rename_without_exchange_undone, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(test_rename_directory, support_enter_dir,
+                                        support_leave_dir),
+        cmocka_unit_test_setup_teardown(test_rename_directory_that_is_not_synced, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(test_try_dir, support_enter_dir, support_leave_dir),
         cmocka_unit_test_setup_teardown(test_make_dirs, support_enter_dir, support_leave_dir),
