@@ -34,6 +34,7 @@ struct watch {
     bool in_page;          /* some of the next answer was fed */
     bool ahead;            /* the next page was sent for before this one is fed */
     bool synced;
+    bool has_expired; /* a list did before its last page, and none was whole since */
     unsigned list_failures, stream_failures; /* in a row */
     unsigned refusals;                       /* lists that were, since the last good one */
     int64_t failing_since;                   /* 0: it is not */
@@ -87,13 +88,22 @@ static void add_parameter(struct str *path, const char *name, const char *value)
         str_printf(path, strchr(unreserved, *c) ? "%c" : "%%%02X", (unsigned char)*c);
 }
 
+/* Pages that expire again and again before the last one are asked for as one list: that has no
+ * token that could expire. */
+static int page_of(const struct watch *watch)
+{
+    enum { NO_LIMIT = 0, TRIES = 2 };
+    bool pages_expire = watch->has_expired && watch->list_failures >= TRIES;
+    return pages_expire ? NO_LIMIT : watch->options.page;
+}
+
 /* The page that begins at `token`; NULL: the first one. */
 static void set_list_path(struct watch *watch, const char *token)
 {
     str_clear(&watch->path);
     /* Without resourceVersion a list is consistent with etcd ("Most Recent" in the API concepts).
      * With resourceVersion=0 a lagging API server could show what was deleted long ago. */
-    str_printf(&watch->path, "%s?limit=%d", watch->options.path, watch->options.page);
+    str_printf(&watch->path, "%s?limit=%d", watch->options.path, page_of(watch));
     add_parameter(&watch->path, "continue", token);
     add_parameter(&watch->path, "labelSelector", watch->options.selector);
     assert(!watch->path.truncated);
@@ -169,6 +179,7 @@ static void halve_page(struct watch *watch, const struct error *err, int64_t now
     struct error less = *err;
     error_wrap(&less, "%d objects a page from now on", watch->options.page);
     watch->options.warn(watch->options.context, less.msg);
+    watch->has_expired = false; /* it may have been one list, for that reason */
     plan(watch, LIST, now_ms);
 }
 
@@ -177,6 +188,7 @@ static void list_failed(struct watch *watch, const struct error *err, int64_t as
 {
     /* A continue token names a revision of etcd and expires with it (410). The pages that were read
      * are no use then: the list begins anew. */
+    watch->has_expired = watch->has_expired || (watch->token && err->code == ERR_GONE);
     if (err->code == ERR_GONE || err->code == ERR_INPUT)
         free(take(watch->token));
     if (err->code == ERR_LIMIT && watch->options.page > 1) {
@@ -250,6 +262,7 @@ void watch_feed_item(struct watch *watch, const struct json *item)
  * each stream may break at the same event. */
 static void list_succeeded(struct watch *watch)
 {
+    watch->list_failures = 0;
     if (watch->stream_failures == 0)
         watch->failing_since = 0;
 }
@@ -290,8 +303,11 @@ bool watch_feed_list(struct watch *watch, const struct json *answer, const struc
     }
     watch->in_page = false;
     set_text(&watch->token, token_of(answer));
-    watch->list_failures = watch->refusals = 0;
-    list_succeeded(watch);
+    watch->refusals = 0;
+    if (!watch->token)
+        watch->has_expired = false;
+    if (!watch->has_expired) /* the first page of a list that expires is no success */
+        list_succeeded(watch);
     if (watch->token) {
         if (!ahead)
             plan(watch, LIST, now_ms);

@@ -154,7 +154,8 @@ struct json *watch_server_list(struct watch_server *server, enum cache_kind kind
         return NULL;
     }
     struct json *items = json_new_array();
-    for (int room = parameter(path, "limit="); slot < c->slot_count && room > 0; slot++) {
+    int limit = parameter(path, "limit=");
+    for (int room = limit ? limit : c->slot_count; slot < c->slot_count && room > 0; slot++) {
         struct server_object object = at_version(c, slot, version);
         if (!object.present)
             continue;

@@ -18,7 +18,12 @@
 #define LIST_5                                                                                     \
     "LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 LIST /pods?limit=2 "                 \
     "LIST /pods?limit=2 "
-#define SAID "LIST /pods?limit=2 begin +a +b end " WATCH "5 "
+/* pages whose token has expired, in two lists */
+#define EXPIRED       "next; page a,b 5 t1; next; list gone; "
+#define EXPIRED_TWICE EXPIRED EXPIRED "failing; next; wait; next; "
+#define SAID_EXPIRED  "LIST /pods?limit=2 begin +a +b LIST /pods?limit=2&continue=t1 "
+#define SAID_TWICE    SAID_EXPIRED SAID_EXPIRED "since 1: gone waits LIST /pods?limit=0 "
+#define SAID          "LIST /pods?limit=2 begin +a +b end " WATCH "5 "
 
 struct story {
     const char *name, *script, *said;
@@ -60,6 +65,12 @@ static const struct story stories[] = {
      "next; list gone; next; list gone; failing; next; wait; next; page a 4; next",
      "LIST /pods?limit=2 LIST /pods?limit=2 since 1: gone waits LIST /pods?limit=2 begin +a "
      "end " WATCH "4"},
+    {"a token that is too old again: after a backoff, and as one list",
+     EXPIRED_TWICE "page a,b 7; failing; next; error 410; next",
+     SAID_TWICE "begin +a +b end well " WATCH "7 cancel LIST /pods?limit=2"},
+    {"unless that is too large", EXPIRED_TWICE "list large; next; page a,b 8 t3; next",
+     SAID_TWICE "[1 objects a page from now on: large] LIST /pods?limit=1 begin +a +b LIST "
+                "/pods?limit=1&continue=t3"},
     {"a page that is too large is asked for in halves, and so is all that follows",
      "next; page a,b 5 t1; next; list large; failing; next; page c 5 t2; next; page d 5; next; "
      "error 410; next",
