@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/decode/decode_resources.h"
 
 void decode_pairs(struct json_reader *reader, const struct json *value, void *pairs)
@@ -100,6 +101,12 @@ static const struct json_field port_fields[] = {
     JSON_END,
 };
 
+static void read_is_sidecar(struct json_reader *reader, const struct json *value, void *is_sidecar)
+{
+    *(bool *)is_sidecar = str_equal(json_as_text(value), "Always");
+    json_note_unused(reader);
+}
+
 static const struct json_field container_fields[] = {
     JSON_TEXT("name", struct container, name),
     JSON_TEXT("image", struct container, image),
@@ -116,7 +123,7 @@ static const struct json_field container_fields[] = {
     JSON_UNUSED("envFrom"),
     JSON_CUSTOM("resources", struct container, requests, decode_resources),
     JSON_UNUSED("resizePolicy"),
-    JSON_UNUSED("restartPolicy"),
+    JSON_CUSTOM("restartPolicy", struct container, is_sidecar, read_is_sidecar),
     JSON_UNUSED("restartPolicyRules"),
     JSON_UNUSED("volumeMounts"),
     JSON_UNUSED("volumeDevices"),
@@ -140,6 +147,12 @@ static void read_scheduler_name(struct json_reader *reader, const struct json *v
 static void read_priority_class(struct json_reader *reader, const struct json *value, void *name)
 {
     *(const char **)name = json_as_text(value);
+    json_note_unused(reader);
+}
+
+static void read_overhead(struct json_reader *reader, const struct json *value, void *overhead)
+{
+    decode_quantities(reader, value, overhead);
     json_note_unused(reader);
 }
 
@@ -171,7 +184,7 @@ static const struct json_field pod_fields[] = {
     JSON_UNUSED("nodeName"),
     JSON_UNUSED("nodeSelector"),
     JSON_UNUSED("os"),
-    JSON_UNUSED("overhead"),
+    JSON_CUSTOM("overhead", struct pod_template, overhead, read_overhead),
     JSON_UNUSED("preemptionPolicy"),
     JSON_UNUSED("priority"),
     JSON_CUSTOM("priorityClassName", struct pod_template, priority_class, read_priority_class),

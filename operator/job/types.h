@@ -100,6 +100,7 @@ struct container {
     struct port *ports;
     size_t port_count;
     struct quantities requests; /* requests; of a resource without a request its limit */
+    bool is_sidecar;            /* an init container that runs on: its restartPolicy is Always */
 };
 
 /* The parts of a PodTemplateSpec that the operator reads. */
@@ -110,6 +111,7 @@ struct pod_template {
     size_t container_count;
     struct container *init_containers;
     size_t init_container_count;
+    struct quantities overhead; /* of its RuntimeClass; the API server sets it in pods */
     const char *restart_policy; /* the template's own; NULL: absent. The replica's overrides it */
     const char *scheduler_name; /* NULL: the cluster's default, or the gang scheduler */
     const char *priority_class; /* priorityClassName; NULL: none */

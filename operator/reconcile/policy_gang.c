@@ -21,15 +21,26 @@ static int32_t min_member(const struct job *job)
     return count(job, REPLICA_MASTER) + workers;
 }
 
-/* What a scheduler reserves for one pod: all containers together, and never less than an init
- * container, which runs alone. */
+/* What a scheduler reserves for one pod, as Kubernetes counts it (PodRequests of its component
+ * helpers): all containers and sidecars together, and never less than an init container, which runs
+ * beside the sidecars that were started before it; and the pod's overhead. */
 static struct quantities pod_requests(const struct pod_template *template_, struct arena *arena)
 {
-    struct quantities sum = {0};
+    struct quantities sum = {0}, sidecars = {0}, most = {0};
     for (size_t i = 0; i < template_->container_count; i++)
         quantities_add(&sum, &template_->containers[i].requests, 1, arena);
-    for (size_t i = 0; i < template_->init_container_count; i++)
-        quantities_raise(&sum, &template_->init_containers[i].requests, arena);
+    for (size_t i = 0; i < template_->init_container_count; i++) {
+        const struct container *init = &template_->init_containers[i];
+        struct quantities beside = {0};
+        quantities_add(&beside, &sidecars, 1, arena);
+        quantities_add(&beside, &init->requests, 1, arena);
+        quantities_raise(&most, &beside, arena);
+        if (init->is_sidecar)
+            sidecars = beside;
+    }
+    quantities_add(&sum, &sidecars, 1, arena);
+    quantities_raise(&sum, &most, arena);
+    quantities_add(&sum, &template_->overhead, 1, arena);
     return sum;
 }
 

@@ -204,6 +204,47 @@ static void resources_are_what_the_first_members_ask_for(void **state)
     }
 }
 
+/* As Kubernetes' PodRequests: sidecars run beside all that comes after them. */
+static void sidecars_and_overhead_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pod;
+        int64_t cpu;
+    } rows[] = {
+        {"initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {cpu: 4}}}]",
+         12},
+        {"initContainers: [{name: l, image: i, resources: {requests: {cpu: 11}}}]", 11},
+        {"initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {cpu: 4}}},\n"
+         "{name: l, image: i, resources: {requests: {cpu: 11}}}]",
+         15},
+        {"initContainers: [{name: l, image: i, resources: {requests: {cpu: 11}}},\n"
+         "{name: s, image: i, restartPolicy: Always, resources: {requests: {cpu: 4}}}]",
+         12},
+        {"initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {cpu: 4}}},\n"
+         "{name: t, image: i, restartPolicy: Always, resources: {requests: {cpu: 5}}}]",
+         17},
+        {"overhead: {cpu: 1}", 9},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct manifest *manifest = NULL;
+        struct error err;
+        auto_free char *text =
+            xasprintf("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
+                      "metadata: {name: j, namespace: ns, uid: u}\n"
+                      "spec: {pytorchReplicaSpecs: {Master: {replicas: 1, template: {spec: {\n"
+                      "containers: [{name: pytorch, image: i, resources: {requests: {cpu: 8}}}],\n"
+                      "%s}}}}}\n",
+                      rows[i].pod);
+        assert_ok(decode_manifest(text, strlen(text), "t", 6, &manifest, &err), &err);
+        struct snapshot snapshot = {.job = manifest->jobs[0],
+                                    .options.gang = {GANG_PLUGINS, "coscheduler"}};
+        struct pod_group_spec spec = policy_gang_spec(&snapshot, manifest->arena);
+        assert_int_equal(quantities_get(&spec.min_resources, "cpu"), rows[i].cpu * 1000);
+        decode_close(manifest);
+    }
+}
+
 static void volcanos_queue_stays(void **state)
 {
     (void)state;
@@ -283,6 +324,7 @@ int main(void)
         cmocka_unit_test(pods_do_not_wait_for_scheduler_plugins),
         cmocka_unit_test(elastic_jobs_need_their_minimum),
         cmocka_unit_test(resources_are_what_the_first_members_ask_for),
+        cmocka_unit_test(sidecars_and_overhead_count),
         cmocka_unit_test(volcanos_queue_stays),
         cmocka_unit_test(pods_are_marked_for_their_scheduler),
         cmocka_unit_test(other_schedulers_are_warned_of),
