@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_EXPONENT 30 /* beyond it everything is too much, or rounds up to a thousandth */
+#define TEN_MAX      (1L << 40) /* of an exponent as it is written: more digits than memory has */
+#define MAX_EXPONENT 30         /* beyond it everything is too much, or rounds up to a thousandth */
 
 typedef unsigned __int128 wide;
 
@@ -47,7 +48,8 @@ static bool parse_suffix(const char *suffix, long *ret_two, long *ret_ten)
     const char *digits = suffix + 1 + (suffix[1] == '+' || suffix[1] == '-');
     if (!isdigit((unsigned char)*digits) || digits[strspn(digits, "0123456789")])
         return false;
-    *ret_ten = strtol(suffix + 1, NULL, 10);
+    long ten = strtol(suffix + 1, NULL, 10);
+    *ret_ten = ten > TEN_MAX ? TEN_MAX : ten < -TEN_MAX ? -TEN_MAX : ten;
     return true;
 }
 
