@@ -8,6 +8,20 @@ enum { NAMES_MAX_BYTES = 200 };
 
 /* ---- fields of TSV and CSV ---- */
 
+/* Where in a record of CSV one is (RFC 4180). A quote means something only at a field's beginning
+ * and within a field that began with one, where two of them are one: elsewhere it is a character,
+ * as for Python's csv and pandas. */
+enum csv_place { FIELD_BEGINS, BARE, QUOTED, QUOTE_SEEN };
+
+static enum csv_place csv_next(enum csv_place place, char c)
+{
+    if (place == QUOTED)
+        return c == '"' ? QUOTE_SEEN : QUOTED;
+    if (c == '"' && place != BARE)
+        return QUOTED; /* it opens the field, or is the second of two */
+    return c == ',' ? FIELD_BEGINS : BARE;
+}
+
 /* Where the field that begins at `at` ends; a quoted one's closing quote is within. */
 static size_t find_end(bool is_csv, const char *text, size_t bytes, size_t at)
 {
@@ -15,11 +29,9 @@ static size_t find_end(bool is_csv, const char *text, size_t bytes, size_t at)
         const char *tab = memchr(text + at, '\t', bytes - at);
         return tab ? (size_t)(tab - text) : bytes;
     }
-    /* RFC 4180: a comma within quotes separates nothing. A doubled quote turns the state twice, so
-     * it needs no look ahead. */
-    bool quoted = false;
-    for (; at < bytes && (quoted || text[at] != ','); at++)
-        quoted ^= text[at] == '"';
+    enum csv_place place = FIELD_BEGINS;
+    for (; at < bytes && (place == QUOTED || text[at] != ','); at++)
+        place = csv_next(place, text[at]);
     return at;
 }
 
@@ -130,10 +142,10 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
 
 bool columns_is_open(const char *line, size_t bytes, bool before)
 {
-    /* An odd number of quotes leaves one open: the record goes on in the next line (RFC 4180). */
+    enum csv_place place = before ? QUOTED : FIELD_BEGINS;
     for (size_t i = 0; i < bytes; i++)
-        before ^= line[i] == '"';
-    return before;
+        place = csv_next(place, line[i]);
+    return place == QUOTED;
 }
 
 int columns_parse(const struct columns *columns, const char *record, size_t bytes,

@@ -35,6 +35,9 @@ static const struct {
     {TOKENS_CSV, "\"label\",\"te\"\"xt\",text", "1,2,\"a, \"\"b\"\"\nc\"", "a, \"b\"\nc", "1"},
     {TOKENS_CSV, "text,label", "\"\",\"\"", "", ""},
     {TOKENS_CSV, "text,label", "a \"b\" c,1", "a \"b\" c", "1"},
+    {TOKENS_CSV, "text,label", "5\" pipe,1", "5\" pipe", "1"},
+    {TOKENS_CSV, "label,text", "1,a \"b, c", "a \"b", "1"},
+    {TOKENS_CSV, "text,label", "\"\"\"a\"\",\"\"\",1", "\"a\",\"", "1"},
 };
 
 static struct columns columns_of(enum token_format format)
@@ -126,6 +129,10 @@ static void test_open_quotes(void **state)
     assert_true(columns_is_open("a,\"b", 4, false));
     assert_true(columns_is_open("still \"\"", 8, true));
     assert_false(columns_is_open("end\",c", 6, true));
+    assert_false(columns_is_open("5\" pipe,1", 9, false));
+    assert_true(columns_is_open("5\" pipe,\"a", 10, false));
+    assert_true(columns_is_open("end\",c,\"", 8, true));
+    assert_false(columns_is_open("\"a\"b\",c", 8, false));
 }
 
 int main(void)
