@@ -165,14 +165,6 @@ struct record {
     bool open;    /* CSV: a quote is */
 };
 
-static bool is_blank(const struct text_line *line)
-{
-    for (size_t i = 0; i < line->bytes; i++)
-        if (!memchr(" \t\r\v\f", line->text[i], 5))
-            return false;
-    return true;
-}
-
 static int end_record(struct build *b, const char *path, struct record *record, bool *is_names,
                       struct error *err)
 {
@@ -196,6 +188,13 @@ static int end_record(struct build *b, const char *path, struct record *record, 
     return result;
 }
 
+/* Nothing is on it. Between tabs lie fields, which may be empty: it is a row then. */
+static bool is_blank(const struct text_line *line, enum token_format format)
+{
+    bool has_fields = format == TOKENS_TSV && memchr(line->text, '\t', line->bytes);
+    return text_line_is_blank(line) && !has_fields;
+}
+
 /* Adds the line to the record, and ends that where the line does so. */
 static int take_line(struct build *b, const char *path, const struct text_line *line,
                      struct record *record, bool *is_names, struct error *err)
@@ -206,7 +205,7 @@ static int take_line(struct build *b, const char *path, const struct text_line *
         return error_set(err, ERR_INPUT, "%s:%lld: longer than %d bytes", path,
                          (long long)line->number, TEXT_FILE_MAX_LINE_BYTES);
     bool within = record->line > 0;
-    if (is_blank(line) && !(within && format == TOKENS_CSV))
+    if (is_blank(line, format) && !(within && format == TOKENS_CSV))
         return end_record(b, path, record, is_names, err);
     if (within)
         str_add(&record->text, "\n");

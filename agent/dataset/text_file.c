@@ -19,6 +19,14 @@ struct text_file {
     bool ended;     /* there is no more to read */
 };
 
+bool text_line_is_blank(const struct text_line *line)
+{
+    for (size_t i = 0; i < line->bytes; i++)
+        if (!memchr(" \t\r\v\f", line->text[i], 5))
+            return false;
+    return !line->too_long;
+}
+
 int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_file **ret_file,
                    struct error *err)
 {

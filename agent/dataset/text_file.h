@@ -17,6 +17,9 @@ struct text_line {
     bool too_long;  /* longer than the cap: passed over, text is "" */
 };
 
+/* Whether it has nothing but white space; a line that is too long is not. */
+bool text_line_is_blank(const struct text_line *line);
+
 struct text_file;
 
 /* offset: where a line begins, in bytes (of a .gz: unpacked; what is before it is unpacked too);

@@ -33,14 +33,6 @@ struct token_rows {
     int64_t document; /* the next one of the block's order */
 };
 
-static bool is_blank(const struct text_line *line)
-{
-    for (size_t i = 0; i < line->bytes; i++)
-        if (line->text[i] != ' ' && line->text[i] != '\t' && line->text[i] != '\r')
-            return false;
-    return !line->too_long;
-}
-
 static void add_text(struct token_rows *r, const char *text, size_t bytes)
 {
     if (r->text_bytes + bytes > r->text_capacity) {
@@ -89,7 +81,7 @@ static int read_paragraph(struct token_rows *r, struct entry *entry, struct erro
     while (r->text_bytes - entry->begin < TOKEN_ROWS_PARAGRAPH_BYTES) {
         if (text_file_next(r->file, &line, &end, err) < 0)
             return -1;
-        if (end || is_blank(&line))
+        if (end || text_line_is_blank(&line))
             break;
         entry->too_long |= line.too_long;
         add_text(r, "\n", 1);
@@ -111,7 +103,7 @@ static int read_row(struct token_rows *r, bool *ret_end, struct error *err)
             return 0;
         if (text_file_next(r->file, &line, &end, err) < 0)
             return -1;
-        if (!end && !is_blank(&line))
+        if (!end && !text_line_is_blank(&line))
             break;
         if (end)
             leave_file(r);

@@ -39,6 +39,10 @@ static const struct {
       .file = "train.tsv",
       .content = "text\tsummary\na\tb\nc \"d\te\n"},
      "a>|b>\nc \"d>|e>"},
+    {{.kind = EXAMPLES_TRANSLATION,
+      .file = "train.tsv",
+      .content = "text\tsummary\na\tb\n\n  \nc\td\n"},
+     "a>|b>\nc>|d>"},
     /* parts of a split */
     {{.kind = EXAMPLES_TRANSLATION,
       .file = "train.tsv",
