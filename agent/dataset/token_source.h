@@ -33,9 +33,10 @@ enum {
     TOKENS_MAX_BUFFER = 1 << 20,        /* shuffle_buffer */
     TOKENS_DEFAULT_BUFFER = 1000,
     TOKENS_MAX_THREADS = 256,
-    TOKENS_BAD_LINES_FREE = 10,   /* so many bad lines of an epoch are forgiven anyway ... */
-    TOKENS_BAD_LINES_PERCENT = 1, /* ... and so many of a hundred after that */
-    TOKENS_BAD_LINES_KEPT = 10,   /* are named, the others counted */
+    TOKENS_BAD_LINES_FREE = 10,      /* so many bad lines of an epoch are forgiven anyway ... */
+    TOKENS_BAD_LINES_PERCENT = 1,    /* ... and so many of a hundred after that, ... */
+    TOKENS_BAD_LINES_SAMPLE = 10000, /* ... counted as of so many lines while there are fewer */
+    TOKENS_BAD_LINES_KEPT = 10,      /* are named, the others counted */
 };
 
 /* A tokenizer, as this room sees it. Must outlive the source. */
@@ -43,9 +44,9 @@ struct token_encoder {
     void *ctx;
     /* Adds the ids of the text, none in front or behind. Called by several threads at once. */
     int (*encode)(void *ctx, const char *text, size_t bytes, struct tokens *ids, struct error *err);
-    int32_t bos, eos, pad, mask; /* -1: it has none */
-    int32_t vocabulary;          /* its highest id + 1 */
-    bool adds_bos, adds_eos;     /* what "auto" means; concat always ends a document with eos */
+    int32_t bos, eos, pad, unk, mask; /* -1: it has none */
+    int32_t vocabulary;               /* its highest id + 1 */
+    bool adds_bos, adds_eos; /* what "auto" means; concat always ends a document with eos */
 };
 
 struct token_options {

@@ -33,6 +33,7 @@ struct token_stream {
     struct encode_job *current;       /* the document whose ids are being used; NULL: none */
     struct token_position position;   /* of the next window's first id */
     int64_t bad_before, lines_before; /* the epoch, or where reading began in it */
+    bool is_whole;                    /* it began at the epoch's beginning */
     struct activity activity;
 };
 
@@ -87,21 +88,30 @@ static void note_lines(struct token_stream *s, const char *why)
     pthread_mutex_unlock(&s->activity.lock);
 }
 
-/* An epoch's share of bad lines decides: those of the next one are the same. */
+/* An epoch's share of bad lines decides: those of the next one are the same. least: of so many
+ * lines at least, as bad ones may lie together and more come that are good. */
+static int judge_bad(const struct token_stream *s, int64_t least, struct error *err)
+{
+    int64_t bad = s->position.bad_lines - s->bad_before,
+            lines = s->position.lines - s->lines_before;
+    int64_t of = lines > least ? lines : least;
+    if (bad <= TOKENS_BAD_LINES_FREE || bad * 100 <= of * TOKENS_BAD_LINES_PERCENT)
+        return 0;
+    return error_set(err, ERR_INPUT,
+                     "%lld of %lld lines are bad, more than %d in a hundred; one of them: %.300s",
+                     (long long)bad, (long long)lines, TOKENS_BAD_LINES_PERCENT,
+                     s->activity.bad.why[0]);
+}
+
 static int count_bad(struct token_stream *s, const struct error *why, struct error *err)
 {
-    int64_t bad = ++s->position.bad_lines - s->bad_before,
-            lines = s->position.lines - s->lines_before;
+    s->position.bad_lines++;
     if (s->o.strict) { /* it is not left out: it ends the run */
         *err = *why;
         return -1;
     }
     note_lines(s, why->msg);
-    if (bad > TOKENS_BAD_LINES_FREE && bad * 100 > lines * TOKENS_BAD_LINES_PERCENT)
-        return error_set(err, ERR_INPUT,
-                         "%lld of %lld lines are bad, more than %d in a hundred; the last: %.300s",
-                         (long long)bad, (long long)lines, TOKENS_BAD_LINES_PERCENT, why->msg);
-    return 0;
+    return judge_bad(s, TOKENS_BAD_LINES_SAMPLE, err);
 }
 
 static void release_current(struct token_stream *s)
@@ -126,7 +136,7 @@ static int next_document(struct token_stream *s, bool *ret_end, struct error *er
         }
         if (!job) {
             note_lines(s, NULL);
-            return 0;
+            return judge_bad(s, s->is_whole ? 0 : TOKENS_BAD_LINES_SAMPLE, err);
         }
         set_activity(s, "tokenizing", job->path, job->line);
         encode_ring_wait(s->ring);
@@ -256,6 +266,7 @@ static int go(struct token_stream *s, const struct token_position *position, str
     s->position = *position;
     s->bad_before = position->bad_lines;
     s->lines_before = position->lines;
+    s->is_whole = position->sample == 0;
     return token_rows_seek(s->rows, position, err);
 }
 

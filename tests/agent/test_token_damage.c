@@ -84,13 +84,15 @@ static void test_bad_lines(void **state)
                       "split train has no window of 6 ids: 0 texts in 7 rows");
 }
 
-/* Ten bad lines are forgiven, then one in a hundred. */
+/* Ten bad lines are forgiven, then one in a hundred of the epoch's, wherever they lie. */
 static void test_bad_rate(void **state)
 {
     static const struct {
-        int good, bad;
+        int good, bad, behind; /* good ones behind the bad */
         bool reads;
-    } rows[] = {{1, 10, true}, {1, 11, false}, {1089, 11, true}, {1088, 11, false}};
+    } rows[] = {{1, 10, 0, true},     {1, 11, 0, false},    {1089, 11, 0, true},
+                {1088, 11, 0, false}, {1, 11, 1088, true},  {1, 11, 1087, false},
+                {0, 100, 9900, true}, {0, 101, 9999, false}};
     for (size_t i = 0; i < array_length(rows); i++) {
         struct str text;
         str_init(&text, 1 << 20);
@@ -98,6 +100,8 @@ static void test_bad_rate(void **state)
             str_add(&text, "{\"text\":\"abcdefg\"}\n");
         for (int n = 0; n < rows[i].bad; n++)
             str_add(&text, "{\"text\":\n");
+        for (int n = 0; n < rows[i].behind; n++)
+            str_add(&text, "{\"text\":\"abcdefg\"}\n");
         auto_free char *path = texts_write(*state, "a.jsonl", text.text, text.length);
         str_free(&text);
         struct token_options options = texts_options(path, T);
