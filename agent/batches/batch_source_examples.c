@@ -211,7 +211,7 @@ static struct example_batcher batcher_of(const struct agent_config *c, const str
         .masking = {.probability = c->data.mlm_probability,
                     .mask = encoder->mask,
                     .vocabulary = encoder->vocabulary,
-                    .kept = {encoder->bos, encoder->eos, encoder->pad},
+                    .kept = {encoder->bos, encoder->eos, encoder->pad, encoder->unk, encoder->mask},
                     .seed = s->seed},
     };
 }

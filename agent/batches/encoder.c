@@ -20,6 +20,7 @@ int token_encoder_init(struct tokenizer *tokenizer, struct token_encoder *ret_en
         .bos = special.bos,
         .eos = special.eos,
         .pad = special.pad,
+        .unk = special.unk,
         .mask = special.mask,
         .vocabulary = tokenizer_vocabulary(tokenizer),
         .adds_bos = bos,

@@ -1,6 +1,7 @@
 #include "agent/dataset/masking.h"
 
 #include "agent/dataset/sampler.h"
+#include "base/mem.h"
 #include "kernels/random.h"
 
 /* Numbers of the keys: the data's random numbers are apart from each other and from the model's. */
@@ -16,6 +17,14 @@ static uint64_t key_of(uint64_t seed, uint64_t epoch, int64_t sample, uint64_t w
     return random_key(seed, epoch, what, (uint64_t)sample);
 }
 
+static bool is_kept(const struct masking *masking, int32_t id)
+{
+    bool kept = false;
+    for (size_t i = 0; i < array_length(masking->kept); i++)
+        kept = kept || id == masking->kept[i];
+    return kept;
+}
+
 int64_t masking_apply(const struct masking *masking, uint64_t epoch, int64_t sample, int32_t *ids,
                       int64_t count, int32_t *targets, int32_t ignored)
 {
@@ -25,9 +34,8 @@ int64_t masking_apply(const struct masking *masking, uint64_t epoch, int64_t sam
     uint64_t token = key_of(m->seed, epoch, sample, KEY_TOKEN);
     int64_t chosen = 0;
     for (int64_t i = 0; i < count; i++) {
-        bool kept = ids[i] == m->kept[0] || ids[i] == m->kept[1] || ids[i] == m->kept[2];
         targets[i] = ignored;
-        if (kept || random_uniform(choose, (uint64_t)i) >= m->probability)
+        if (is_kept(m, ids[i]) || random_uniform(choose, (uint64_t)i) >= m->probability)
             continue;
         targets[i] = ids[i];
         chosen++;

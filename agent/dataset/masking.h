@@ -12,7 +12,7 @@ struct masking {
     double probability; /* of a token to be chosen */
     int32_t mask;       /* what stands for a hidden token */
     int32_t vocabulary; /* tokens at random are below */
-    int32_t kept[3];    /* never chosen: bos, eos, padding; -1: none */
+    int32_t kept[5];    /* never chosen: bos, eos, padding, unknown, mask; -1: none */
     uint64_t seed;
 };
 

@@ -7,8 +7,11 @@
 
 enum { COUNT = 20000, VOCABULARY = 1000, MASK = 4, IGNORED = -100 };
 
-static const struct masking how = {
-    .probability = 0.15, .mask = MASK, .vocabulary = VOCABULARY, .kept = {2, 3, -1}, .seed = 7};
+static const struct masking how = {.probability = 0.15,
+                                   .mask = MASK,
+                                   .vocabulary = VOCABULARY,
+                                   .kept = {2, 3, -1, 5, 6},
+                                   .seed = 7};
 
 struct hidden {
     int32_t ids[COUNT], targets[COUNT];
@@ -17,7 +20,7 @@ struct hidden {
 
 static int32_t id_of(int64_t i)
 {
-    return (int32_t)(i % (VOCABULARY - 10) + 2); /* every 990th is 2, the one behind it 3 */
+    return (int32_t)(i % (VOCABULARY - 10) + 2); /* every 990th is 2, those behind it 3, 4, ... */
 }
 
 static struct hidden *hide(const struct masking *m, uint64_t epoch, int64_t sample, int64_t count)
@@ -41,7 +44,7 @@ static void test_rates(void **state)
             continue;
         }
         assert_int_equal(h->targets[i], id_of(i));
-        assert_true(id_of(i) != 2 && id_of(i) != 3);
+        assert_true(id_of(i) != 2 && id_of(i) != 3 && id_of(i) != 5 && id_of(i) != 6);
         assert_in_range(h->ids[i], 0, VOCABULARY - 1);
         chosen++;
         masked += h->ids[i] == MASK;
