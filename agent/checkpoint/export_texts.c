@@ -1,13 +1,11 @@
 #include "agent/checkpoint/export_texts.h"
 
 #include "agent/models/config_json.h"
-#include "agent/text/tokenizer.h"
 #include "base/file.h"
 #include "base/str.h"
 
 #include <assert.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct export_tensor *export_tensors_of(struct arena *arena, struct param *const *params, int count)
 {
@@ -39,37 +37,14 @@ static int add_file(struct export_texts *texts, struct arena *arena, const char 
     return 0;
 }
 
-/* The name by which a tokenizer that is one file is found again. */
-static const char *file_name(const char *path)
-{
-    const char *name = str_after_last(path, '/');
-    const char *dot = strrchr(name, '.');
-    if (strcmp(name, "spiece.model") == 0 || strcmp(name, "vocab.txt") == 0)
-        return name;
-    return dot && strcmp(dot, ".json") == 0 ? "tokenizer.json" : "tokenizer.model";
-}
-
 int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,
                                struct error *err)
 {
-    static const char *const names[] = {"tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "tokenizer.model",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "spiece.model",
-                                        "vocab.txt"};
-    struct stat st;
-    if (!path[0] || stat(path, &st) < 0)
-        return 0;
-    if (!S_ISDIR(st.st_mode))
-        return add_file(texts, arena, path, file_name(path), err);
-    for (size_t i = 0; i < array_length(names); i++) {
-        const char *file = arena_printf(arena, "%s/%s", path, names[i]);
-        if (stat(file, &st) == 0 && add_file(texts, arena, file, names[i], err) < 0)
+    struct tokenizer_file files[TOKENIZER_FILES_MAX];
+    int count = path[0] ? tokenizer_list_files(path, arena, files) : 0;
+    for (int i = 0; i < count; i++)
+        if (add_file(texts, arena, files[i].path, files[i].name, err) < 0)
             return -1;
-    }
     return 0;
 }
 

@@ -5,10 +5,11 @@
 
 #include "agent/checkpoint/export.h"
 #include "agent/models/architecture.h"
+#include "agent/text/tokenizer.h"
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { EXPORT_TEXTS_MAX = 10 }; /* the model's two, and a tokenizer's files */
+enum { EXPORT_TEXTS_MAX = 2 + TOKENIZER_FILES_MAX }; /* the model's two, and a tokenizer's */
 
 struct export_texts {
     struct export_text items[EXPORT_TEXTS_MAX];
@@ -23,8 +24,8 @@ const char *export_dtype_name(enum dtype dtype); /* as config.json has it: "floa
 /* config.json and generation_config.json. Memory from `arena`. */
 void export_texts_add_model(struct export_texts *texts, struct arena *arena,
                             const struct architecture *architecture, enum dtype dtype);
-/* A tokenizer's files: what a directory has of them, or the one file that the path is, under the
- * name by which it is found again. A path that is not there adds none. Memory from `arena`. */
+/* A tokenizer's files, under the names by which they are found again (tokenizer_list_files). A path
+ * that is not there adds none. Memory from `arena`. */
 int export_texts_add_tokenizer(struct export_texts *texts, struct arena *arena, const char *path,
                                struct error *err);
 #endif

@@ -9,6 +9,7 @@
 
 #include "agent/text/tokens.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #include <stdbool.h>
@@ -31,6 +32,16 @@ int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct er
 /* The same from the content of a tokenizer.json, with nothing beside it; `name` is for errors. */
 int tokenizer_open_json(const char *name, const char *text, size_t bytes,
                         struct tokenizer **ret_tokenizer, struct error *err);
+/* A file of a tokenizer, and the name by which it is found in a directory. */
+struct tokenizer_file {
+    const char *path, *name;
+};
+enum { TOKENIZER_FILES_MAX = 10 };
+/* What tokenizer_open() reads for this path, for a copy: all that a directory has, or the file with
+ * what it reads beside it. Also a chat template, which others read. Texts from `arena`. Returns how
+ * many there are; 0: nothing is there. */
+int tokenizer_list_files(const char *path, struct arena *arena,
+                         struct tokenizer_file ret_files[TOKENIZER_FILES_MAX]);
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL-safe; no thread may be using it */
 
 /* Highest id + 1: a model needs an embedding with at least so many rows. */

@@ -250,6 +250,49 @@ static enum kind kind_of(const char *path)
     return dot && strcmp(dot, ".model") == 0 ? KIND_SENTENCEPIECE : KIND_JSON;
 }
 
+static const char *name_of(enum kind kind)
+{
+    size_t i = 0;
+    while (names[i].kind != kind)
+        i++;
+    return names[i].name;
+}
+
+static void add_if_there(struct arena *arena, const char *directory, const char *name,
+                         struct tokenizer_file *files, int *count)
+{
+    struct stat st;
+    const char *path = arena_printf(arena, "%s/%s", directory, name);
+    if (stat(path, &st) == 0)
+        files[(*count)++] = (struct tokenizer_file){path, name};
+}
+
+int tokenizer_list_files(const char *path, struct arena *arena,
+                         struct tokenizer_file ret_files[TOKENIZER_FILES_MAX])
+{
+    static const char *const beside[] = {"added_tokens.json", "special_tokens_map.json",
+                                         "tokenizer_config.json", "chat_template.jinja"};
+    _Static_assert(array_length(names) + 1 + array_length(beside) <= TOKENIZER_FILES_MAX, "");
+    struct stat st;
+    int count = 0;
+    if (stat(path, &st) < 0)
+        return 0;
+    bool is_directory = S_ISDIR(st.st_mode);
+    const char *slash = strrchr(path, '/');
+    const char *directory = is_directory ? path
+                            : slash      ? arena_strndup(arena, path, (size_t)(slash - path))
+                                         : ".";
+    for (size_t i = 0; i < array_length(names) && is_directory; i++)
+        add_if_there(arena, directory, names[i].name, ret_files, &count);
+    if (!is_directory)
+        ret_files[count++] = (struct tokenizer_file){path, name_of(kind_of(path))};
+    if (is_directory || kind_of(path) == KIND_GPT2)
+        add_if_there(arena, directory, "merges.txt", ret_files, &count);
+    for (size_t i = 0; i < array_length(beside); i++)
+        add_if_there(arena, directory, beside[i], ret_files, &count);
+    return count;
+}
+
 int tokenizer_open(const char *path, struct tokenizer **ret_tokenizer, struct error *err)
 {
     struct stat st;

@@ -41,6 +41,19 @@ cp "$work/words/tokenizer.json" "$work/words.json"
 check "one that is a file of its own, too" shoal export "$work/steps" "$work/with" --tokenizer "$work/words.json" "${config[@]}"
 check "under the name it is found by" cmp "$work/words.json" "$work/with/tokenizer.json"
 
+# what is read beside a tokenizer goes along: the pieces that were added, the special tokens, how chats are written
+mkdir "$work/pieces" "$work/gpt2"
+for name in tokenizer.model added_tokens.json special_tokens_map.json tokenizer_config.json chat_template.jinja README.md; do echo "$name" >"$work/pieces/$name"; done
+for name in vocab.json merges.txt words.txt added_tokens.json; do echo "$name" >"$work/gpt2/$name"; done
+exports() { # TOKENIZER NAMES...: besides the model's
+    rm -rf "$work/of" && shoal export "$work/steps" "$work/of" --tokenizer "$work/$1" "${config[@]}" && shift &&
+        [ "$(cd "$work/of" && printf '%s\n' *)" = "$(printf '%s\n' config.json generation_config.json model.safetensors "$@" | LC_ALL=C sort)" ]
+}
+check "all that a tokenizer is made of, and nothing else" exports pieces tokenizer.model added_tokens.json special_tokens_map.json tokenizer_config.json chat_template.jinja
+check "GPT-2's file that is named, with its merges" exports gpt2/vocab.json vocab.json merges.txt added_tokens.json
+check "BERT's list of words, without another one's merges" exports gpt2/words.txt vocab.txt added_tokens.json
+check "as it was" cmp "$work/gpt2/words.txt" "$work/of/vocab.txt"
+
 # a run whose tokenizer lies below its directory: found from everywhere; and as older runs named it, nowhere
 bytes=$PWD/deploy/demo/bytes
 mkdir -p "$work/run/words" && cp "$bytes"/* "$work/run/words"
