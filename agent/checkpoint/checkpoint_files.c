@@ -25,26 +25,24 @@ const char *checkpoint_text_name(enum checkpoint_text text)
     return names[text];
 }
 
+#define FULL_FILE CHECKPOINT_FULL ".safetensors" /* of an image model */
+
 /* Where in a checkpoint something lies. */
 enum level { TOP, PART, FULL };
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), n = strlen(end);
-    return length > n && strcmp(name + length - n, end) == 0;
-}
 
 /* Is it the name of something that saving puts into a checkpoint? */
 static bool is_own_name(const char *name, enum level level, mode_t mode)
 {
     if (level == PART)
-        return S_ISREG(mode) && str_starts_with(name, "shard-") && ends_with(name, ".safetensors");
+        return S_ISREG(mode) && str_starts_with(name, "shard-") &&
+               str_ends_with(name, ".safetensors");
     if (level == FULL)
-        return S_ISREG(mode) && (ends_with(name, ".safetensors") || ends_with(name, ".json") ||
-                                 ends_with(name, ".model") || ends_with(name, ".txt"));
+        return S_ISREG(mode) && (str_ends_with(name, ".safetensors") ||
+                                 str_ends_with(name, ".json") || str_ends_with(name, ".model") ||
+                                 str_ends_with(name, ".txt") || str_ends_with(name, ".jinja"));
     if (strcmp(name, CHECKPOINT_FULL) == 0 || durable_is_temp(name, CHECKPOINT_FULL))
         return S_ISDIR(mode);
-    if (strcmp(name, CHECKPOINT_FULL ".safetensors") == 0)
+    if (strcmp(name, FULL_FILE) == 0 || durable_is_temp(name, FULL_FILE))
         return S_ISREG(mode);
     for (int i = 0; i < CHECKPOINT_PARTS; i++)
         if (strcmp(name, checkpoint_part_name((enum checkpoint_part)i)) == 0)

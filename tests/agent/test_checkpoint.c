@@ -158,6 +158,7 @@ static void test_others_stay(void **state)
         put(dir, others[i]);
     put(dir, "net-300steps/model/shard-1.safetensors");
     put(dir, "net-100steps.tmp-0123456789abcde2/model/shard-1.safetensors"); /* debris */
+    put(dir, "net-100steps.tmp-0123456789abcde2/full.safetensors.tmp-0123456789abcdef");
     put(dir, "net-100steps.tmp-0123456789abcde3/model/shard-1.safetensors"); /* being written */
     auto_free char *living = xasprintf("%s/net-100steps.tmp-0123456789abcde3", dir);
     int lock = checkpoint_lock_temp(living);
