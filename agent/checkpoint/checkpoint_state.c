@@ -37,6 +37,7 @@ static const struct field {
     {"world_size", FIELD_COUNT, offsetof(struct checkpoint_state, world_size)},
     {"reduction_slots", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, reduction_slots)},
     {"nondeterministic", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, nondeterministic)},
+    {"evaluation_owed", FIELD_LATER_COUNT, offsetof(struct checkpoint_state, evaluation_owed)},
     {"train_rows", FIELD_COUNT, offsetof(struct checkpoint_state, train_rows)},
     {"batch_rows", FIELD_COUNT, offsetof(struct checkpoint_state, batch_rows)},
     {"strategy", FIELD_TEXT, offsetof(struct checkpoint_state, strategy)},

@@ -25,8 +25,9 @@ struct checkpoint_state {
     int64_t reduction_slots; /* 0: none; also an older version's */
     int64_t
         nondeterministic; /* 1: the run that saved gave up equal bits; 0 also an older version's */
-    int64_t train_rows;   /* of the whole data set, as far as it was used */
-    int64_t batch_rows;   /* per rank and micro-batch, of the run that saved */
+    int64_t evaluation_owed; /* 1: it was due, and was left out as the run was to stop */
+    int64_t train_rows;      /* of the whole data set, as far as it was used */
+    int64_t batch_rows;      /* per rank and micro-batch, of the run that saved */
     char strategy[CHECKPOINT_NAME_BYTES]; /* "FULL_SHARD", of the run that saved */
     /* The learning-rate schedule of the run that saved, as in struct schedule. */
     char schedule_type[CHECKPOINT_NAME_BYTES]; /* "cosine" */

@@ -82,6 +82,7 @@ void checkpointer_describe(const struct checkpointer *c, const double sums[3], s
         .world_size = c->of.world->size,
         .reduction_slots = c->of.reduction_slots,
         .nondeterministic = c->of.may_differ,
+        .evaluation_owed = at->owes_evaluation,
         .train_rows = train->samples >= 0 ? train->samples : 0,
         .batch_rows = train->batch_rows,
         .optimizer = optim_kind(c->of.config->optimizer.name)->name,

@@ -16,6 +16,7 @@ struct data_position {
     int64_t epoch_samples; /* samples of all shares done in the current epoch */
     int64_t step;          /* optimizer steps done */
     int64_t micro_batches; /* micro-batches of each share done; names dropout's random numbers */
+    bool owes_evaluation;  /* which was due here, and was left out as the run was to stop */
 };
 
 struct data_cursor {

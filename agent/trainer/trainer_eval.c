@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Batches between two looks at whether any rank was asked to stop: a pod has seconds to save. */
+enum { STOP_CHECK_BATCHES = 10 };
+
 /* Forward of a batch. An idle rank's is that of the round before, which nobody adds. */
 static int run_turn(struct trainer *t, int round, struct batch *batch, struct error *err)
 {
@@ -35,13 +38,21 @@ static void add_own(const struct trainer *t, const double before[MODEL_MAX_SUMS]
         own[i] = t->fixed_slots ? own[i] + (now[i] - before[i]) : now[i];
 }
 
-/* own: for each of this rank's slots its sums; zero at first. */
-static int run_batches(struct trainer *t, double (*own)[MODEL_MAX_SUMS], struct error *err)
+/* own: for each of this rank's slots its sums; zero at first. *ret_stop: any rank was asked to
+ * stop, and the rest was left out. */
+static int run_batches(struct trainer *t, double (*own)[MODEL_MAX_SUMS], bool *ret_stop,
+                       struct error *err)
 {
     int64_t most = t->config->eval.max_batches;
     struct batch batch = {0};
     for (int64_t b = 0; most == 0 || b < most; b++) {
         struct step_batches fetched;
+        bool asks = b % STOP_CHECK_BATCHES == 0;
+        if (asks && step_totals_any(&t->totals, t->listener->stop_requested(t->listener->ctx),
+                                    ret_stop, err))
+            return -1;
+        if (*ret_stop)
+            return 0;
         if (batch_source_next(t->cursor.test, 1, &fetched, err))
             return -1;
         if (fetched.notice)
@@ -93,11 +104,41 @@ static int mean_loss(struct trainer *t, double (*own)[MODEL_MAX_SUMS], const dou
     return 0;
 }
 
-int trainer_evaluate(struct trainer *t, struct error *err)
+static int report_score(struct trainer *t, double (*own)[MODEL_MAX_SUMS], struct error *err)
 {
-    double epoch_sums[3], total[3];
+    double total[3];
+    if (step_totals_reduce(&t->totals, total, err))
+        return -1;
+    const struct data_position *at = &t->cursor.position;
+    struct trainer_score score = {
+        .epoch = at->epoch + (at->epoch_samples > 0), /* at its end, or that of the one before */
+        .step = at->step,
+        .loss_sum = total[0],
+        .correct = total[1],
+        .samples = total[2],
+    };
+    if (mean_loss(t, own, total, &score.loss, err))
+        return -1;
+    t->listener->test(t->listener->ctx, &score);
+    t->evaluated_step = at->step;
+    return 0;
+}
+
+static void notify_left_out(const struct trainer *t)
+{
+    t->listener->notice(t->listener->ctx,
+                        arena_printf(t->arena,
+                                     "the evaluation after step %lld is left out, as the run is "
+                                     "asked to stop; it comes when the run goes on",
+                                     (long long)t->cursor.position.step));
+}
+
+int trainer_evaluate(struct trainer *t, bool *ret_stop, struct error *err)
+{
+    double epoch_sums[3];
     auto_free double(*own)[MODEL_MAX_SUMS] = xcalloc((size_t)slots_rounds(t->slots), sizeof *own);
     enum rank_phase before = activity_enter(t->env.activity, RANK_EVALUATION);
+    *ret_stop = false;
     t->listener->test_begins(t->listener->ctx);
     profiler_phase(t->profiler, "evaluation");
     /* The epoch's sums so far are set aside: evaluation uses the same memory, and gives them
@@ -105,25 +146,17 @@ int trainer_evaluate(struct trainer *t, struct error *err)
     if (step_totals_reduce(&t->totals, epoch_sums, err))
         return -1;
     step_totals_set(&t->totals, 0, 0, 0);
-    if (batch_source_seek(t->cursor.test, 0, 0, "", err) || run_batches(t, own, err))
+    if (batch_source_seek(t->cursor.test, 0, 0, "", err) || run_batches(t, own, ret_stop, err))
         return -1;
     shard_reshard_all(t->shard);
     trainer_log_memory(t);
     trainer_log_tuning(t);
-    if (step_totals_reduce(&t->totals, total, err))
+    if (*ret_stop)
+        notify_left_out(t);
+    else if (report_score(t, own, err))
         return -1;
-    struct trainer_score score = {
-        .epoch = t->cursor.position.epoch + 1,
-        .step = t->cursor.position.step,
-        .loss_sum = total[0],
-        .correct = total[1],
-        .samples = total[2],
-    };
-    if (mean_loss(t, own, total, &score.loss, err))
-        return -1;
+    t->cursor.position.owes_evaluation = *ret_stop;
     step_totals_set_share(&t->totals, epoch_sums);
-    t->listener->test(t->listener->ctx, &score);
-    t->evaluated_step = t->cursor.position.step;
     activity_enter(t->env.activity, before);
     return 0;
 }

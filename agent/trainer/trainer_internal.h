@@ -158,9 +158,13 @@ void trainer_close_profiler(struct trainer *t); /* writes what the end of the ru
 void trainer_profile_begin_step(struct trainer *t);
 void trainer_profile_end_step(struct trainer *t, bool was_one); /* false: there was no data */
 
+/* trainer_shared_dir.c: ERR_CONFIG naming the host whose checkpoint.dir is not that of rank 0, of
+ * ranks that write into it. Collective. */
+int trainer_check_shared_dir(struct trainer *t, struct error *err);
+
 /* trainer_eval.c: reports the score of the evaluation data to the listener; the epoch's sums stay
- * as they are. Collective. */
-int trainer_evaluate(struct trainer *t, struct error *err);
+ * as they are. *ret_stop: a rank was asked to stop, so that there is no score. Collective. */
+int trainer_evaluate(struct trainer *t, bool *ret_stop, struct error *err);
 
 /* trainer_resume.c. Collective. */
 /* Loads what the configuration asks for, if anything; else leaves the initial values. */

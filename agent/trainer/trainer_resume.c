@@ -219,6 +219,7 @@ static void go_to(struct trainer *t, const struct checkpoint_state *state)
         .epoch_samples = state->epoch_samples,
         .step = state->step,
         .micro_batches = state->micro_batches,
+        .owes_evaluation = state->evaluation_owed > 0,
     };
     t->checkpointer.saved_step = state->step;
     t->cursor.state = arena_strdup(t->arena, state->data);
@@ -316,7 +317,8 @@ static int choose_older(struct trainer *t, struct choice *choice, const struct e
         struct checkpoint_found found;
         struct error ignored;
         const char *run = choice->own_only ? t->checkpointer.run : NULL;
-        const struct checkpoint_listed before = {choice->path, choice->step};
+        auto_free char *damaged = xstrdup(choice->path);
+        const struct checkpoint_listed before = {damaged, choice->step};
         choice->path[0] = '\0';
         if (checkpoint_find_latest(choice->dir, run, &before, NULL, &found, &ignored) == 0)
             take_found(choice, choice->dir, &found);

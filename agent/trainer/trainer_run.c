@@ -88,26 +88,9 @@ static void leave_step(struct trainer *t)
     note_place(t, true);
 }
 
-/* samples: of the epoch, before the step. */
-static int after_step(struct trainer *t, int64_t samples, struct error *err)
+/* All ranks: saves, as this process and what it has in memory may be gone soon. */
+static int stop_here(struct trainer *t, struct error *err)
 {
-    memory_saver_step_ends(&t->memory_saver, t->cursor.position.step);
-    note_place(t, true);
-    if (is_eval_step(t, samples) && trainer_evaluate(t, err))
-        return -1;
-    if (memory_saver_save(&t->memory_saver, t->cursor.position.step, err))
-        return -1;
-    bool stop = false;
-    if (agree_between_steps(t, &stop, err))
-        return -1;
-    int64_t every = t->config->checkpoint.save_steps;
-    bool is_due = every > 0 && t->cursor.position.step % every == 0;
-    t->save_is_due = is_due && data_cursor_epoch_done(&t->cursor) &&
-                     !stop; /* it is the epoch's end: run_epochs */
-    if (is_due && !t->save_is_due && save(t, SAVE_BESIDE, err))
-        return -1;
-    if (!stop)
-        return 0;
     if (memory_saver_save_last(&t->memory_saver, t->cursor.position.step, err))
         return -1;
     if (t->config->checkpoint.save_on_signal && save(t, SAVE_LAST, err))
@@ -116,6 +99,28 @@ static int after_step(struct trainer *t, int64_t samples, struct error *err)
               (long long)t->cursor.position.step);
     err->shared = true;
     return -1;
+}
+
+/* samples: of the epoch, before the step. */
+static int after_step(struct trainer *t, int64_t samples, struct error *err)
+{
+    bool stop = false, is_left_out = false;
+    memory_saver_step_ends(&t->memory_saver, t->cursor.position.step);
+    note_place(t, true);
+    if (is_eval_step(t, samples) && trainer_evaluate(t, &is_left_out, err))
+        return -1;
+    if (memory_saver_save(&t->memory_saver, t->cursor.position.step, err))
+        return -1;
+    if (agree_between_steps(t, &stop, err))
+        return -1;
+    stop = stop || is_left_out;
+    int64_t every = t->config->checkpoint.save_steps;
+    bool is_due = every > 0 && t->cursor.position.step % every == 0;
+    t->save_is_due = is_due && data_cursor_epoch_done(&t->cursor) &&
+                     !stop; /* it is the epoch's end: run_epochs */
+    if (is_due && !t->save_is_due && save(t, SAVE_BESIDE, err))
+        return -1;
+    return stop ? stop_here(t, err) : 0;
 }
 
 /* ---- epochs ---- */
@@ -181,10 +186,23 @@ static void notify_nothing_left(struct trainer *t)
                          (long long)t->cursor.position.step));
 }
 
+/* The evaluation that a run which was to stop has left out. */
+static int evaluate_late(struct trainer *t, struct error *err)
+{
+    bool stop = false;
+    if (!t->cursor.position.owes_evaluation || !t->cursor.test)
+        return 0;
+    if (trainer_evaluate(t, &stop, err))
+        return -1;
+    return stop && !data_cursor_run_done(&t->cursor) ? stop_here(t, err) : 0;
+}
+
 static int run_epochs(struct trainer *t, struct error *err)
 {
     int64_t strategy = t->config->eval.strategy;
     notify_nothing_left(t);
+    if (evaluate_late(t, err))
+        return -1;
     while (!data_cursor_run_done(&t->cursor)) {
         if (run_epoch(t, err))
             return -1;
@@ -195,7 +213,8 @@ static int run_epochs(struct trainer *t, struct error *err)
             return -1;
         bool scores = t->cursor.test && (strategy == EVAL_EPOCH || strategy == EVAL_HALF_EPOCH) &&
                       t->evaluated_step != t->cursor.position.step;
-        if (scores && trainer_evaluate(t, err))
+        bool stop = false;
+        if (scores && trainer_evaluate(t, &stop, err))
             return -1;
         if (!over)
             break;
@@ -205,6 +224,8 @@ static int run_epochs(struct trainer *t, struct error *err)
         t->save_is_due = false;
         if (saves && save(t, SAVE_BESIDE, err))
             return -1;
+        if (stop && !data_cursor_run_done(&t->cursor))
+            return stop_here(t, err);
     }
     if (memory_saver_finish(&t->memory_saver, err) || save(t, SAVE_LAST, err))
         return -1;

@@ -168,7 +168,8 @@ static void on_event(void *ctx, enum run_event event, const char *path, int64_t 
 
 static void on_test_begins(void *ctx)
 {
-    (void)ctx;
+    struct seen *seen = ctx;
+    seen->is_asked_to_stop = seen->stops_in_evaluation;
 }
 
 static void on_save_begins(void *ctx, const struct trainer_save *save)
@@ -265,7 +266,8 @@ static void on_notice(void *ctx, const char *what)
 static bool stop_requested(void *ctx)
 {
     const struct seen *seen = ctx;
-    return seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step;
+    return seen->is_asked_to_stop ||
+           (seen->stop_at_step > 0 && seen->last_step >= seen->stop_at_step);
 }
 
 static int run_rank(struct run *run, int rank, struct comm *world, struct error *err)

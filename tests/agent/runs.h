@@ -56,6 +56,7 @@ struct seen {
     bool may_skip;
     int die_after_step; /* so that the next one fails on all ranks; 0: never */
     int stop_at_step;   /* stop_requested says yes from this step on; 0: never */
+    bool stops_in_evaluation, is_asked_to_stop; /* likewise, from the first evaluation on */
     struct memory_use memory;
 };
 

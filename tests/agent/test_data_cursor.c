@@ -49,14 +49,15 @@ static void epochs_and_runs_end(void **state)
         bool epoch_is_over, goes_on, run_is_over;
         double epochs;
     } rows[] = {
-        {"--epochs 2", 40, {0, 20, 5, 0}, false, true, false, 0.5},
-        {"--epochs 2", 40, {0, 40, 10, 0}, true, false, false, 1},
-        {"--epochs 2", 39, {1, 40, 20, 0}, true, false, false, 2}, /* filled up to whole batches */
-        {"--epochs 2", 40, {2, 0, 20, 0}, false, true, true, 2},
-        {"--epochs 2 --max_steps 5", 40, {0, 20, 5, 0}, false, false, true, 0.5},
-        {"--epochs 1.5", 40, {1, 16, 14, 0}, false, true, false, 1.4},
-        {"--epochs 1.5", 40, {1, 20, 15, 0}, false, false, true, 1.5},
-        {"--epochs 2", -1, {0, 4000, 1000, 0}, false, true, false, 0},
+        {"--epochs 2", 40, {0, 20, 5, 0, false}, false, true, false, 0.5},
+        {"--epochs 2", 40, {0, 40, 10, 0, false}, true, false, false, 1},
+        {"--epochs 2", 39, {1, 40, 20, 0, false}, true, false, false, 2}, /* filled up to whole
+                                                                             batches */
+        {"--epochs 2", 40, {2, 0, 20, 0, false}, false, true, true, 2},
+        {"--epochs 2 --max_steps 5", 40, {0, 20, 5, 0, false}, false, false, true, 0.5},
+        {"--epochs 1.5", 40, {1, 16, 14, 0, false}, false, true, false, 1.4},
+        {"--epochs 1.5", 40, {1, 20, 15, 0, false}, false, false, true, 1.5},
+        {"--epochs 2", -1, {0, 4000, 1000, 0, false}, false, true, false, 0},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();

@@ -202,7 +202,7 @@ static void a_stop_on_one_rank_saves_and_stops_all(void **state)
     const char *dir = arena_printf(arena, "%s/stop", (char *)*state);
     struct config config;
     runs_configure(&config, arena, *state, 3,
-                   arena_printf(arena, "--epochs 10 --checkpoint_dir %s", dir));
+                   arena_printf(arena, "--epochs 10 --eval_strategy no --checkpoint_dir %s", dir));
     struct run run = {.config = &config.value, .size = 3};
     run.seen[2].stop_at_step = 7;
     runs_start(&run);
@@ -214,6 +214,53 @@ static void a_stop_on_one_rank_saves_and_stops_all(void **state)
     runs_do(&second, arena, *state, 3, arena_printf(arena, "--epochs 3 --checkpoint_dir %s", dir));
     assert_int_equal(second.seen[0].resumed_step, 10);
     assert_int_equal(second.seen[0].last_step, 12);
+}
+
+/* It is left out, and comes first when the run goes on: at its own step, and with its own loss. */
+static void a_stop_in_an_evaluation_leaves_it_for_later(void **state)
+{
+    static const struct {
+        const char *flags;
+        int step, tests; /* evaluations of the whole run */
+    } rows[] = {{"--epochs 2", 4, 2},
+                {"--epochs 2 --eval_strategy steps --eval_steps 3", 3, 2},
+                {"--epochs 2 --eval_strategy half_epoch", 2, 4}};
+    auto_arena struct arena *arena = arena_open();
+    for (size_t i = 0; i < array_length(rows); i++) {
+        const char *dir = arena_printf(arena, "%s/late%zu", (char *)*state, i);
+        struct run whole = {0}, second = {.restarted = true};
+        runs_do(&whole, arena, *state, 3, rows[i].flags);
+        assert_int_equal(whole.seen[0].tests, rows[i].tests);
+        const char *flags = arena_printf(arena, "%s --checkpoint_dir %s", rows[i].flags, dir);
+        struct config config;
+        runs_configure(&config, arena, *state, 3, flags);
+        struct run first = {.config = &config.value, .size = 3};
+        first.seen[1].stops_in_evaluation = true;
+        runs_start(&first);
+        assert_fails(first.result[0], &first.err[0], ERR_CANCELLED,
+                     arena_printf(arena, "stopped at step %d", rows[i].step));
+        assert_int_equal(first.seen[0].tests, 0);
+        assert_non_null(strstr(first.seen[0].notice, "it comes when the run goes on"));
+        runs_do(&second, arena, *state, 3, flags);
+        assert_int_equal(second.seen[0].resumed_step, rows[i].step);
+        assert_int_equal(second.seen[0].tests, rows[i].tests);
+        for (int step = 0; step < whole.seen[0].last_step; step++)
+            assert_true(second.seen[0].score[step] == whole.seen[0].score[step]);
+        assert_true(step_loss(&second, whole.seen[0].last_step - 1) ==
+                    step_loss(&whole, whole.seen[0].last_step - 1));
+    }
+}
+
+/* The run is done but for its last evaluation: then it ends as ever. */
+static void a_stop_in_the_last_evaluation_ends_a_run_that_is_done(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    static const char *const flags[] = {"--epochs 1", "--max_steps 3"};
+    for (size_t i = 0; i < array_length(flags); i++) {
+        struct run run = {.seen[0].stops_in_evaluation = true};
+        runs_do(&run, arena, *state, 3, flags[i]);
+        assert_int_equal(run.seen[0].tests, 0);
+    }
 }
 
 /* Writes over the last bytes of rank 1's first file of the model: rank 0 may not even read it. */
@@ -257,6 +304,25 @@ static void a_damaged_checkpoint_gives_way_to_an_older_one(void **state)
     struct run fourth = {.config = &config.value, .size = 2, .seen[0].may_skip = true};
     runs_start(&fourth);
     assert_fails(fourth.result[0], &fourth.err[0], ERR_INPUT, "mnist_cnn-5steps");
+}
+
+/* So does one to another of the same step, as of another prefix. */
+static void a_damaged_checkpoint_gives_way_to_one_of_its_step(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = arena_printf(arena, "%s/alike", (char *)*state);
+    struct run first = {0}, other = {0};
+    runs_do(&first, arena, *state, 2,
+            arena_printf(arena, "--max_steps=3 --checkpoint_dir %s", dir));
+    runs_do(
+        &other, arena, *state, 2,
+        arena_printf(arena, "--max_steps=3 --checkpoint.prefix=other --checkpoint_dir %s", dir));
+    damage(arena, arena_printf(arena, "%s/other-3steps", dir));
+    struct run second = {.restarted = true, .seen[0].may_skip = true};
+    runs_do(&second, arena, *state, 2,
+            arena_printf(arena, "--max_steps=4 --checkpoint_dir %s", dir));
+    assert_int_equal(second.seen[0].resumed_step, 3);
+    assert_non_null(strstr(second.seen[0].skipped, "other-3steps/model"));
 }
 
 static void what_differs_on_resume_is_told(void **state)
@@ -417,11 +483,14 @@ int main(void)
         cmocka_unit_test(every_checkpoint_leads_to_the_same_bits),
         cmocka_unit_test(a_checkpoint_loads_at_any_world_size),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_an_older_one),
+        cmocka_unit_test(a_damaged_checkpoint_gives_way_to_one_of_its_step),
         cmocka_unit_test(what_differs_on_resume_is_told),
         cmocka_unit_test(a_saved_model_is_begun_with),
         cmocka_unit_test(a_restart_goes_on_from_its_own_run),
         cmocka_unit_test(a_start_without_a_checkpoint_is_told),
         cmocka_unit_test(a_stop_on_one_rank_saves_and_stops_all),
+        cmocka_unit_test(a_stop_in_an_evaluation_leaves_it_for_later),
+        cmocka_unit_test(a_stop_in_the_last_evaluation_ends_a_run_that_is_done),
         cmocka_unit_test(sharding_saves_memory_in_the_tutorials_order),
         cmocka_unit_test(an_epoch_that_is_filled_up_is_one),
     };
