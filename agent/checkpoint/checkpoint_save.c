@@ -184,8 +184,9 @@ static int write_parts(const struct checkpoint_save *save, const char *temp,
         if (write_part(save, temp, part, &report->parts[part], err) < 0)
             return access(temp, F_OK) < 0
                        ? error_wrap(err,
-                                    "somebody removed %s, maybe another run that saves there: "
-                                    "give each a checkpoint.dir of its own",
+                                    "somebody removed %s, maybe another run that saves there "
+                                    "(give each a checkpoint.dir of its own), or this host's "
+                                    "checkpoint.dir is no longer the one of rank 0",
                                     temp)
                        : -1;
     return 0;

@@ -358,7 +358,7 @@ static int open_engine(struct trainer *t, struct error *err)
                                                    t->shard, t->fixed_slots, err))
         return -1;
     trainer_event(t, RUN_OPTIMIZER_DONE, NULL);
-    if (open_checkpointer(t, err))
+    if (open_checkpointer(t, err) || trainer_check_shared_dir(t, err))
         return -1;
     return trainer_resume(t, err) || trainer_open_profiler(t, err) ? -1 : 0;
 }

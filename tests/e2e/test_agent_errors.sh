@@ -6,7 +6,8 @@ export AGENT_RUNTIME_DEVICE=cpu # else a line says that there is no GPU
 data=/usr/share/datasets/fashion-mnist
 small=(--preset mnist --train_size 8 --eval_size 4 --epochs 1 --batch_size 2 --prometheus_port 0)
 
-agent() { (cd "$work" && exec env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); }
+agent_in() { (cd "$1" && shift && exec env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "$@"); } # FOLDER ARG...
+agent() { agent_in "$work" "$@"; }
 one_line() { # STATUS TEXT COMMAND...: fails with exactly one line on stderr
     fails "$@" || return 1
     shift 2
@@ -83,9 +84,8 @@ check "30 are not, and what to do is told" one_line 2 "4 ranks need 36 open file
 check "8 are not enough for the launcher" fails 1 "Too many open files; raise the limit (ulimit -n)" few_files 8 "${four[@]}"
 
 # Pods with other arguments than the master's.
-node() { # RANK ARG...
-    agent "${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --master_addr 127.0.0.1 --master_port "$port" --node_rank "$@"
-}
+pod=("${small[@]}" --data.root "$data" --nproc_per_node 1 --nnodes 2 --master_addr 127.0.0.1 --master_port "$port" --node_rank)
+node() { agent "${pod[@]}" "$@"; } # RANK ARG...
 unlike() {
     node 1 --lr 0.5 &
     fails 2 "optimizer.lr: rank 1 has '0.5', rank 0 has '1'; give all ranks the same" node 0 || return
@@ -93,6 +93,23 @@ unlike() {
     test $? = 2
 }
 check "ranks with other learning rates" unlike
+
+# Pods whose checkpoint directory is a volume of each. The path is one, as in pods; the working directory is not.
+mkdir "$work/pod-0" "$work/pod-1"
+in_pod() { agent_in "$work/pod-$1" "${pod[@]}" "$@" --checkpoint_dir ck; } # RANK ARG...
+apart() { # ARG...
+    in_pod 1 "$@" >"$work/pod-1.out" 2>&1 &
+    fails 2 "checkpoint.dir: $work/pod-1/ck on host $(hostname) is not the directory of rank 0" in_pod 0 "$@" || return
+    wait $!
+    test $? = 2
+}
+check "ranks that save into two directories" apart --sharding_strategy FULL_SHARD
+check "... leave nothing there" test -z "$(find "$work/pod-0/ck" -name '*.tmp-*')"
+alone() {
+    in_pod 1 "$@" >"$work/pod-1.out" 2>&1 &
+    in_pod 0 "$@" && wait $!
+}
+check "under NO_SHARD rank 0 saves alone" alone --sharding_strategy NO_SHARD
 
 # A port in use: the first master waits for a rank that never comes, the second finds the port taken.
 taken=$(free_port 26000)
@@ -105,6 +122,20 @@ check "a port in use" fails 2 "--master_port; torchrun: --rdzv_endpoint, or --st
 kill "$first"
 wait "$first"
 check "... until it ends" eval '! listening'
+
+# The first process of a container has no default actions: it ends by SIGTERM all the same while it waits for others.
+first_process() {
+    unshare --pid --fork env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "${master[@]}" --join_timeout 600 >/dev/null 2>&1 &
+    local unshare=$! agent
+    wait_for 120 listening || return
+    agent=$(pgrep -P "$unshare") && kill -TERM "$agent" && wait "$unshare"
+    test $? = 143
+}
+if unshare --pid --fork true 2>/dev/null; then
+    check "the first process of a container can be asked to end" first_process
+else
+    skip "the first process of a container can be asked to end" "needs root, for a PID namespace"
+fi
 
 # Checkpoints.
 check "a run with a checkpoint" agent "${small[@]}" --data.root "$data" --checkpoint_dir "$work/ck"
