@@ -281,6 +281,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
 {
     struct inheritance inheritance = {heartbeat_inherit(), rank_memory_inherit(),
                                       rank_note_inherit()};
+    stop_end_at_once();
     if (t->rank == 0)
         print_banner(config, t);
     const struct process_group_options options = {

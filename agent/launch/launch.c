@@ -167,6 +167,10 @@ static void close_memory(struct round *round)
     for (int i = 0; i < round->count; i++)
         if (round->memory[i] > 0)
             close(take_fd(round->memory[i]));
+}
+
+static void close_notes(struct round *round)
+{
     for (int i = 0; i < round->count; i++)
         if (round->notes[i] > 0)
             close(take_fd(round->notes[i]));
@@ -248,6 +252,7 @@ int launch_local_ranks(const struct launch_options *options, int *ret_exit_code,
     if (result == 0)
         launch_tell_kubelet(&round);
     close_memory(&round);
+    close_notes(&round);
     launch_nodes_close(&round);
     sigprocmask(SIG_SETMASK, &before, NULL);
     *ret_exit_code = round.exit_code;

@@ -51,6 +51,18 @@ static int streams_of(const char *text, int local_rank)
     return streams;
 }
 
+/* Of a text that streams_of() takes: 0 alone, torchrun's default, leaves all where it is. */
+static bool names_a_stream(const char *text)
+{
+    int rank, which = 0;
+    for (const char *item = text ? text : ""; *item && which == 0;) {
+        size_t length = strcspn(item, ",");
+        parse_item(item, length, &rank, &which);
+        item += length + (item[length] == ',');
+    }
+    return which > 0;
+}
+
 int launch_output_check(const struct launch_output_spec *spec, struct error *err)
 {
     const char *const texts[] = {spec->redirects, spec->tee};
@@ -59,7 +71,7 @@ int launch_output_check(const struct launch_output_spec *spec, struct error *err
             return error_set(err, ERR_CONFIG,
                              "runtime.%s: '%s' is not 0, 1, 2, 3 or LOCAL_RANK:WHICH,...",
                              i ? "tee" : "redirects", texts[i]);
-    if (spec->redirects && spec->redirects[0] && (!spec->log_dir || !spec->log_dir[0]))
+    if (names_a_stream(spec->redirects) && (!spec->log_dir || !spec->log_dir[0]))
         return error_set(err, ERR_CONFIG, "runtime.redirects needs runtime.log_dir");
     return 0;
 }

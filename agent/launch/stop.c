@@ -18,6 +18,20 @@ static void on_signal(int number, siginfo_t *info, void *context)
         is_by_others = 1;
 }
 
+static void end_at_once(int number)
+{
+    _exit(128 + number);
+}
+
+void stop_end_at_once(void)
+{
+    const struct sigaction action = {.sa_handler = end_at_once};
+    if (getpid() != 1)
+        return;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
 void stop_install_handlers(void)
 {
     /* SIGTERM is what the kubelet sends, SIGUSR1 the usual choice for Slurm's --signal. The handler

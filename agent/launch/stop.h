@@ -7,8 +7,11 @@
 
 #include <stdbool.h>
 
-/* From now on such a signal only sets a flag. Before this call it ends the process: there is
- * nothing to save yet. */
+/* Until stop_install_handlers() SIGTERM and SIGINT end this process, as there is nothing to save
+ * yet, also where it is the first one of a container: that has no signals' default actions. */
+void stop_end_at_once(void);
+
+/* From now on such a signal only sets a flag. */
 void stop_install_handlers(void);
 
 /* Whether such a signal has come. ctx is not used: it makes this a trainer's callback. */

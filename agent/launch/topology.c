@@ -243,17 +243,23 @@ static int read_process(const struct reader *r, struct topology *t, struct error
     return 0;
 }
 
-/* "host" or "host:port", of which port 0 is any free one; `name` says where it is from. */
+/* "host" or "host:port", of which port 0 is any free one, and an address of IPv6 is in brackets
+ * (RFC 3986); `name` says where it is from. */
 static int parse_endpoint(const char *name, const char *endpoint, struct topology *t,
                           struct error *err)
 {
-    const char *colon = strrchr(endpoint, ':');
-    size_t length = colon ? (size_t)(colon - endpoint) : strlen(endpoint);
+    const char *bracket = endpoint[0] == '[' ? strchr(endpoint, ']') : NULL;
+    const char *host = bracket ? endpoint + 1 : endpoint;
+    const char *end = bracket ? bracket : host + strcspn(host, ":");
+    const char *behind = bracket ? bracket + 1 : end; /* ":port", or nothing */
+    size_t length = (size_t)(end - host);
     int64_t port = TOPOLOGY_DEFAULT_PORT;
     if (length == 0 || length >= sizeof t->host ||
-        (colon && !str_to_i64(colon + 1, 0, 65535, &port)))
-        return error_set(err, ERR_CONFIG, "%s: '%s' is not HOST:PORT", name, endpoint);
-    snprintf(t->host, sizeof t->host, "%.*s", (int)length, endpoint);
+        (*behind && (*behind != ':' || !str_to_i64(behind + 1, 0, 65535, &port))))
+        return error_set(err, ERR_CONFIG,
+                         "%s: '%s' is not HOST:PORT (an address of IPv6: [ADDRESS]:PORT)", name,
+                         endpoint);
+    snprintf(t->host, sizeof t->host, "%.*s", (int)length, host);
     t->port = (int)port;
     return 0;
 }
@@ -343,6 +349,30 @@ static int read_identity(const struct reader *r, const struct topology_request *
     return is_found ? 0 : read_pod(r, wish, t, err);
 }
 
+/* Cut off, two runs could have one name. */
+static int keep_text(const char *text, const char *name, char *kept, size_t size, struct error *err)
+{
+    if (text && strlen(text) >= size)
+        return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", name, size - 1);
+    snprintf(kept, size, "%s", text ? text : "");
+    return 0;
+}
+
+/* Which run it is, and what proves that a peer is of it. */
+static int read_ids(const struct reader *r, const struct topology_request *wish, struct topology *t,
+                    struct error *err)
+{
+    bool is_asked = wish->rdzv_id && wish->rdzv_id[0];
+    const char *id = is_asked ? wish->rdzv_id : r->lookup(r->ctx, ENV_PET_RDZV_ID);
+    if (keep_text(id, is_asked ? "runtime.rdzv_id" : ENV_PET_RDZV_ID, t->job_id, sizeof t->job_id,
+                  err) ||
+        keep_text(r->lookup(r->ctx, ENV_RUN_ID), ENV_RUN_ID, t->run_id, sizeof t->run_id, err))
+        return -1;
+    const char *secret = r->lookup(r->ctx, ENV_RUN_SECRET);
+    t->is_secret_set = secret != NULL;
+    return keep_text(secret ? secret : t->run_id, ENV_RUN_SECRET, t->secret, sizeof t->secret, err);
+}
+
 int topology_read(getenv_fn *lookup, void *ctx, const struct topology_request *wish,
                   struct topology *ret_topology, struct error *err)
 {
@@ -358,16 +388,8 @@ int topology_read(getenv_fn *lookup, void *ctx, const struct topology_request *w
     if (t.world_size > TOPOLOGY_MAX_RANKS)
         return error_set(err, ERR_CONFIG, "%d ranks are more than %d", t.world_size,
                          TOPOLOGY_MAX_RANKS);
-    const char *id =
-        wish->rdzv_id && wish->rdzv_id[0] ? wish->rdzv_id : lookup(ctx, ENV_PET_RDZV_ID);
-    snprintf(t.job_id, sizeof t.job_id, "%s", id ? id : "");
-    const char *run = lookup(ctx, ENV_RUN_ID), *secret = lookup(ctx, ENV_RUN_SECRET);
-    snprintf(t.run_id, sizeof t.run_id, "%s", run ? run : "");
-    t.is_secret_set = secret != NULL;
-    if (secret && strlen(secret) >= sizeof t.secret)
-        return error_set(err, ERR_CONFIG, "%s: longer than %zu bytes", ENV_RUN_SECRET,
-                         sizeof t.secret - 1);
-    snprintf(t.secret, sizeof t.secret, "%s", secret ? secret : t.run_id);
+    if (read_ids(&r, wish, &t, err))
+        return -1;
     *ret_topology = t;
     return 0;
 }

@@ -155,11 +155,19 @@ static void test_wrong_outputs_are_refused(void **state)
         {{.tee = "0:"}, "runtime.tee: '0:'"},
         {{.redirects = "33", .log_dir = "d"}, "runtime.redirects: '33'"},
         {{.redirects = "3"}, "runtime.redirects needs runtime.log_dir"},
+        {{.redirects = "0:0,1:2"}, "runtime.redirects needs runtime.log_dir"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct error error;
         assert_fails(launch_output_check(&rows[i].spec, &error), &error, ERR_CONFIG,
                      rows[i].message);
+    }
+    /* torchrun's own default */
+    static const char *const nothing[] = {NULL, "", "0", "0:0,1:0"};
+    for (size_t i = 0; i < array_length(nothing); i++) {
+        struct error error;
+        const struct launch_output_spec spec = {.redirects = nothing[i]};
+        assert_ok(launch_output_check(&spec, &error), &error);
     }
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 /* The environment of a row: "NAME=value NAME=value". */
 static const char *lookup(void *ctx, const char *name)
 {
@@ -71,6 +73,10 @@ static const struct {
     {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d", "rank 0/1 local 0/1 node 0/1 at h:99"},
     {"PET_RDZV_ENDPOINT=h:99 PET_RDZV_BACKEND=c10d PET_NNODES=1:1",
      "rank 0/1 local 0/1 node 0/1 at h:99"},
+    {"PET_RDZV_ENDPOINT=[2001:db8::1]:29400 PET_NNODES=2 PET_NODE_RANK=1",
+     "rank 1/2 local 0/1 node 1/2 at 2001:db8::1:29400"},
+    {"PET_RDZV_ENDPOINT=[::1] PET_NNODES=2 PET_NODE_RANK=1",
+     "rank 1/2 local 0/1 node 1/2 at ::1:29500"},
     {"PET_RDZV_ENDPOINT=h:0 PET_NPROC_PER_NODE=2",
      "rank 0/2 local 0/2 node 0/1 at 127.0.0.1:0 launcher"},
     {"PET_RDZV_ENDPOINT=h:0 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 "
@@ -320,6 +326,12 @@ static void test_contradictions_name_the_variable_and_the_value(void **state)
          ERR_CONFIG, "is for the ranks of one launcher"},
         {"PET_RDZV_ENDPOINT=:80 PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: ':80'"},
         {"PET_RDZV_ENDPOINT=h:port PET_NODE_RANK=0", ERR_CONFIG, "PET_RDZV_ENDPOINT: 'h:port'"},
+        {"PET_RDZV_ENDPOINT=fd00::1 PET_NODE_RANK=0", ERR_CONFIG,
+         "'fd00::1' is not HOST:PORT (an address of IPv6: [ADDRESS]:PORT)"},
+        {"PET_RDZV_ENDPOINT=[]:80 PET_NODE_RANK=0", ERR_CONFIG, "'[]:80' is not HOST:PORT"},
+        {"PET_RDZV_ENDPOINT=[fd00::1]80 PET_NODE_RANK=0", ERR_CONFIG, "'[fd00::1]80'"},
+        {"MASTER_ADDR=h SHOAL_RUN_ID=" X64, ERR_CONFIG, "SHOAL_RUN_ID: longer than 63 bytes"},
+        {"MASTER_ADDR=h PET_RDZV_ID=" X64 X64, ERR_CONFIG, "PET_RDZV_ID: longer than 127 bytes"},
         {"MASTER_ADDR=h PET_NNODES=4096 PET_NODE_RANK=0 PET_NPROC_PER_NODE=8", ERR_CONFIG,
          "32768 ranks are more than 4096"},
     };
