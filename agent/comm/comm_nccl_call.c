@@ -15,31 +15,36 @@
 #include "agent/comm/comm_nccl_internal.h"
 
 #include "agent/comm/nccl_bootstrap.h"
+#include "base/clock.h"
 
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    EAGER_LOOKS = 100,     /* polls of a call before the thread sleeps between them */
+    EAGER_US = 2000,       /* in which a call's polls only yield: NCCL starts a thread for it */
     ABORT_WAITS_MS = 1000, /* how long an abort waits for a call that NCCL has not taken yet */
 };
 
 /* ---- one call ---- */
 
-/* Mostly that takes less than the shortest sleep, so the first polls only yield. */
+/* Also a call that answers success is asked about: of a window's, NCCL 2.28 and newer do so while a
+ * thread of theirs still registers. Mostly all of it takes less than the shortest sleep. */
 int comm_nccl_settle(struct comm_nccl *c, int result)
 {
-    for (int looks = 0; result == NCCL_IN_PROGRESS; looks++) {
+    int64_t begin_us = clock_monotonic_us();
+    bool is_asked = false;
+    while (result == NCCL_IN_PROGRESS || (result == NCCL_SUCCESS && !is_asked)) {
         if (watchdog_has_failed(c->shared->watchdog))
             return NCCL_IN_PROGRESS;
-        if (looks < EAGER_LOOKS)
+        if (is_asked && clock_monotonic_us() - begin_us < EAGER_US)
             sched_yield();
-        else
+        else if (is_asked)
             usleep(NCCL_POLL_US);
         int asked = c->shared->api.comm_error(c->nccl, &result);
         if (asked != NCCL_SUCCESS)
             return asked;
+        is_asked = true;
     }
     return result;
 }

@@ -101,7 +101,10 @@ int nccl_api_fail(const struct nccl_api *api, nccl_comm nccl, int result, const 
 {
     const char *more = api->last_error(nccl);
     bool is_ours = result == NCCL_INVALID_ARGUMENT || result == NCCL_INVALID_USAGE;
+    /* it allocates as it connects, at the first collectives: no fault of the GPU */
+    bool is_memory = result == NCCL_UNHANDLED_CUDA_ERROR && more && strstr(more, "out of memory");
     enum error_code code = is_ours                               ? ERR_CONFIG
+                           : is_memory                           ? ERR_MEMORY
                            : result == NCCL_UNHANDLED_CUDA_ERROR ? ERR_DEVICE
                                                                  : ERR_PEER;
     bool is_shm = more && (strstr(more, "/dev/shm") || strstr(more, "shared memory"));

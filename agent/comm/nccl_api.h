@@ -29,6 +29,9 @@ enum {
     NCCL_ROUNDS_LITTLE = 22700,
     /* Since 2.27, ncclCommWindowRegister() (NCCL's release notes). The rules: comm_nccl.h. */
     NCCL_HAS_WINDOWS = 22700,
+    /* Since 2.28 that call answers success at once, also of a communicator that is not blocking,
+     * while a thread still registers (src/dev_runtime.cc): ncclCommGetAsyncError() knows. */
+    NCCL_WINDOW_SAYS_DONE = 22800,
 };
 
 enum { NCCL_MEMORY_GRANULE = 2 << 20 /* bytes */ };

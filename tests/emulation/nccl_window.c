@@ -136,7 +136,9 @@ EXPORTED int ncclCommWindowRegister(nccl_comm c, void *memory, size_t bytes, voi
     struct slot *mine = &c->meeting->slots[c->rank];
     mine->window_bytes[w->number - 1] = bytes;
     __atomic_store_n(&mine->windows, (unsigned long)w->number, __ATOMIC_SEQ_CST);
-    return fake_nccl_leave(c, NCCL_IN_PROGRESS);
+    /* as the real ones do, though a thread of theirs still works */
+    bool says_done = fake_nccl_version() >= NCCL_WINDOW_SAYS_DONE;
+    return fake_nccl_leave(c, says_done ? NCCL_SUCCESS : NCCL_IN_PROGRESS);
 }
 
 bool fake_nccl_is_registering(struct ncclComm *c)
