@@ -59,7 +59,10 @@ int device_open(const char *name, int threads, struct device **ret_device, struc
 int device_count_gpus(struct error *ret_reason)
 {
     const struct backend *backend;
-    return cuda_library(&backend, ret_reason) < 0 ? 0 : backend->device_count(ret_reason);
+    if (cuda_library(&backend, ret_reason) == 0)
+        return backend->device_count(ret_reason);
+    ret_reason->code = ERR_NOT_FOUND;
+    return 0;
 }
 
 /* ---- the host's side of another device ---- */

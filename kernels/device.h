@@ -102,7 +102,9 @@ bool device_data_error(const struct device *device, struct error *ret);
  * False if the name is no GPU's, or there is none. out: DEVICE_PCI_BYTES. */
 enum { DEVICE_PCI_BYTES = 16 };
 bool device_pci(const char *name, char *out);
-/* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason (error's text). */
+/* GPUs that device_open("cuda:N") could open; 0 with the reason in ret_reason: ERR_NOT_FOUND if
+ * there is none (no driver, no GPU, a build without them), else what keeps this process from those
+ * that there may be. */
 int device_count_gpus(struct error *ret_reason);
 /* Whether the host may read and write the device's memory. False for a GPU: only stream_copy()
  * reaches its memory. */

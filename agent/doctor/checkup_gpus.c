@@ -240,11 +240,13 @@ static void check_none(const struct doctor_facts *f, struct checkup *c)
         checkup_add(c, CHECK_MISSING, "GPUs", "%s (NVML counts %d%s)", f->survey.no_gpus.msg,
                     f->nvml.count, has_slices ? ", cut into MIG slices" : "");
     row->is_fatal = are_wanted(f);
+    bool is_hidden = f->survey.no_gpus.code == ERR_NOT_FOUND;
     checkup_explain(row, without_gpus(f),
-                    has_slices ? "make slices (nvidia-smi mig -cgi ... -C) and ask for one "
-                                 "(nvidia.com/mig-...), or turn MIG off"
-                               : "nvidia.com/gpu in the pod's limits; CUDA_VISIBLE_DEVICES names "
-                                 "GPUs that are there");
+                    has_slices  ? "make slices (nvidia-smi mig -cgi ... -C) and ask for one "
+                                  "(nvidia.com/mig-...), or turn MIG off"
+                    : is_hidden ? "nvidia.com/gpu in the pod's limits; CUDA_VISIBLE_DEVICES names "
+                                  "GPUs that are there"
+                                : "mend that on the node: no other program can use CUDA there");
 }
 
 bool checkup_gpus(const struct doctor_facts *f, struct checkup *c)

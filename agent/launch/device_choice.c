@@ -40,13 +40,15 @@ int device_choose(const struct device_request *w, struct device_choice *ret_choi
     *ret_choice = (struct device_choice){.name = "cpu"};
     if (strcmp(w->asked, "cpu") == 0)
         return 0;
-    if (w->gpus == 0 && strcmp(w->asked, "auto") == 0) {
+    bool is_auto = strcmp(w->asked, "auto") == 0;
+    if (w->gpus == 0 && is_auto && !w->is_unusable) {
         snprintf(ret_choice->notice, sizeof ret_choice->notice,
                  "the model runs on the CPU (--device cpu takes it unasked): %s", w->no_gpus);
         return 0;
     }
     if (w->gpus == 0)
-        return error_set(err, ERR_UNSUPPORTED, "runtime.device=%s: %s", w->asked, w->no_gpus);
+        return error_set(err, ERR_UNSUPPORTED, "runtime.device=%s: %s%s", w->asked, w->no_gpus,
+                         is_auto ? "; --device cpu trains without it" : "");
     if (is_numbered(w->asked, &number))
         return choose_gpu(w, number, true, ret_choice, err);
     /* As scripts do under torchrun: cuda:LOCAL_RANK. The communicator refuses ranks that share a
@@ -64,6 +66,7 @@ int device_choose_here(const char *asked, bool share, int local_rank,
         .local_rank = local_rank,
         .gpus = strcmp(asked, "cpu") == 0 ? 0 : device_count_gpus(&no_gpus),
         .no_gpus = no_gpus.msg,
+        .is_unusable = no_gpus.code == ERR_UNSUPPORTED,
     };
     return device_choose(&wish, ret_choice, err);
 }

@@ -15,6 +15,7 @@ struct device_request {
     int local_rank;
     int gpus;            /* visible to this process: perhaps not all of its node's */
     const char *no_gpus; /* why there are none */
+    bool is_unusable;    /* there may be some: that is what keeps this process from them */
 };
 
 struct device_choice {

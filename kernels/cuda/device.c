@@ -40,6 +40,18 @@ int cuda_error(const struct cuda_device *device, struct error *err, cudaError_t 
     return error_set(err, code, "GPU: %s: %s", what, cudaGetErrorString(status));
 }
 
+/* What is to do on the node: no pod can mend these. */
+static const char *mend_of(cudaError_t status)
+{
+    if (status == cudaErrorSystemNotReady)
+        return "; machines with NVSwitch need nvidia-fabricmanager, of the driver's own version "
+               "(systemctl status nvidia-fabricmanager)";
+    if (status == cudaErrorSystemDriverMismatch)
+        return "; the kernel's driver and libcuda.so.1 are of two versions: restart the machine, or "
+               "remove the other libcuda.so.1";
+    return "";
+}
+
 static int cuda_device_count(struct error *ret_reason)
 {
     int driver = 0, runtime = 0, count = 0;
@@ -49,7 +61,7 @@ static int cuda_device_count(struct error *ret_reason)
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (!driver)
-        return error_set(ret_reason, ERR_UNSUPPORTED,
+        return error_set(ret_reason, ERR_NOT_FOUND,
                          "no NVIDIA driver answers on this machine (libcuda.so.1)") +
                1;
     /* CUDA's minor versions are compatible with each other, its major ones are not. */
@@ -61,8 +73,9 @@ static int cuda_device_count(struct error *ret_reason)
     cudaError_t status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess || count < 1) {
         cudaGetLastError();
-        error_set(ret_reason, ERR_UNSUPPORTED, "this process sees no GPU: %s",
-                  cudaGetErrorString(status));
+        bool is_none = status == cudaSuccess || status == cudaErrorNoDevice;
+        error_set(ret_reason, is_none ? ERR_NOT_FOUND : ERR_UNSUPPORTED,
+                  "this process sees no GPU: %s%s", cudaGetErrorString(status), mend_of(status));
         return 0;
     }
     return count;
@@ -207,10 +220,8 @@ static int cuda_device_open(int index, int threads, struct device **ret_device, 
     struct error reason;
     enum attention_mode attention;
     int count = cuda_device_count(&reason);
-    if (!count) {
-        *err = reason;
-        return -1;
-    }
+    if (!count)
+        return error_set(err, ERR_UNSUPPORTED, "%s", reason.msg);
     if (index >= count)
         return error_set(err, ERR_UNSUPPORTED, "no GPU %d: this process sees %d, counted from 0",
                          index, count);

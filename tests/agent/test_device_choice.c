@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const char no_driver[] = "no CUDA driver";
+static const char no_driver[] = "no CUDA driver", old_driver[] = "the driver is too old";
 
 static void test_what_is_asked_for_and_there_is_taken(void **state)
 {
@@ -17,16 +17,26 @@ static void test_what_is_asked_for_and_there_is_taken(void **state)
         enum error_code code;
         bool may_share;
     } rows[] = {
-        {{"cpu", false, 0, 4, NULL}, "cpu", "", ERR_NONE, false},
-        {{"auto", false, 0, 0, no_driver}, "cpu", "no CUDA driver", ERR_NONE, false},
-        {{"auto", false, 3, 4, NULL}, "cuda:3", "", ERR_NONE, false},
-        {{"auto", false, 3, 1, NULL}, "cuda:0", "", ERR_NONE, false},
-        {{"cuda", false, 0, 8, NULL}, "cuda:0", "", ERR_NONE, false},
-        {{"cuda", true, 3, 2, NULL}, "cuda:1", "", ERR_NONE, true},
-        {{"cuda", false, 3, 2, NULL}, "cuda:1", "", ERR_NONE, false},
-        {{"cuda:1", false, 0, 2, NULL}, "cuda:1", "", ERR_NONE, true},
-        {{"cuda:2", false, 0, 2, NULL}, "2 GPUs, numbered from 0", "", ERR_UNSUPPORTED, false},
-        {{"cuda", false, 0, 0, no_driver},
+        {{"cpu", false, 0, 4, NULL, false}, "cpu", "", ERR_NONE, false},
+        {{"auto", false, 0, 0, no_driver, false}, "cpu", "no CUDA driver", ERR_NONE, false},
+        {{"auto", false, 0, 0, old_driver, true},
+         "runtime.device=auto: the driver is too old; --device cpu trains without it",
+         "",
+         ERR_UNSUPPORTED,
+         false},
+        {{"cpu", false, 0, 0, old_driver, true}, "cpu", "", ERR_NONE, false},
+        {{"auto", false, 3, 4, NULL, false}, "cuda:3", "", ERR_NONE, false},
+        {{"auto", false, 3, 1, NULL, false}, "cuda:0", "", ERR_NONE, false},
+        {{"cuda", false, 0, 8, NULL, false}, "cuda:0", "", ERR_NONE, false},
+        {{"cuda", true, 3, 2, NULL, false}, "cuda:1", "", ERR_NONE, true},
+        {{"cuda", false, 3, 2, NULL, false}, "cuda:1", "", ERR_NONE, false},
+        {{"cuda:1", false, 0, 2, NULL, false}, "cuda:1", "", ERR_NONE, true},
+        {{"cuda:2", false, 0, 2, NULL, false},
+         "2 GPUs, numbered from 0",
+         "",
+         ERR_UNSUPPORTED,
+         false},
+        {{"cuda", false, 0, 0, no_driver, false},
          "runtime.device=cuda: no CUDA driver",
          "",
          ERR_UNSUPPORTED,

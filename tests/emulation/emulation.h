@@ -29,6 +29,7 @@ namespace emulation
 /* The setting's text, else `otherwise`:
  *   seed         of all orders (1)
  *   gpus         how many there are (1)
+ *   count_error  the cudaError_t with which CUDA answers how many there are (0: it does not)
  *   node         which machine's they are: the GPUs of another one are others (0)
  *   name         of each, as the maker calls it (emulated GPU); A/B: of the first, of others
  *   capability   10 major + minor (90)

@@ -126,6 +126,10 @@ const char *cudaGetErrorString(cudaError_t status)
     case cudaErrorGraphExecUpdateFailure:
         return "the graph update was not performed because it included changes which violated "
                "constraints specific to instantiated graph update";
+    case cudaErrorSystemNotReady:
+        return "system not yet initialized";
+    case cudaErrorSystemDriverMismatch:
+        return "system has unsupported display driver / cuda driver combination";
     case cudaErrorUnknown:
         return "unknown error";
     }
@@ -159,6 +163,9 @@ cudaError_t cudaGetDeviceCount(int *count)
     cudaRuntimeGetVersion(&runtime);
     if (driver / 1000 < runtime / 1000) /* minor versions get on with each other */
         return noted(cudaErrorInsufficientDriver);
+    int broken = (int)option_number("count_error", cudaSuccess);
+    if (broken != cudaSuccess)
+        return noted((cudaError_t)broken);
     return *count ? cudaSuccess : noted(cudaErrorNoDevice);
 }
 

@@ -43,18 +43,29 @@ static void test_names(void **state)
 
 struct reason {
     const char *emulation, *device, *told;
-    int count; /* of device_count_gpus() */
+    int count;            /* of device_count_gpus() */
+    enum error_code code; /* its reason; ERR_NONE: there are some */
 };
 static const struct reason reasons[] = {
-    {"driver=0", "cuda", "no NVIDIA driver answers on this machine (libcuda.so.1)", 0},
-    {"driver=12040", "cuda", "driver is too old: it knows CUDA 12.4, this build needs 13.0", 0},
-    {"gpus=0", "cuda", "this process sees no GPU: no CUDA-capable device is detected", 0},
-    {"gpus=2", "cuda:2", "no GPU 2: this process sees 2, counted from 0", 2},
-    {"capability=70", "cuda", "GPU 0 (emulated GPU) has compute capability 7.0: at least 7.5", 1},
+    {"driver=0", "cuda", "no NVIDIA driver answers on this machine (libcuda.so.1)", 0,
+     ERR_NOT_FOUND},
+    {"driver=12040", "cuda", "driver is too old: it knows CUDA 12.4, this build needs 13.0", 0,
+     ERR_UNSUPPORTED},
+    {"gpus=0", "cuda", "this process sees no GPU: no CUDA-capable device is detected", 0,
+     ERR_NOT_FOUND},
+    {"count_error=802", "cuda",
+     "system not yet initialized; machines with NVSwitch need nvidia-fab", 0, ERR_UNSUPPORTED},
+    {"count_error=803", "cuda", "of two versions: restart the machine, or remove the other", 0,
+     ERR_UNSUPPORTED},
+    {"gpus=2", "cuda:2", "no GPU 2: this process sees 2, counted from 0", 2, ERR_NONE},
+    {"capability=70", "cuda", "GPU 0 (emulated GPU) has compute capability 7.0: at least 7.5", 1,
+     ERR_NONE},
     {"built_for=80+90,capability=89", "cuda",
-     "no code for GPU 0 (emulated GPU, compute capability 8.9): build it with CUDA_ARCHS=89", 1},
+     "no code for GPU 0 (emulated GPU, compute capability 8.9): build it with CUDA_ARCHS=89", 1,
+     ERR_NONE},
     {"built_for=80+90,capability=75", "cuda",
-     "no code for GPU 0 (emulated GPU, compute capability 7.5): build it with CUDA_ARCHS=75", 1},
+     "no code for GPU 0 (emulated GPU, compute capability 7.5): build it with CUDA_ARCHS=75", 1,
+     ERR_NONE},
 };
 
 static void test_reasons(void **state)
@@ -66,7 +77,9 @@ static void test_reasons(void **state)
     struct error err;
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         setenv("SHOAL_EMULATION", reasons[i].emulation, 1);
+        err.code = ERR_NONE;
         assert_int_equal(device_count_gpus(&err), reasons[i].count);
+        assert_int_equal(err.code, reasons[i].code);
         assert_fails(device_open(reasons[i].device, 1, &device, &err), &err, ERR_UNSUPPORTED,
                      reasons[i].told);
     }
