@@ -19,12 +19,10 @@
  * largest workspace of a matrix product, or the scratch of a layer's attention if that is more; and
  * with fp8 the copies of a product's operands. The second is gradients of the feed-forward's middle
  * and of what goes on to the next layer. The third is a RUN_PLAN_PART of what comes and goes within
- * a step. A GPU's memory is reserved up to here, but RUN_PLAN_LIBRARIES bytes are left free for
- * what libraries ask for after that: further communicators, NCCL's buffers at the first collective,
- * kernels that are loaded at their first launch. They promise no number; it is a guess, and no part
- * of the total. The driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of
- * RUN_PLAN_KERNELS kernels that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it
- * promises no number, so this is an allowance, too. With `windows` what lies in symmetric windows
+ * a step. A GPU's memory is reserved up to here, but run_plan_libraries() bytes are left free. The
+ * driver takes what CUDA graphs need: RUN_PLAN_KERNEL bytes for each of RUN_PLAN_KERNELS kernels
+ * that a layer's passes and its update are, in each of RUN_PLAN_FORMS; it promises no number, so
+ * this is an allowance, too. With `windows` what lies in symmetric windows
  * (agent/shard/window_plan.h) is NCCL's memory beside the reserve, in granules of 2 MiB. Of what
  * the reserve has for small units, slices and buffers that a unit keeps go from there. Places that
  * units share are counted in both: a unit that finds none, or is too large, lies in the reserve. */
@@ -162,9 +160,19 @@ struct run_plan_advice {
 };
 struct run_plan_advice run_plan_advise(int64_t parameters);
 
+/* What libraries ask a GPU for beside the plan, which is no part of its total: RUN_PLAN_LIBRARIES
+ * for kernels that are loaded at their first launch and the like; and between ranks NCCL's buffers,
+ * which come with the first collectives of each communicator. They promise no number, so it is a
+ * guess. NCCL's is from the sizes in its source (2.28; src/transport/nvls.cc, src/init.cc): 8 GPUs
+ * of 80 GB with NVLink have 24 channels, of which a ring takes 220 MiB, a tree as much and NVLink
+ * SHARP 256, with a communicator for gathers and one for reductions. Smaller GPUs have fewer: a
+ * part of their memory. gpu_bytes: all that it has. */
+int64_t run_plan_libraries(int ranks, int64_t gpu_bytes);
+
 /* What of a block backward has to compute again on GPUs of RUN_PLAN_GPU_GB: the least, but no more
- * than is configured, with which they hold the rank's part and RUN_PLAN_LIBRARIES. As configured
- * where nothing less fits or activations are unknown. *ret_device: bytes there with it. */
+ * than is configured, with which they hold the rank's part and RUN_PLAN_LIBRARIES (such GPUs have
+ * five GB more than that, with room for NCCL's). As configured where nothing less fits or
+ * activations are unknown. *ret_device: bytes there with it. */
 enum { RUN_PLAN_GPU_GB = 80 };
 enum tape_checkpointing run_plan_least_recompute(const struct run_plan_facts *facts,
                                                  enum shard_strategy strategy, int64_t *ret_device);

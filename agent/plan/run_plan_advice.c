@@ -2,6 +2,14 @@
 
 #include "agent/shard/wrap.h"
 
+enum { NCCL_PART = 64, NCCL_MOST = 768 << 20 };
+
+int64_t run_plan_libraries(int ranks, int64_t gpu_bytes)
+{
+    const int64_t nccl = gpu_bytes / NCCL_PART < NCCL_MOST ? gpu_bytes / NCCL_PART : NCCL_MOST;
+    return RUN_PLAN_LIBRARIES + (ranks > 1 ? nccl : 0);
+}
+
 enum tape_checkpointing run_plan_least_recompute(const struct run_plan_facts *facts,
                                                  enum shard_strategy strategy, int64_t *ret_device)
 {

@@ -150,9 +150,10 @@ int time_plan_evaluate(const struct time_variant *v, const struct model *model,
     return 0;
 }
 
-bool time_plan_fits(const struct time_device *device, int64_t device_bytes)
+bool time_plan_fits(const struct time_plan *plan, int64_t device_bytes)
 {
-    return device_bytes + RUN_PLAN_LIBRARIES <= device->memory_bytes;
+    const int64_t all = plan->question.device->memory_bytes;
+    return device_bytes + run_plan_libraries(plan->world_size, all) <= all;
 }
 
 /* ---- who does attention ---- */
@@ -211,7 +212,7 @@ int time_plan_make(const struct agent_config *config, const struct model *model,
     for (int band = 0; band < TIME_BANDS; band++)
         ret_plan->steps[band] = now.steps[band];
     ret_plan->device_bytes = now.device_bytes;
-    ret_plan->fits = time_plan_fits(device, now.device_bytes);
+    ret_plan->fits = time_plan_fits(ret_plan, now.device_bytes);
     const struct time_ranks *r = &now.ranks;
     if (r->world > 1) {
         int ring = r->group > 1 ? r->group : r->world;

@@ -202,7 +202,7 @@ static int by_verdict_and_gain(const void *a, const void *b)
 static enum time_verdict judge(const struct time_plan *plan, const struct time_advice *a)
 {
     const double least = 0.01;
-    if (!time_plan_fits(plan->question.device, a->device_bytes))
+    if (!time_plan_fits(plan, a->device_bytes))
         return TIME_TOO_LARGE;
     return a->gain > least || !plan->fits ? TIME_ADVISED : TIME_NO_FASTER;
 }

@@ -26,7 +26,7 @@ int time_plan_evaluate(const struct time_variant *variant, const struct model *m
                        struct time_outcome *ret_outcome, struct error *err);
 
 /* Beside what libraries take. */
-bool time_plan_fits(const struct time_device *device, int64_t device_bytes);
+bool time_plan_fits(const struct time_plan *plan, int64_t device_bytes);
 
 /* Fills in the plan's advice. now: what the variant gave. */
 int time_plan_advise(const struct time_variant *variant, const struct time_outcome *now,

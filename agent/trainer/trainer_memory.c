@@ -74,10 +74,14 @@ static int share_memory(const struct trainer *t, struct arena *arena, struct mem
 
 _Static_assert((int)WINDOW_GRANULE == (int)NCCL_MEMORY_GRANULE, "the plan counts them");
 
+static bool uses_nccl(const struct trainer *t)
+{
+    return t->world != t->env.world && t->config->runtime.collectives != COMM_DEVICE_HOST;
+}
+
 static bool registers_with_nccl(const struct trainer *t)
 {
-    return t->config->runtime.register_buffers != REGISTER_NOTHING && t->world != t->env.world &&
-           t->config->runtime.collectives != COMM_DEVICE_HOST;
+    return t->config->runtime.register_buffers != REGISTER_NOTHING && uses_nccl(t);
 }
 
 /* NCCL's memory has whole granules: one more if there is room, else what is left of the last one is
@@ -119,7 +123,8 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     if (trainer_memory_fits(shard_strategy_name(s->strategy), known, share, hints_of(t), err))
         return -1;
     /* what asks the driver later */
-    int64_t most = share->bytes - s->windows - plan.graphs - RUN_PLAN_LIBRARIES;
+    int64_t libraries = run_plan_libraries(uses_nccl(t) ? t->world->size : 1, share->total_bytes);
+    int64_t most = share->bytes - s->windows - plan.graphs - libraries;
     int64_t bytes = s->reserve < most ? s->reserve : most;
     if (registers_with_nccl(t)) /* which rounds up */
         bytes = round_to_granule(bytes, most);
