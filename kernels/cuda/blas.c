@@ -1,6 +1,7 @@
 #include "kernels/cuda/blas_internal.h"
 
 #include "base/library.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "kernels/cuda/slow_path.h"
 #include "kernels/cuda/stream.h"
@@ -102,21 +103,49 @@ void blas_close(struct blas *blas)
     free(blas);
 }
 
-/* Fails the stream if it is an error. */
-static bool succeeded(struct stream *s, const struct blas_functions *lt, cublasStatus_t status,
-                      const char *what, const struct blas_plan *plan)
+enum { REFUSAL_BYTES = 256 };
+
+static void name_refusal(const struct blas_functions *lt, cublasStatus_t status, const char *what,
+                         const struct blas_plan *plan, char text[REFUSAL_BYTES])
 {
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return true;
     const struct matmul *p = &plan->matmul;
-    char text[256];
-    snprintf(text, sizeof text,
+    snprintf(text, REFUSAL_BYTES,
              "%s of a %s product (m %lld, n %lld, k %lld, strides %lld %lld %lld): %s", what,
              blas_input_name(plan), (long long)p->m, (long long)p->n, (long long)p->k,
              (long long)p->a_stride, (long long)p->b_stride, (long long)p->c_stride,
              lt->status_name(status));
+}
+
+/* Fails the stream if it is an error. */
+static bool succeeded(struct stream *s, const struct blas_functions *lt, cublasStatus_t status,
+                      const char *what, const struct blas_plan *plan)
+{
+    char text[REFUSAL_BYTES];
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return true;
+    name_refusal(lt, status, what, plan, text);
     cuda_check(s, cudaErrorUnknown, text);
     return false;
+}
+
+/* Whether a product without that epilogue is as fast, but for a pass over what it writes. */
+static bool may_end_in_steps(const struct blas_plan *plan)
+{
+    return plan->epilogue != BLAS_PLAIN && plan->epilogue != BLAS_BIAS;
+}
+
+/* Whatever the library says of an epilogue that can be done without, before the first product with
+ * it has run: there is another way. If the GPU itself has failed, that way tells. */
+static bool goes_in_steps(const struct blas_functions *lt, cublasStatus_t status, const char *what,
+                          struct blas_plan *plan)
+{
+    char text[REFUSAL_BYTES];
+    if (status == CUBLAS_STATUS_SUCCESS || plan->has_run || !may_end_in_steps(plan))
+        return false;
+    name_refusal(lt, status, what, plan, text);
+    log_warning("cuBLASLt: %s: done without its epilogue %d", text, (int)plan->epilogue);
+    plan->impossible = true;
+    return true;
 }
 
 static cudaDataType data_type(enum dtype t)
@@ -255,12 +284,6 @@ static cublasStatus_t choose(struct stream *s, struct blas_plan *plan,
     return status;
 }
 
-/* Whether a product without that epilogue is as fast, but for a pass over what it writes. */
-static bool may_end_in_steps(const struct blas_plan *plan)
-{
-    return plan->epilogue != BLAS_PLAIN && plan->epilogue != BLAS_BIAS;
-}
-
 /* fp8 has no slow way: it is aligned, or fails. */
 static void tell_slow_path(const struct blas_plan *plan)
 {
@@ -297,6 +320,8 @@ static struct blas_plan *plan_find(struct stream *s, const struct blas_plan *wan
         status = make_layouts(&blas->lt, oldest);
     if (!status)
         status = choose(s, oldest, o);
+    if (goes_in_steps(&blas->lt, status, "plan", oldest))
+        return oldest;
     if (succeeded(s, &blas->lt, status, "plan", oldest)) {
         tell_slow_path(oldest);
         return oldest;
@@ -341,9 +366,11 @@ static bool run(struct stream *s, const struct blas_plan *want,
     if (!succeeded(s, &blas->lt, set_pointers(&blas->lt, plan, operands), "pointers", plan))
         return true;
     cudaStream_t handle = plan->has_run ? cuda_captured(s) : cuda_uncaptured(s);
+    cublasStatus_t status = blas_start(blas, plan, &plan->algorithm, operands, workspace, handle);
+    if (goes_in_steps(&blas->lt, status, "start", plan))
+        return false;
     plan->has_run = true;
-    succeeded(s, &blas->lt, blas_start(blas, plan, &plan->algorithm, operands, workspace, handle),
-              "start", plan);
+    succeeded(s, &blas->lt, status, "start", plan);
     return true;
 }
 
