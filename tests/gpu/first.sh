@@ -194,7 +194,7 @@ stage_gpt2() {
 # Sharded, so that its units of 14 MB (in bf16) are gathered and reduced. Nothing is predicted of windows.
 stage_windows() {
     local gpus=2 registers gpu=''
-    [ "$dry" ] || gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c .)
+    [ "$dry" ] || gpus=$("$build/tests/gpu/gpu" | grep -c ' GiB free$') # that programs may see, and not all of the machine's
     [ "$gpus" -gt 1 ] || {
         say "one GPU: NCCL has nobody to talk to: skipped"
         return
