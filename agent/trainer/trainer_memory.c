@@ -92,11 +92,38 @@ static int64_t round_to_granule(int64_t bytes, int64_t most)
     return down == bytes || down + NCCL_MEMORY_GRANULE > most ? down : down + NCCL_MEMORY_GRANULE;
 }
 
-static void tell_whose_memory(const struct trainer *t)
+/* NCCL's rule: what one rank passes registered, all do; and in NCCL 2.27 a rank that cannot
+ * register its memory leaves where the others wait for it. */
+static int agree_whose_memory(const struct trainer *t, bool is_lent, struct error *err)
+{
+    const int size = t->world->size;
+    int32_t mine = is_lent;
+    auto_free int32_t *all = xcalloc((size_t)size, sizeof *all);
+    if (agree_gather(t->world, t->compute, &mine, all, sizeof mine, err))
+        return -1;
+    int other = 1;
+    while (other < size && all[other] == all[0])
+        other++;
+    if (other >= size)
+        return 0;
+    error_set(err, ERR_MEMORY,
+              "runtime.register_buffers: NCCL has memory (ncclMemAlloc) for rank %d and none for "
+              "rank %d, and registers that of all ranks or of none: make room there, or leave it "
+              "out",
+              all[0] ? 0 : other, all[0] ? other : 0);
+    err->shared = true;
+    return -1;
+}
+
+static int tell_whose_memory(const struct trainer *t, struct error *err)
 {
     struct memory_use use;
     device_memory_use(t->device, &use);
-    if (registers_with_nccl(t))
+    if (!registers_with_nccl(t))
+        return 0;
+    if (agree_whose_memory(t, use.reserve_is_lent, err))
+        return -1;
+    if (use.reserved_bytes > 0)
         t->listener->notice(t->listener->ctx,
                             use.reserve_is_lent
                                 ? "runtime.register_buffers: the run's memory is NCCL's "
@@ -104,6 +131,7 @@ static void tell_whose_memory(const struct trainer *t)
                                 : "runtime.register_buffers: the run's memory is CUDA's own "
                                   "(cudaMalloc), which NVLink SHARP cannot use: NCCL's "
                                   "(ncclMemAlloc, 2.27 or newer) is not to be had");
+    return 0;
 }
 
 static int reserve(const struct trainer *t, const struct memory_share *share, struct arena *arena,
@@ -128,10 +156,7 @@ static int reserve(const struct trainer *t, const struct memory_share *share, st
     int64_t bytes = s->reserve < most ? s->reserve : most;
     if (registers_with_nccl(t)) /* which rounds up */
         bytes = round_to_granule(bytes, most);
-    int result = bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
-    if (result == 0 && bytes > 0)
-        tell_whose_memory(t);
-    return result;
+    return bytes > 0 ? device_reserve(t->device, (size_t)bytes, err) : 0;
 }
 
 int trainer_reserve_memory(struct trainer *t, struct error *err)
@@ -143,7 +168,9 @@ int trainer_reserve_memory(struct trainer *t, struct error *err)
     if (share_memory(t, arena, &share, err))
         return -1;
     int result = reserve(t, &share, arena, err);
-    return agree_all(t->world, t->compute, result, err);
+    if (agree_all(t->world, t->compute, result, err))
+        return -1;
+    return tell_whose_memory(t, err);
 }
 
 _Static_assert((int)RUN_PLAN_SNAPSHOTS == (int)MEMORY_SNAPSHOT_SLOTS, "the plan counts them");

@@ -84,6 +84,8 @@ check "... to the same bits" same beside registered
 check "... of CUDA's, where NCCL has none" ordered refused registered=1,lends=0 --register_buffers true
 check "... which is told" contains "$work/refused.log" "the run's memory is CUDA's own (cudaMalloc), which NVLink SHARP cannot use"
 check "... to the same bits" same beside refused
+check "... all ranks or none" fails 1 "NCCL has memory (ncclMemAlloc) for rank 0 and none for rank 1, and registers that of all ranks or of none" \
+    ordered mixed lends_not=1 --register_buffers true
 windows() { # NAME SETTINGS FLAGS...
     ordered "$1" "tell_windows=1,$2" --register_buffers symmetric "${@:3}"
 }
@@ -94,7 +96,7 @@ check "... and so they ran" ran_in_windows windows
 check "... to the same bits" same beside windows
 check "... kept unsharded between the passes" windows windows_zero2 "" --sharding_strategy SHARD_GRAD_OP
 check "... to the same bits" same beside windows_zero2
-check "... without room on one rank" windows roomless lends_not=1
+check "... without room on one rank" windows roomless lends_not=1:1
 check "... which is told" contains "$work/roomless.log" "no symmetric windows: rank 1 has no room for their"
 check "... to the same bits" same beside roomless
 check "... without room for the second one" windows second lends_not=1:2
