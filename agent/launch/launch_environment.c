@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+/* The launchers of an elastic run would draw ids of their own, and one that is left alone would
+ * take what all have saved for another run's: there nobody knows the run. */
 void launch_identity_choose(const struct topology *t, struct launch_identity *ret_identity)
 {
     uint64_t number[2];
     snprintf(ret_identity->run_id, sizeof ret_identity->run_id, "%s", t->run_id);
     snprintf(ret_identity->secret, sizeof ret_identity->secret, "%s", t->secret);
-    if (!t->run_id[0] && t->restart_count == 0 &&
+    if (!t->run_id[0] && t->restart_count == 0 && !topology_is_elastic(t) &&
         getrandom(number, sizeof number[0], 0) == sizeof number[0])
         snprintf(ret_identity->run_id, sizeof ret_identity->run_id, "%016" PRIx64, number[0]);
     if (t->nodes == 1 && !t->is_secret_set && getrandom(number, sizeof number, 0) == sizeof number)

@@ -296,32 +296,46 @@ static int read_host(const struct reader *r, struct topology *t, bool *ret_known
     return read_number(r, ENV_MASTER_PORT, ENV_PET_MASTER_PORT, 1, 65535, t->port, &t->port, err);
 }
 
+/* A launcher's child, which has read the same flags: where the ranks meet the launcher has chosen
+ * since, for each round anew if the run is elastic. */
+static bool is_placed(const struct reader *r)
+{
+    return is_set(r, ENV_LOCAL_RANK) && is_set(r, ENV_MASTER_ADDR) && is_set(r, ENV_MASTER_PORT);
+}
+
+/* What flags say of it. */
+static int read_wished_endpoint(const struct topology_request *wish, struct topology *t,
+                                bool *is_known, struct error *err)
+{
+    if (strlen(wish->master_addr) >= sizeof t->host)
+        return error_set(err, ERR_CONFIG, "runtime.master_addr: longer than %zu bytes",
+                         sizeof t->host - 1);
+    if (wish->rdzv_endpoint && wish->rdzv_endpoint[0]) {
+        if (parse_endpoint("runtime.rdzv_endpoint", wish->rdzv_endpoint, t, err))
+            return -1;
+        *is_known = true;
+    }
+    if (wish->master_addr[0]) {
+        memcpy(t->host, wish->master_addr, strlen(wish->master_addr) + 1);
+        *is_known = true;
+    }
+    if (wish->master_port > 0)
+        t->port = wish->master_port;
+    return 0;
+}
+
 static int read_master_endpoint(const struct reader *r, const struct topology_request *wish,
                                 struct topology *t, struct error *err)
 {
     bool is_known;
     t->port = TOPOLOGY_DEFAULT_PORT;
-    if (check_backend(r, wish, err) || read_host(r, t, &is_known, err))
+    if (check_backend(r, wish, err) || read_host(r, t, &is_known, err) ||
+        (!is_placed(r) && read_wished_endpoint(wish, t, &is_known, err)))
         return -1;
-    if (wish->rdzv_endpoint && wish->rdzv_endpoint[0]) {
-        struct topology given = *t;
-        if (parse_endpoint("runtime.rdzv_endpoint", wish->rdzv_endpoint, t, err))
-            return -1;
-        if (t->port == 0 && is_set(r, ENV_LOCAL_RANK))
-            *t = given; /* the launcher has chosen one since */
-        is_known = true;
-    }
-    if (strlen(wish->master_addr) >= sizeof t->host)
-        return error_set(err, ERR_CONFIG, "runtime.master_addr: longer than %zu bytes",
-                         sizeof t->host - 1);
-    if (wish->master_addr[0])
-        memcpy(t->host, wish->master_addr, strlen(wish->master_addr) + 1);
-    else if (!is_known && t->nodes > 1)
+    if (!is_known && t->nodes > 1)
         return not_set(ENV_MASTER_ADDR " (or --master_addr)", "there is more than one node", err);
     else if (!is_known)
         snprintf(t->host, sizeof t->host, "127.0.0.1");
-    if (wish->master_port > 0)
-        t->port = wish->master_port;
     bool is_shared = t->world_size > 1 && (t->nodes > 1 || !t->is_launcher);
     if (t->port == 0 && is_shared)
         return error_set(err, ERR_CONFIG,

@@ -195,6 +195,13 @@ static void test_torchruns_flags_win_too(void **state)
          "LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
          "MASTER_PORT=4242",
          "rank 1/2 local 1/2 node 0/1 at 127.0.0.1:4242"},
+        /* in each round of an elastic run the ranks meet elsewhere than their launchers */
+        {{.nnodes = "1:2", .rdzv_endpoint = "h:29611", .node_rank = 1},
+         "LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=4242",
+         "rank 1/2 local 0/1 node 1/2 at h:4242"},
+        {{.nnodes = "1:2", .master_addr = "h", .master_port = 29611, .node_rank = 1},
+         "LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=4242",
+         "rank 1/2 local 0/1 node 1/2 at h:4242"},
         {{.nnodes = "", .rdzv_endpoint = "localhost:29522", .node_rank = -1, .launch = true},
          "PET_NPROC_PER_NODE=2",
          "rank 0/2 local 0/2 node 0/1 at localhost:29522 launcher"},

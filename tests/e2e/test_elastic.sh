@@ -5,14 +5,14 @@
 few_images
 check "a run can be held" gcc -D_GNU_SOURCE -shared -fPIC -o "$work/hold.so" tests/e2e/hold.c -ldl
 
+trains=(--preset=mnist --data.root="$data" --train_size=48 --eval_size=16 --batch_size=1 --epochs=2 --prometheus_port=0 --save_steps=3)
+
 # node NAME NUMBER [VARIABLE=VALUE...]: becomes the launcher of one of the workers of an elastic job, with the operator's variables.
 node() {
     local name=$1
     exec env PET_RDZV_ENDPOINT="127.0.0.1:$port" PET_RDZV_BACKEND=c10d PET_NNODES=2:3 PET_NPROC_PER_NODE=1 POD_NAME="$name-worker-$2" \
         SHOAL_NNODES=3 SHOAL_SHRINK_AFTER=1000 SHOAL_RESTART_COUNT=0 SHOAL_RUN_ID="$name" "${@:3}" \
-        shoal-agent --preset=mnist \
-        --data.root="$data" --train_size=48 --eval_size=16 --batch_size=1 --epochs=2 --prometheus_port=0 \
-        --checkpoint_dir="$work/$name/ck" --save_steps=3 --save-model="$work/$name/model.safetensors" >>"$work/$name/log$2" 2>&1
+        shoal-agent "${trains[@]}" --checkpoint_dir="$work/$name/ck" --save-model="$work/$name/model.safetensors" >>"$work/$name/log$2" 2>&1
 }
 hold() { # NAME: prints the variables with which it stands still after each checkpoint until let go
     mkdir -p "$work/$1/go"
@@ -140,4 +140,23 @@ end
 check "it comes back, and all end as if nothing had happened" with first 0 0 0
 check "... with the calm run's weights" same first
 check "... at the cost of no restart to the others" lacks "$work/first/log1" " of 3 times"
+
+# By hand, with torchrun's flags, and nobody who names the run: the one that is left alone knows it all the same.
+by_hand() { # NUMBER
+    exec env "${held[@]}" shoal-agent "${trains[@]}" --nnodes=1:2 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_endpoint="127.0.0.1:$port" \
+        --node_rank="$1" --checkpoint_dir="$work/hand/ck" >>"$work/hand/log$1" 2>&1
+}
+mapfile -t held < <(hold hand)
+meet hand
+by_hand 0 & nodes[0]=$!
+by_hand 1 & nodes[1]=$!
+check "two nodes by torchrun's flags" wait_for 200 committed hand 3
+check "... of which one is asked to end" kill -TERM "${nodes[1]}"
+let_end hand
+wait "${nodes[0]}"
+check "... the other goes on" test $? -eq 0
+wait "${nodes[1]}"
+check "... by itself" grep -E "1 node instead of 2: node 1 \(.*\) was asked to end" "$work/hand/log0"
+check "... from where they were" grep -E "^Resumed at step [0-9]+ .*\(0 steps lost\)" "$work/hand/log0"
+check "... as the run that has saved" lacks "$work/hand/log0" "starts anew"
 tap_done
