@@ -89,10 +89,14 @@ static int parse_fields(const struct columns *columns, const char *record, size_
         }
         at = end + 1;
     }
-    if (found == columns->count)
-        return 0;
-    return error_set(err, ERR_INPUT, "it has only %zu fields, fewer than its file's first line",
-                     field);
+    if (found < columns->count)
+        return error_set(err, ERR_INPUT, "it has only %zu fields, fewer than its file's first line",
+                         field);
+    if (field > columns->field_count)
+        return error_set(err, ERR_INPUT, "it has %zu fields, and its file's first line %zu%s",
+                         field, columns->field_count,
+                         columns->format == TOKENS_CSV ? ": a text with a comma needs quotes" : "");
+    return 0;
 }
 
 /* ---- the line of names ---- */
@@ -111,7 +115,8 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
     auto_str struct str name, names;
     str_init(&name, TEXT_FILE_MAX_LINE_BYTES);
     str_init(&names, NAMES_MAX_BYTES);
-    for (size_t at = 0, field = 0; at <= bytes; field++) {
+    columns->field_count = 0;
+    for (size_t at = 0; at <= bytes; columns->field_count++) {
         size_t end = find_end(columns->format == TOKENS_CSV, line, bytes, at);
         str_clear(&name);
         if (columns->format != TOKENS_CSV)
@@ -126,7 +131,7 @@ int columns_read_names(struct columns *columns, const char *line, size_t bytes, 
                 return error_set(err, ERR_INPUT,
                                  "two columns \"%s\": which of them is meant? Rename one",
                                  str_text(&name));
-            columns->fields[i] = field;
+            columns->fields[i] = columns->field_count;
             found[i] = true;
         }
         at = end + 1;

@@ -18,7 +18,8 @@ struct columns {
     enum token_format format;                  /* JSONL, TEXT, TSV or CSV */
     struct json_line_text wanted[COLUMNS_MAX]; /* names and keys */
     size_t count;
-    size_t fields[COLUMNS_MAX]; /* TSV, CSV: which field, from 0 on */
+    size_t fields[COLUMNS_MAX]; /* TSV, CSV: which field, from 0 on ... */
+    size_t field_count;         /* ... of so many, that each row has */
 };
 
 /* TSV, CSV: reads the line of names. ERR_INPUT if a wanted one is not there. */

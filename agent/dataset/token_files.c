@@ -218,20 +218,24 @@ static int search_path(struct search *s, const char *path, bool *ret_found, stru
     return *ret_found ? search_directory(s, path, err) : search_file(s, path, ret_found, err);
 }
 
-/* As it is, below the root, and there without what is before its last slash. */
+/* As it is, and below the root; the id of a data set of the Hub also without its owner, if that is
+ * a directory. */
 static int search_all(struct search *s, struct error *err)
 {
     const char *dataset = s->source->dataset, *root = s->source->root;
     auto_free char *whole = xasprintf("%s/%s", root, dataset);
     auto_free char *last = xasprintf("%s/%s", root, str_after_last(dataset, '/'));
-    const char *const candidates[] = {dataset, whole, last};
-    size_t count = dataset[0] == '/' ? 1 : array_length(candidates);
-    bool found = false;
-    for (size_t i = 0; i < count && !found; i++)
-        if (search_path(s, candidates[i], &found, err) < 0)
-            return -1;
     const char *slash = strchr(dataset, '/');
     bool may_be_id = dataset[0] != '/' && dataset[0] != '.' && slash && !strchr(slash + 1, '/');
+    bool found = false;
+    if (search_path(s, dataset, &found, err) < 0 ||
+        (!found && dataset[0] != '/' && search_path(s, whole, &found, err) < 0))
+        return -1;
+    if (!found && may_be_id && file_is_directory(last)) {
+        found = true;
+        if (search_directory(s, last, err) < 0)
+            return -1;
+    }
     if (!found)
         return error_set(err, ERR_NOT_FOUND,
                          "no data set %s: neither a file, a glob nor a directory, here or below "

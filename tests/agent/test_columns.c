@@ -36,7 +36,7 @@ static const struct {
     {TOKENS_CSV, "text,label", "\"\",\"\"", "", ""},
     {TOKENS_CSV, "text,label", "a \"b\" c,1", "a \"b\" c", "1"},
     {TOKENS_CSV, "text,label", "5\" pipe,1", "5\" pipe", "1"},
-    {TOKENS_CSV, "label,text", "1,a \"b, c", "a \"b", "1"},
+    {TOKENS_CSV, "label,text,x", "1,a \"b, c", "a \"b", "1"},
     {TOKENS_CSV, "text,label", "\"\"\"a\"\",\"\"\",1", "\"a\",\"", "1"},
 };
 
@@ -104,6 +104,10 @@ static void test_what_is_wrong(void **state)
         {TOKENS_TSV, "text\tsum\tlabel\ttext", NULL, "two columns \"text\": which of them"},
         {TOKENS_CSV, "\"text\"x,label", NULL, "a field begins with \" but does not end with one"},
         {TOKENS_TSV, "text\tsum\tlabel", "a\tb", "it has only 2 fields, fewer than"},
+        {TOKENS_TSV, "text\tsum\tlabel", "a\tb\tc\td",
+         "it has 4 fields, and its file's first line 3"},
+        {TOKENS_CSV, "text,sum,label,x", "a,b,c,d,e",
+         "it has 5 fields, and its file's first line 4: a text with a comma needs quotes"},
         {TOKENS_CSV, "text,sum,label", "\"a\" b,c,d",
          "a field begins with \" but does not end with one: \"a\" b"},
     };

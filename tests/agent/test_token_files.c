@@ -220,6 +220,16 @@ static void test_refusals(void **state)
     assert_opens_not(&options, ERR_NOT_FOUND, "no data set nothing/there: neither");
     assert_opens_not(&options, ERR_NOT_FOUND,
                      "; if the Hub has it: hf download --repo-type dataset nothing/there");
+    /* what has been mistyped is not another one of its last name; an id of the Hub may be */
+    static const char *const mistyped[] = {"no/where/llmc", "./no/llmc", "../no/llmc", "no/ll*"};
+    for (size_t i = 0; i < array_length(mistyped); i++) {
+        options = options_of(mistyped[i], 6);
+        options.source.root = DATA;
+        assert_opens_not(&options, ERR_NOT_FOUND, "no data set ");
+    }
+    options = options_of("owner/llmc", 6);
+    options.source.root = DATA;
+    token_source_close(open_ok(&options));
     options = options_of(DATA "/arrow_wide", 9);
     options.vocab_size = 136; /* document 0 goes up to 56, document 1 begins with 136 */
     struct token_source *source = open_ok(&options);
