@@ -1,3 +1,4 @@
+#include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_internal.h"
 #include "agent/checkpoint/pretrained_names.h"
@@ -80,6 +81,12 @@ static int refuse_directory(const char *dir, struct error *err)
                          " names: write these with transformers' save_pretrained, or draw the "
                          "values with model.init=random",
                          unread);
+    auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, dir);
+    if (access(manifest, F_OK) == 0)
+        return error_set(err, ERR_NOT_FOUND,
+                         "%s: a checkpoint of Shoal's, and no model's directory: shoal export "
+                         "makes one of it",
+                         dir);
     return error_set(err, ERR_NOT_FOUND,
                      "%s: neither " PRETRAINED_FILE " nor " PRETRAINED_INDEX " is there; "
                      "model.init=random draws the values",

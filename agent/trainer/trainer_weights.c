@@ -4,7 +4,8 @@
 #include "agent/comm/agree.h"
 #include "agent/trainer/trainer_internal.h"
 
-/* The directory that the configuration takes values from; NULL: they stay as drawn. */
+/* The directory that the configuration takes values from: a model's, or a checkpoint; NULL: they
+ * stay as drawn. */
 static const char *weights_path(const struct agent_config *c)
 {
     if (c->model.init_weights[0])
@@ -12,7 +13,9 @@ static const char *weights_path(const struct agent_config *c)
     if (c->model.init == INIT_RANDOM || !c->model.name_or_path[0])
         return NULL;
     bool must = c->model.init == INIT_PRETRAINED;
-    return must || pretrained_exists(c->model.name_or_path) ? c->model.name_or_path : NULL;
+    bool has_values =
+        pretrained_exists(c->model.name_or_path) || trainer_is_checkpoint(c->model.name_or_path);
+    return must || has_values ? c->model.name_or_path : NULL;
 }
 
 static int load_pretrained(struct trainer *t, const char *path, struct lines *warnings,
@@ -75,7 +78,8 @@ int trainer_load_weights(struct trainer *t, struct error *err)
     }
     struct lines warnings;
     lines_init(&warnings, t->arena);
-    bool is_model = pretrained_exists(path) || path != t->config->model.init_weights;
+    bool is_named = path == t->config->model.init_weights;
+    bool is_model = pretrained_exists(path) || (!is_named && !trainer_is_checkpoint(path));
     int result =
         is_model ? load_pretrained(t, path, &warnings, err) : load_checkpoint(t, path, err);
     if (agree_all(t->world, t->compute, result, err))
