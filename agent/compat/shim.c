@@ -200,8 +200,10 @@ int shim_add_script(struct shim_writer *w, const char *script, bool is_module, s
     str_init(&known, 256);
     script_names(&known);
     return error_set(err, ERR_CONFIG,
-                     "%s: '%s'%s is no script that the agent stands in for; it knows%s", w->tool,
-                     script, nearest_note(str_after_last(file, '/'), str_text(&known), " ").text,
+                     "%s: '%s'%s is no script that the agent stands in for; it knows%s; "
+                     "accelerate launch takes any, with the defaults of Transformers' Trainer",
+                     w->tool, script,
+                     nearest_note(str_after_last(file, '/'), str_text(&known), " ").text,
                      str_text(&known));
 }
 

@@ -202,6 +202,7 @@ const struct config_refusal config_refusals[] = {
     {"hub_always_push hub_model_id hub_private_repo hub_revision hub_strategy hub_token "
      "trackio_space_id trackio_bucket_id trackio_static_space_id",
      NULL, NULL, IGNORED, "nothing is uploaded"},
+    {"token use_auth_token", NULL, NULL, IGNORED, "nothing is downloaded"},
     {"rotary_pct", NULL, NULL, IGNORED, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, IGNORED, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, REFUSED,

@@ -77,7 +77,8 @@ struct decay_rule {
 static bool decays(void *ctx, const struct param *p)
 {
     const struct decay_rule *rule = ctx;
-    if (rule->matrices_only && !optim_decays_matrices(NULL, p))
+    /* as Trainer, which goes by names: T5's relative_attention_bias is a matrix */
+    if (rule->matrices_only && (!optim_decays_matrices(NULL, p) || strstr(p->name, "bias")))
         return false;
     for (int i = 0; i < rule->count; i++)
         if (regexec(&rule->excludes[i], p->name, 0, NULL, 0) == 0)
@@ -166,7 +167,8 @@ int trainer_schedule(const struct agent_config *c, int64_t steps, struct schedul
     if (schedule_has_end(ret_schedule->type) && ret_schedule->decay_steps <= 0)
         return error_set(err, ERR_CONFIG,
                          "schedule.type: how many steps the data makes is not known before its "
-                         "end: give schedule.max_steps or schedule.decay_steps");
+                         "end: give schedule.max_steps or schedule.decay_steps, or write the data "
+                         "as ids, whose number is known (shoal tokenize --out FILE)");
     return 0;
 }
 

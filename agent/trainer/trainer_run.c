@@ -186,6 +186,20 @@ static void notify_nothing_left(struct trainer *t)
                          (long long)t->cursor.position.step));
 }
 
+/* Whoever gives a number of steps may not think of the epochs that end the run before. */
+static void notify_short(struct trainer *t)
+{
+    int64_t most = t->config->schedule.max_steps, step = t->cursor.position.step;
+    if (most == 0 || step >= most || t->config->logging.style == STYLE_FABRIC)
+        return;
+    t->listener->notice(
+        t->listener->ctx,
+        arena_printf(t->arena,
+                     "schedule.num_train_epochs=%.6g has ended the run at step %lld, before "
+                     "schedule.max_steps=%lld; num_train_epochs=0 lets max_steps alone end it",
+                     t->config->schedule.epochs, (long long)step, (long long)most));
+}
+
 /* The evaluation that a run which was to stop has left out. */
 static int evaluate_late(struct trainer *t, struct error *err)
 {
@@ -227,6 +241,7 @@ static int run_epochs(struct trainer *t, struct error *err)
         if (stop && !data_cursor_run_done(&t->cursor))
             return stop_here(t, err);
     }
+    notify_short(t);
     if (memory_saver_finish(&t->memory_saver, err) || save(t, SAVE_LAST, err))
         return -1;
     return shard_sync(t->shard, err); /* no step follows that would tell of a failed update */
