@@ -66,6 +66,17 @@ relative() {
 check "a tokenizer of a relative path" relative
 check "is found from elsewhere" shoal export "$work/run/ck" "$work/run/out"
 check "and goes along" cmp "$bytes/tokenizer.json" "$work/run/out/tokenizer.json"
+saved=$(dirname "$work"/run/ck/*/COMPLETE)
+begins_with() { # MODEL NAME
+    (cd "$work/run" && shoal-agent --device cpu --model_name_or_path "$1" --tokenizer words --dataset text.txt --format text \
+        --max_steps 1 --eval_strategy no --prometheus_port 0 --logging.jsonl="$work/$2.jsonl")
+}
+check "a run may begin with a checkpoint" begins_with "$saved" by_checkpoint
+check "as with its export" begins_with "$work/run/out" by_export
+same_loss() { [ "$(jq .loss "$work/by_checkpoint.jsonl")" = "$(jq .loss "$work/by_export.jsonl")" ]; }
+check "of the same loss" same_loss
+check "who wants a model is told how" fails 2 "a checkpoint of Shoal's, and no model's directory: shoal export makes one of it" \
+    shoal generate "$saved" --tokenizer "$work/run/words" --prompt a
 sed -i "s|$work/run/words|words|" "$work"/run/ck/*/agent_config.yaml
 stray() { (cd "$work/run" && shoal export ck stray); }
 check "none is taken of the current directory" fails 0 "no tokenizer is copied" stray
