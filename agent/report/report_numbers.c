@@ -28,6 +28,7 @@ static struct run_facts facts_of(const struct report_setting *s, const struct tr
         .predicts_tokens = f->predicts_tokens,
         .job = s->job,
         .run = c->runtime.rdzv_id,
+        .run_id = s->run_id,
         .node = s->node,
         .pod_namespace = s->pod_namespace,
         .rank = s->rank,

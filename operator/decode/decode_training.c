@@ -108,8 +108,9 @@ struct goodput decode_goodput(const struct json *value)
     return goodput;
 }
 
-int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
-                         struct error *err)
+/* run: NULL: any. */
+static int decode_told(const char *text, size_t bytes, const char *run,
+                       struct training *ret_training, struct error *err)
 {
     if (bytes > TRAINING_MAX_BYTES)
         return error_set(err, ERR_INPUT, "more than %d bytes", TRAINING_MAX_BYTES);
@@ -117,9 +118,25 @@ int decode_training_told(const char *text, size_t bytes, struct training *ret_tr
     if (!value)
         return -1;
     *ret_training = read_training(value, false);
+    const char *told = json_as_text(json_get(value, TRAINING_RUN)); /* not of an older agent */
+    bool is_other = run && told && strcmp(run, told) != 0;
     json_free(value);
+    if (is_other)
+        return error_set(err, ERR_CONFLICT, "another run's");
     if (!ret_training->known || ret_training->world_size < 1 || !ret_training->progress_ms)
         return error_set(err, ERR_INPUT, "no %s or no %s", TRAINING_WORLD_SIZE,
                          TRAINING_LAST_PROGRESS);
     return 0;
+}
+
+int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
+                         struct error *err)
+{
+    return decode_told(text, bytes, NULL, ret_training, err);
+}
+
+int decode_training_answer(const char *text, size_t bytes, const char *run,
+                           struct training *ret_training, struct error *err)
+{
+    return decode_told(text, bytes, run, ret_training, err);
 }

@@ -33,7 +33,8 @@ bool ask_target_find(const struct snapshot *snapshot, struct ask_target *ret_tar
         if (!is_first(snapshot, pod) || pod->phase != POD_RUNNING || pod->deleted_ms ||
             pod->node_lost_ms || !pod->address)
             continue;
-        *ret_target = (struct ask_target){.uid = pod->uid,
+        *ret_target = (struct ask_target){.run = snapshot->job->uid,
+                                          .uid = pod->uid,
                                           .restart_count = pod->restart_count,
                                           .pod = pod->name,
                                           .address = pod->address,

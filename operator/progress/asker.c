@@ -19,7 +19,7 @@ enum { TIMEOUTS_TOLD = 2 };
 struct asked {
     struct table_entry entry;
     struct asker *asker;
-    const char *key, *uid, *pod, *url; /* in `texts` */
+    const char *key, *run, *uid, *pod, *url; /* in `texts` */
     struct ask_times times;
     int32_t restart_count;
     int timeouts;                        /* in a row */
@@ -79,8 +79,8 @@ static char *url_of(const struct ask_target *target)
 static bool is_same(const struct asked *a, const struct ask_target *target)
 {
     auto_free char *url = url_of(target);
-    return strcmp(a->uid, target->uid) == 0 && a->restart_count == target->restart_count &&
-           strcmp(a->url, url) == 0;
+    return strcmp(a->run, target->run) == 0 && strcmp(a->uid, target->uid) == 0 &&
+           a->restart_count == target->restart_count && strcmp(a->url, url) == 0;
 }
 
 static const char *put(char **at, const char *text)
@@ -94,11 +94,13 @@ static const char *put(char **at, const char *text)
 static void add(struct asker *asker, const char *key, const struct ask_target *target)
 {
     auto_free char *url = url_of(target);
-    size_t bytes = strlen(key) + strlen(target->uid) + strlen(target->pod) + strlen(url) + 4;
+    size_t bytes = strlen(key) + strlen(target->run) + strlen(target->uid) + strlen(target->pod) +
+                   strlen(url) + 5;
     struct asked *a = xcalloc(1, sizeof *a + bytes);
     char *at = a->texts;
     a->asker = asker;
     a->key = put(&at, key);
+    a->run = put(&at, target->run);
     a->uid = put(&at, target->uid);
     a->pod = put(&at, target->pod);
     a->url = put(&at, url);
@@ -201,16 +203,19 @@ static void tell_of_refusals(const struct asked *a, const struct error *refused)
              a->key, a->pod, a->url, refused->msg);
 }
 
-/* A proxy in the pod answers with 5xx for an agent that does not listen yet. */
-static enum ask_outcome outcome_of(const struct http_answer *answer, struct training *told)
+/* A proxy in the pod answers with 5xx for an agent that does not listen yet, and on a node's
+ * network another job's agent may have the port. */
+static enum ask_outcome outcome_of(const struct http_answer *answer, const char *run,
+                                   struct training *told)
 {
     struct error err;
     if (answer->err.code == ERR_IO || answer->err.code == ERR_TIMEOUT || answer->status >= 500)
         return ASK_SILENT;
-    if (answer->err.code || answer->status != 200 ||
-        decode_training_told(answer->body, answer->body_bytes, told, &err) < 0)
+    if (answer->err.code || answer->status != 200)
         return ASK_STRANGER;
-    return ASK_HEARD;
+    if (decode_training_answer(answer->body, answer->body_bytes, run, told, &err) == 0)
+        return ASK_HEARD;
+    return err.code == ERR_CONFLICT ? ASK_SILENT : ASK_STRANGER;
 }
 
 static void on_done(void *context, const struct http_answer *answer)
@@ -219,7 +224,7 @@ static void on_done(void *context, const struct http_answer *answer)
     struct asker *asker = a->asker;
     const struct asker_options *options = &asker->options;
     struct training told;
-    enum ask_outcome outcome = outcome_of(answer, &told);
+    enum ask_outcome outcome = outcome_of(answer, a->run, &told);
     bool was_quiet = ask_times_quiet(&a->times);
     a->request = NULL;
     asker->in_flight--;

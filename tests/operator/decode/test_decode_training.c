@@ -97,6 +97,29 @@ static void numbers_are_read_and_nothing_else(void **state)
     }
 }
 
+/* At an address that pods on the node's network share. */
+static void another_runs_answer_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_ours;
+    } rows[] = {
+        {"{\"runId\":\"u\"," OURS "}", true},
+        {"{" OURS "}", true}, /* an older agent */
+        {"{\"runId\":\"other\"," OURS "}", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct training t;
+        struct error err;
+        int result = decode_training_answer(rows[i].text, strlen(rows[i].text), "u", &t, &err);
+        if (rows[i].is_ours)
+            assert_ok(result, &err);
+        else
+            assert_fails(result, &err, ERR_CONFLICT, "another run's");
+    }
+}
+
 static void what_is_none_is_refused(void **state)
 {
     (void)state;
@@ -193,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_hang_is_read),
         cmocka_unit_test(numbers_are_read_and_nothing_else),
+        cmocka_unit_test(another_runs_answer_is_refused),
         cmocka_unit_test(what_is_none_is_refused),
         cmocka_unit_test(what_tells_of_the_training_is_kept),
     };
