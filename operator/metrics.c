@@ -124,13 +124,19 @@ static bool began(const struct job_status *before, const struct job_status *afte
     return holds(after, type) && !holds(before, type);
 }
 
-static void node_left(struct metrics *m, const char *name)
+static size_t find_node(const struct metrics *m, const char *name)
 {
-    if (m->node_count >= METRICS_MAX_NODES)
-        name = METRICS_OTHERS;
     size_t i = 0;
     while (i < m->node_count && strcmp(m->nodes[i].name, name) != 0)
         i++;
+    return i;
+}
+
+static void node_left(struct metrics *m, const char *name)
+{
+    size_t i = find_node(m, name);
+    if (i == m->node_count && i >= METRICS_MAX_NODES)
+        i = find_node(m, name = METRICS_OTHERS);
     if (i == m->node_count) {
         m->nodes = xrealloc(m->nodes, (i + 1) * sizeof *m->nodes);
         m->nodes[m->node_count++] = (struct node){.name = xstrdup(name)};

@@ -278,6 +278,20 @@ static void nodes_left_are_counted(void **state)
     metrics_status_written(m, "ns/k", &before, &after);
     expect(m, "shoal_operator_nodes_left_total{node=\"bad\"} 2\n"
               "shoal_operator_nodes_left_total{node=\"worse\"} 2\n");
+    /* beyond the limit the others are one, and those that have a series go on */
+    before.history.avoided_count = 0;
+    after.history.avoided_count = 1;
+    for (int i = 0; i < METRICS_MAX_NODES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        nodes[0].name = name;
+        metrics_status_written(m, "ns/j", &before, &after);
+    }
+    nodes[0].name = "bad";
+    metrics_status_written(m, "ns/j", &before, &after);
+    assert_true(long_page_has(m, "shoal_operator_nodes_left_total{node=\"bad\"} 3\n"));
+    assert_true(
+        long_page_has(m, "shoal_operator_nodes_left_total{node=\"" METRICS_OTHERS "\"} 2\n"));
     metrics_close(m);
 }
 
