@@ -110,6 +110,12 @@ bool inbox_parse_ranks(const char *text, size_t bytes, struct rank_list *ret_ran
     return is_report;
 }
 
+const char *inbox_temporary(void)
+{
+    const char *base = getenv("TMPDIR");
+    return base && *base ? base : "/tmp";
+}
+
 int inbox_open(struct inbox *inbox, struct error *err)
 {
     inbox->fd = -1;
@@ -117,7 +123,7 @@ int inbox_open(struct inbox *inbox, struct error *err)
     inbox->token[0] = '\0';
     const char *base = getenv("XDG_RUNTIME_DIR");
     if (!base || access(base, W_OK) < 0)
-        base = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+        base = inbox_temporary();
     auto_free char *folder = xasprintf("%s/" INBOX_FOLDER_PREFIX "XXXXXX", base);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     /* sun_path has 108 bytes (unix(7)): a deep TMPDIR is reported here, as bind would only say

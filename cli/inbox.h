@@ -52,6 +52,8 @@ struct inbox {
 
 /* Makes the socket in a new folder below $XDG_RUNTIME_DIR, $TMPDIR or /tmp. */
 int inbox_open(struct inbox *inbox, struct error *err);
+/* Where it has its folder if XDG_RUNTIME_DIR cannot: TMPDIR, else "/tmp". */
+const char *inbox_temporary(void);
 void inbox_close(struct inbox *inbox); /* removes both; the folder has nothing else any more */
 
 /* The same of a report of the ranks. */

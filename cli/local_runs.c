@@ -72,8 +72,7 @@ static void ask_all(struct asking *asking, const char *base)
 /* Where a run that was started here has its folder, whether it could write to the first or not. */
 static void ask_everywhere(struct asking *asking)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR"), *temporary = getenv("TMPDIR");
-    temporary = temporary ? temporary : "/tmp";
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *temporary = inbox_temporary();
     if (runtime && *runtime)
         ask_all(asking, runtime);
     if (!runtime || strcmp(runtime, temporary) != 0)

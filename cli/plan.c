@@ -112,6 +112,8 @@ static void split_options(const struct option_row *rows, int argc, char *const *
             continue;
         }
         ours[(*our_count)++] = argv[i];
+        if (strcmp(argv[i], "-h") == 0)
+            continue;
         if (row->kind != OPTION_FLAG && !strchr(argv[i], '=') && i + 1 < argc)
             ours[(*our_count)++] = argv[++i];
     }

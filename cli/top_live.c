@@ -39,7 +39,8 @@ static void begin(struct top_live *live)
         struct termios raw = live->cooked;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         raw.c_lflag |= NOFLSH; /* else Ctrl-C may throw away SCREEN_OFF, which answers it */
-        raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* who suspends it would find this screen */
+        /* who suspends it would find this screen, and so would whom it dumped its core for */
+        raw.c_cc[VSUSP] = raw.c_cc[VQUIT] = _POSIX_VDISABLE;
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
     fputs(SCREEN_ON, stdout);

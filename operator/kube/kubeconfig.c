@@ -16,7 +16,9 @@
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 enum {
-    MAX_FILE_BYTES = 1 << 20,
+    MAX_FILE_BYTES = 1 << 20, /* of a token or a certificate */
+    MAX_CONFIG_BYTES =
+        4 << 20, /* a context with its certificates takes 5 KB, and some have hundreds */
     REREAD_MS = 60 * 1000,
     EXEC_PAUSE_MS = 5 * 1000,
     EXEC_LIMIT_MS = 20 * 1000,
@@ -269,7 +271,7 @@ static int add_file(struct kubeconfig_file **files, const char *path, struct are
 {
     auto_free char *text = NULL;
     size_t bytes;
-    if (file_read(path, MAX_FILE_BYTES, &text, &bytes, err))
+    if (file_read(path, MAX_CONFIG_BYTES, &text, &bytes, err))
         return error_wrap(err, "kubeconfig");
     return kubeconfig_file_add(files, text, bytes, path, arena, err);
 }
@@ -300,7 +302,7 @@ static int find_login(const struct kubeconfig_options *options, struct arena *ar
         return login_from_files(options->path, "", options->context, arena, ret_login, err);
     if (is_set("KUBECONFIG", &list))
         return login_from_files(list, ":", options->context, arena, ret_login, err);
-    if (is_in_cluster(account)) {
+    if (is_in_cluster(account) && !options->context) { /* a context is one of a file */
         login_in_cluster(account, arena, ret_login);
         return 0;
     }

@@ -136,6 +136,11 @@ static void a_pod_uses_its_service_account(void **state)
     assert_string_equal(kubeconfig_namespace(config), "default"); /* it is not said */
     kubeconfig_close(config);
 
+    const struct kubeconfig_options other = {.service_account = directory, .context = "prod"};
+    setenv("HOME", directory, 1); /* it has none */
+    assert_fails(kubeconfig_open(&config, &other, NOW_MS, &err), &err, ERR_NOT_FOUND,
+                 "no way to a cluster");
+
     put(directory, "namespace", "mine\n");
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     assert_ok(open_anywhere(directory, &config, &err), &err);
