@@ -11,7 +11,8 @@ char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *ret_st
 
 static void add_us(int64_t ns, struct str *out)
 {
-    str_printf(out, "%lld.%03d", (long long)(ns / 1000), (int)(ns % 1000));
+    int64_t away = ns < 0 ? -ns : ns;
+    str_printf(out, "%s%lld.%03d", ns < 0 ? "-" : "", (long long)(away / 1000), (int)(away % 1000));
 }
 
 static void add_metadata(const struct trace_json *t, const char *what, struct trace_row row,

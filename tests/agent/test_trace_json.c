@@ -56,8 +56,15 @@ static void a_trace_is_what_was_told(void **state)
                                              .end_ns = BASE + 7});
     trace_json_bytes(&t, 9, "memory: unit", BASE + 1500, 4096);
     trace_json_process(&t, 10, "rank 1: cuda");
+    /* the day begins within it */
+    trace_json_span(&t, &(struct trace_span){.row = {9, 2},
+                                             .category = "kernel",
+                                             .name = "before",
+                                             .begin_ns = BASE - 1001,
+                                             .end_ns = BASE + 7});
     trace_json_end(&t);
     assert_false(text.truncated);
+    assert_non_null(strstr(str_text(&text), "\"ts\":-1.001,"));
     struct error err;
     struct json *trace = json_parse_text(str_text(&text), JSON_STRICT, &err);
     if (!trace)
