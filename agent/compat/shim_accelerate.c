@@ -30,7 +30,7 @@ static const struct launch_flag launch_flags[] = {
     {"cpu", 0, true, "use_cpu", NULL},
     {"use_cpu", 0, true, NULL, NULL},
     {"use_fsdp", 0, true, "", NULL},
-    {"multi_gpu", 0, true, "parallel.sharding_strategy=NO_SHARD", NULL},
+    {"multi_gpu", 0, true, "parallel.sharding_strategy=NO_SHARD precision.reduce_dtype=fp32", NULL},
     {"mixed_precision", 0, false, NULL, NULL},
     {"num_processes", 0, false, NULL, NULL},
     {"num_machines", 0, false, NULL, NULL},
@@ -109,8 +109,13 @@ static int pass_on(struct shim_writer *w, const struct launch_flag *flag, const 
     const char *key = flag && flag->key ? flag->key : name;
     if (!key[0])
         return 0;
-    if (strchr(key, '='))
-        return shim_add_word(w, arena_printf(w->arena, "--%s", key), err);
+    for (const char *end; strchr(key, '='); key = end + 1) {
+        end = key + strcspn(key, " ");
+        if (shim_add_word(w, arena_printf(w->arena, "--%.*s", (int)(end - key), key), err))
+            return -1;
+        if (!*end)
+            return 0;
+    }
     return shim_add_word(w, arena_printf(w->arena, "--%s=%s", key, value), err);
 }
 

@@ -228,7 +228,9 @@ static int apply_distributed_type(struct config_parser *p, const char *type, str
             "distributed_type: '%s'%s is not supported; choose FSDP (its strategies do "
             "what ZeRO's stages do), MULTI_GPU, MULTI_CPU or NO",
             type, nearest_note(type, "FSDP MULTI_GPU MULTI_CPU NO", " ").text);
+    /* DDP beside autocast: weights and their gradients are fp32 */
     return apply(p, "distributed_type", "parallel.sharding_strategy", "NO_SHARD", err) ||
+                   apply(p, "distributed_type", "precision.reduce_dtype", "fp32", err) ||
                    (is_one && apply(p, "distributed_type", "num_processes", "1", err))
                ? -1
                : 0;

@@ -37,7 +37,7 @@ static const struct config_key keys[] = {
     KEY_TEXT(
         "optimizer", "decay_exclude", optimizer.decay_exclude, "", NULL,
         "parameters without weight decay: regular expressions, separated by commas; norm_bias: "
-        "all of one dimension",
+        "all of one dimension, and what is called bias",
         .needs = {NEED_WEIGHT_DECAY}),
     KEY_FLOAT("optimizer", "grad_clip", optimizer.grad_clip, "0", 0, 1e6, "max_grad_norm",
               "largest L2 norm of all gradients together; 0: any"),

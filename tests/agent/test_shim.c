@@ -93,7 +93,7 @@ static const struct {
      "shoal-agent --preset=accelerate --num_processes=4 --fsdp_offload_params=true "
      "--mixed_precision=bf16 --preset=trainer --runtime.script=mine.py"},
     {"accelerate launch --multi_gpu --cpu --num_cpu_threads_per_process 2 t5-fsdp.py", "",
-     "shoal-agent --preset=accelerate --parallel.sharding_strategy=NO_SHARD --use_cpu=true "
+     "shoal-agent --preset=accelerate --parallel.sharding_strategy=NO_SHARD --precision.reduce_dtype=fp32 --use_cpu=true "
      "--runtime.threads=2 --preset=t5-fsdp --runtime.script=t5-fsdp.py"},
     {"accelerate launch my.py", "HF_HOME=tests/data",
      "shoal-agent --preset=accelerate --config_file=tests/data/accelerate/default_config.yaml "
