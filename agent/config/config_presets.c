@@ -184,6 +184,7 @@ static const char *const trainer[] = {
     "checkpoint.dir=trainer_output",
     "checkpoint.save_steps=500",
     "eval.eval_strategy=no",
+    "eval.eval_steps=500",
     NULL,
 };
 

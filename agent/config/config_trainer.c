@@ -3,6 +3,7 @@
 #include "agent/config/config_parser.h"
 
 #include "base/nearest.h"
+#include "base/str.h"
 
 #include <string.h>
 #include <strings.h>
@@ -49,6 +50,14 @@ static int apply_reports(struct config_parser *p, const char *value, struct erro
     return 0;
 }
 
+/* Transformers 5 takes a number below 1 for a part of all steps, which has a key of its own here.
+ */
+static bool is_part(const char *value)
+{
+    double part;
+    return value && str_to_double(value, &part) && part > 0 && part < 1;
+}
+
 int config_apply_trainer(struct config_parser *p, const char *name, const char *value,
                          enum config_source source, bool *ret_done, struct error *err)
 {
@@ -58,6 +67,8 @@ int config_apply_trainer(struct config_parser *p, const char *name, const char *
         p->reports_source = source;
         return apply_reports(p, value, err);
     }
+    if (config_names_have("warmup_steps", name, false) && is_part(value))
+        return config_apply(p, "schedule.warmup_ratio", value, source, err);
     *ret_done = config_names_have("save_strategy", name, false);
     if (!*ret_done)
         return 0;
@@ -126,8 +137,22 @@ static void finish_reports(struct config_parser *p)
     }
 }
 
+/* As in Trainer. */
+static void finish_evaluation(struct config_parser *p)
+{
+    struct agent_config *c = &p->config->value;
+    if (c->eval.strategy != EVAL_STEPS || c->logging.steps <= 0 ||
+        config_is_given(p->config, &c->eval.steps) ||
+        !config_is_given(p->config, &c->logging.steps))
+        return;
+    c->eval.steps = c->logging.steps;
+    config_add_headline(p->config, p->arena, "eval.eval_steps=%lld, as logging.logging_steps",
+                        (long long)c->eval.steps);
+}
+
 void config_finish_trainer(struct config_parser *p)
 {
+    finish_evaluation(p);
     finish_reports(p);
     finish_saving(p);
 }

@@ -190,9 +190,36 @@ static void every_argument_is_known(void **state)
     }
 }
 
+static void steps_are_counted_as_trainer_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int64_t eval_steps, warmup_steps;
+        double warmup_ratio;
+    } rows[] = {
+        {"--preset trainer --max_steps 9 --eval_strategy steps", 500, 0, 0},
+        {"--eval_strategy steps --logging_steps 50", 50, 0, 0},
+        {"--eval_strategy steps --logging_steps 50 --eval_steps 7", 7, 0, 0},
+        {"--eval_strategy epoch --logging_steps 50", 0, 0, 0},
+        {"--warmup_steps 5", 0, 5, 0},
+        {"--warmup_steps 0.03", 0, 0, 0.03},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_arena struct arena *arena = arena_open();
+        struct config config;
+        struct error err;
+        assert_ok(config_line_parse(arena, rows[i].line, "", &config, &err), &err);
+        assert_int_equal(config.value.eval.steps, rows[i].eval_steps);
+        assert_int_equal(config.value.schedule.warmup_steps, rows[i].warmup_steps);
+        assert_true(config.value.schedule.warmup_ratio == rows[i].warmup_ratio);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_counted_as_trainer_does),
         cmocka_unit_test(its_defaults_are_trainers),
         cmocka_unit_test(the_order_of_flags_changes_nothing),
         cmocka_unit_test(every_argument_is_known),
