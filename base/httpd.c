@@ -124,6 +124,8 @@ static int on_request(struct lws *wsi, struct exchange *x, const char *path)
     bool is_late;
     struct httpd_page *page =
         httpd_pages_acquire(httpd_of(wsi)->pages, path, clock_monotonic_ms(), &is_late);
+    if (!page && is_late)
+        return refuse(wsi, HTTP_STATUS_SERVICE_UNAVAILABLE, "nothing is published yet", is_head);
     if (!page && httpd_streams_has(httpd_of(wsi)->streams, path))
         return refuse(wsi, HTTPD_UPGRADE_REQUIRED, "only WebSockets are served here", is_head);
     if (!page)

@@ -7,14 +7,14 @@
  * A web page that is served can load what this server serves and nothing else, holds no script of
  * its own, and is shown in no frame (Content-Security-Policy).
  *
- * GET and HEAD of published paths (exact; a query is ignored); 404 for others, 405 for other
- * methods, 400 for a request with content; CONNECT and upgrades to anything but a WebSocket end the
- * connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest that is no WebSocket's is closed
- * for the new one; beyond what the process may open files the new one. Requests with more than
- * HTTPD_REQUEST_BYTES_MAX of headers, among which a browser sends the cookies of all servers of a
- * host, whatever their ports, and clients that do not go on for HTTPD_PATIENCE_S are closed too.
- * While clients read answers of their own slowly, these take HTTPD_HELD_BYTES_MAX and one
- * answer more: for another one the oldest connections are closed. */
+ * GET and HEAD of published paths (exact; a query is ignored); 404 for others, and 503 before any
+ * is published; 405 for other methods, 400 for a request with content; CONNECT and upgrades to
+ * anything but a WebSocket end the connection. Beyond HTTPD_CONNECTIONS_MAX connections the oldest
+ * that is no WebSocket's is closed for the new one; beyond what the process may open files the new
+ * one. Requests with more than HTTPD_REQUEST_BYTES_MAX of headers, among which a browser sends the
+ * cookies of all servers of a host, whatever their ports, and clients that do not go on for
+ * HTTPD_PATIENCE_S are closed too. While clients read answers of their own slowly, these take
+ * HTTPD_HELD_BYTES_MAX and one answer more: for another one the oldest connections are closed. */
 #ifndef SHOAL_BASE_HTTPD_H
 #define SHOAL_BASE_HTTPD_H
 

@@ -153,7 +153,8 @@ struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *pa
     size_t i = find(pages, path);
     const struct entry *entry = i < pages->count ? &pages->entries[i] : NULL;
     struct httpd_page *page = entry ? entry->page : NULL;
-    *ret_is_late = entry && entry->within_ms && now_ms > entry->until_ms;
+    *ret_is_late = entry ? entry->within_ms && now_ms > entry->until_ms
+                         : !pages->count && !pages->branch_count;
     if (page)
         page->holders++;
     const struct branch *branch = page ? NULL : find_branch(pages, path);

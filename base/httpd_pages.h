@@ -32,7 +32,8 @@ void httpd_pages_answer_below(struct httpd_pages *pages, const char *path, const
                               bool (*answer)(void *context, const char *path, struct str *body),
                               void *context);
 
-/* NULL: no such path. *ret_is_late: it was not published as often as is expected. */
+/* NULL: no such path. *ret_is_late: it was not published as often as is expected, or nothing was
+ * yet. */
 struct httpd_page *httpd_pages_acquire(struct httpd_pages *pages, const char *path, int64_t now_ms,
                                        bool *ret_is_late);
 void httpd_pages_release(struct httpd_pages *pages, struct httpd_page *page); /* NULL-safe */

@@ -241,17 +241,18 @@ void run_server_add_hung(struct run_server *s, int rank, int node, const char *l
 
 void run_server_publish(struct run_server *s, const struct run_state *state)
 {
+    /* first of all what the operator asks for: of whom it has 404 it takes for no agent */
+    pthread_mutex_lock(&s->lock);
+    str_clear(&s->progress);
+    status_json_training(state, &s->progress);
+    publish_progress(s);
+    pthread_mutex_unlock(&s->lock);
     status_json(state, &s->text);
     set_status(s, &s->status, str_text(&s->text));
     str_clear(&s->text);
     run_metrics_print(state, resident_bytes(), &s->text);
     set_metrics(s, &s->run_metrics, str_text(&s->text), s->text.length);
     str_clear(&s->text);
-    pthread_mutex_lock(&s->lock);
-    str_clear(&s->progress);
-    status_json_training(state, &s->progress);
-    publish_progress(s);
-    pthread_mutex_unlock(&s->lock);
     show(s, state);
     str_add(&s->text, "ok\n");
     publish(s, "/healthz", "text/plain");

@@ -30,6 +30,7 @@ static void published_pages_are_served(void **state)
     (void)state;
     struct httpd *httpd = guest_server("");
     int port = httpd_port(httpd);
+    guest_assert_page(port, "/healthz", 503, "503 nothing is published yet\n");
     guest_publish(httpd, "/healthz", 200, "ok\n");
     guest_publish(httpd, "/readyz", 503, "not yet\n");
     guest_publish(httpd, "/empty", 200, "");
