@@ -50,8 +50,7 @@ static int apply_reports(struct config_parser *p, const char *value, struct erro
     return 0;
 }
 
-/* Transformers 5 takes a number below 1 for a part of all steps, which has a key of its own here.
- */
+/* Transformers 5 takes a number below 1 for a part of all steps, which has its own key here. */
 static bool is_part(const char *value)
 {
     double part;

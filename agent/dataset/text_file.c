@@ -1,17 +1,16 @@
 #include "agent/dataset/text_file.h"
 
+#include "agent/dataset/packed_file.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 enum { CHUNK_BYTES = 256 * 1024 };
 
 struct text_file {
     const char *path;
-    gzFile gz; /* reads what is not packed as it is */
+    struct packed_file *packed;
     int64_t lines, offset;
     char *buffer;
     size_t capacity;
@@ -30,17 +29,16 @@ bool text_line_is_blank(const struct text_line *line)
 int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_file **ret_file,
                    struct error *err)
 {
-    gzFile gz = gzopen(path, "rbe");
-    if (!gz)
-        return error_errno(err, errno, "%s", path);
-    gzbuffer(gz, CHUNK_BYTES);
+    struct packed_file *packed;
+    if (packed_file_open(path, &packed, err) < 0)
+        return -1;
     /* In a gzip file this unpacks everything before the offset: a resumed run pays for it once. */
-    if (gzseek(gz, offset, SEEK_SET) != offset) {
-        gzclose(gz);
-        return error_set(err, ERR_INPUT, "%s: cannot go to offset %lld", path, (long long)offset);
+    if (packed_file_skip(packed, offset, err) < 0) {
+        packed_file_close(packed);
+        return error_wrap(err, "%s: cannot go to offset %lld", path, (long long)offset);
     }
     struct text_file *f = xcalloc(1, sizeof *f);
-    *f = (struct text_file){.path = path, .gz = gz, .offset = offset, .lines = lines};
+    *f = (struct text_file){.path = path, .packed = packed, .offset = offset, .lines = lines};
     *ret_file = f;
     return 0;
 }
@@ -49,7 +47,7 @@ void text_file_close(struct text_file *file)
 {
     if (!file)
         return;
-    gzclose(file->gz);
+    packed_file_close(file->packed);
     free(file->buffer);
     free(file);
 }
@@ -66,19 +64,20 @@ static int read_more(struct text_file *f, struct error *err)
         f->capacity = 2 * f->end + CHUNK_BYTES;
         f->buffer = xrealloc(f->buffer, f->capacity);
     }
-    int got = gzread(f->gz, f->buffer + f->end, CHUNK_BYTES);
-    int code = Z_OK;
-    const char *what = gzerror(f->gz, &code);
-    if (code == Z_ERRNO)
-        return error_errno(err, errno, "%s: offset %lld", f->path, (long long)gzoffset(f->gz));
-    if (code != Z_OK && code != Z_STREAM_END)
+    size_t got;
+    if (packed_file_read(f->packed, f->buffer + f->end, CHUNK_BYTES, &got, err) < 0) {
+        const struct error why = *err;
+        long long at = packed_file_offset(f->packed);
+        if (why.code != ERR_INPUT)
+            return error_wrap(err, "%s: offset %lld", f->path, at);
         return error_set(err, ERR_INPUT,
                          "%s: offset %lld (%lld unpacked, after line %lld): the gzip stream is %s: "
                          "download it again",
-                         f->path, (long long)gzoffset(f->gz), (long long)gztell(f->gz),
-                         (long long)f->lines, code == Z_BUF_ERROR ? "cut off" : what);
-    f->ended = got <= 0;
-    f->end += got > 0 ? (size_t)got : 0;
+                         f->path, at, (long long)(f->offset + (int64_t)(f->end - f->at)),
+                         (long long)f->lines, why.msg);
+    }
+    f->ended = got == 0;
+    f->end += got;
     return 0;
 }
 

@@ -182,6 +182,40 @@ static void test_broken_gzip(void **state)
     assert_unreadable(&options, ERR_INPUT, "incorrect data check");
 }
 
+/* Behind a gzip stream comes another one or nothing; tar's zeros are nothing. */
+static void test_behind_a_gzip_stream(void **state)
+{
+    enum { MORE = 600 };
+    auto_free char *lines = texts_lines(0, 60);
+    auto_free char *path = texts_write_gzip(*state, "whole.gz", lines, strlen(lines), 2);
+    struct error err;
+    auto_free char *bytes = NULL;
+    size_t size;
+    int64_t count[2];
+    assert_ok(file_read(path, 1 << 20, &bytes, &size, &err), &err);
+    bytes = xrealloc(bytes, size + MORE);
+    memset(bytes + size, 0, MORE);
+    for (int filled = 0; filled < 2; filled++) {
+        auto_free char *part = texts_write(*state, "a.jsonl.gz", bytes, size + (filled ? MORE : 0));
+        struct token_options options = texts_options(part, T);
+        struct token_source *source = texts_open(&options);
+        assert_ok(read_all(source, &count[filled], &err), &err);
+        token_source_close(source);
+    }
+    assert_int_equal(count[0], count[1]);
+    static const char damage[] = "garbage";
+    memcpy(bytes + size, damage, sizeof damage);
+    auto_free char *garbage = texts_write(*state, "b.jsonl.gz", bytes, size + sizeof damage);
+    struct token_options options = texts_options(garbage, T);
+    assert_unreadable(&options, ERR_INPUT, "the gzip stream is followed by what is none");
+    char *second = memmem(bytes + 2, size - 2, "\x1f\x8b", 2);
+    assert_non_null(second);
+    *second = 0;
+    auto_free char *broken = texts_write(*state, "c.jsonl.gz", bytes, size);
+    options = texts_options(broken, T);
+    assert_unreadable(&options, ERR_INPUT, "the gzip stream is followed by what is none");
+}
+
 /* What a file of text is read as: a first line that is broken must not make JSON lines text. */
 static void test_text_formats(void **state)
 {
@@ -345,9 +379,16 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(test_bad_lines),   IN_DIR(test_bad_rate),      IN_DIR(test_long_line),
-        IN_DIR(test_broken_gzip), IN_DIR(test_text_formats),  IN_DIR(test_formats),
-        IN_DIR(test_encoder),     IN_DIR(test_damaged_files), IN_DIR(test_refused_files),
+        IN_DIR(test_bad_lines),
+        IN_DIR(test_bad_rate),
+        IN_DIR(test_long_line),
+        IN_DIR(test_broken_gzip),
+        IN_DIR(test_behind_a_gzip_stream),
+        IN_DIR(test_text_formats),
+        IN_DIR(test_formats),
+        IN_DIR(test_encoder),
+        IN_DIR(test_damaged_files),
+        IN_DIR(test_refused_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,167 @@
+#include "agent/dataset/packed_file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    CHUNK_BYTES = 256 * 1024,
+    GZIP_FORMAT = 16 + MAX_WBITS, /* inflateInit2: gzip's head and tail, and no other's */
+};
+
+struct packed_file {
+    int fd;
+    bool is_gzip;
+    bool in_member; /* one has begun and not ended */
+    bool is_at_end; /* of the file */
+    bool has_stream;
+    int64_t read_bytes; /* of the file */
+    z_stream stream;    /* its input lies in `chunk` */
+    unsigned char chunk[CHUNK_BYTES];
+};
+
+/* Reads more where nothing is left of the chunk. */
+static int fill(struct packed_file *f, struct error *err)
+{
+    while (f->stream.avail_in == 0 && !f->is_at_end) {
+        ssize_t got = read(f->fd, f->chunk, sizeof f->chunk);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_errno(err, errno, "read");
+        f->is_at_end = got == 0;
+        f->read_bytes += got;
+        f->stream.next_in = f->chunk;
+        f->stream.avail_in = (unsigned)got;
+    }
+    return 0;
+}
+
+int packed_file_open(const char *path, struct packed_file **ret_file, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_errno(err, errno, "%s", path);
+    struct packed_file *f = xcalloc(1, sizeof *f);
+    f->fd = fd;
+    int result = fill(f, err);
+    f->is_gzip = f->stream.avail_in >= 2 && f->chunk[0] == 0x1f && f->chunk[1] == 0x8b;
+    if (result == 0 && f->is_gzip && inflateInit2(&f->stream, GZIP_FORMAT) != Z_OK)
+        result = error_set(err, ERR_MEMORY, "no memory to unpack with");
+    if (result < 0) {
+        error_wrap(err, "%s", path);
+        close(fd);
+        free(f);
+        return -1;
+    }
+    f->has_stream = f->in_member = f->is_gzip;
+    *ret_file = f;
+    return 0;
+}
+
+void packed_file_close(struct packed_file *f)
+{
+    if (!f)
+        return;
+    if (f->has_stream)
+        inflateEnd(&f->stream);
+    close(f->fd);
+    free(f);
+}
+
+static int read_plain(struct packed_file *f, void *buffer, size_t room, size_t *ret_bytes,
+                      struct error *err)
+{
+    if (fill(f, err) < 0)
+        return -1;
+    size_t bytes = f->stream.avail_in < room ? f->stream.avail_in : room;
+    memcpy(buffer, f->stream.next_in, bytes);
+    f->stream.next_in += bytes;
+    f->stream.avail_in -= (unsigned)bytes;
+    *ret_bytes = bytes;
+    return 0;
+}
+
+/* Behind a member: to the next one, or to the end. */
+static int begin_member(struct packed_file *f, struct error *err)
+{
+    bool has_zeros = false;
+    for (;;) {
+        if (fill(f, err) < 0)
+            return -1;
+        if (f->is_at_end)
+            return 0;
+        if (f->stream.next_in[0] != 0)
+            break;
+        has_zeros = true;
+        f->stream.next_in++;
+        f->stream.avail_in--;
+    }
+    if (has_zeros || f->stream.next_in[0] != 0x1f)
+        return error_set(err, ERR_INPUT, "followed by what is none");
+    inflateReset(&f->stream);
+    f->in_member = true;
+    return 0;
+}
+
+static int read_gzip(struct packed_file *f, void *buffer, size_t room, size_t *ret_bytes,
+                     struct error *err)
+{
+    f->stream.next_out = buffer;
+    f->stream.avail_out = (unsigned)room;
+    while (f->stream.avail_out == room) {
+        if (!f->in_member && begin_member(f, err) < 0)
+            return -1;
+        if (!f->in_member)
+            break;
+        if (fill(f, err) < 0)
+            return -1;
+        if (f->is_at_end)
+            return error_set(err, ERR_INPUT, "cut off");
+        int code = inflate(&f->stream, Z_NO_FLUSH);
+        if (code != Z_OK && code != Z_STREAM_END)
+            return error_set(err, ERR_INPUT, "%s", f->stream.msg ? f->stream.msg : "damaged");
+        f->in_member = code != Z_STREAM_END;
+    }
+    *ret_bytes = room - f->stream.avail_out;
+    return 0;
+}
+
+int packed_file_read(struct packed_file *f, void *buffer, size_t room, size_t *ret_bytes,
+                     struct error *err)
+{
+    *ret_bytes = 0;
+    return f->is_gzip ? read_gzip(f, buffer, room, ret_bytes, err)
+                      : read_plain(f, buffer, room, ret_bytes, err);
+}
+
+int packed_file_skip(struct packed_file *f, int64_t bytes, struct error *err)
+{
+    if (!f->is_gzip && bytes > 0) {
+        f->stream.avail_in = 0;
+        f->is_at_end = false;
+        f->read_bytes = lseek(f->fd, bytes, SEEK_SET);
+        return f->read_bytes == bytes ? 0 : error_errno(err, errno, "lseek");
+    }
+    auto_free char *passed = xmalloc(CHUNK_BYTES);
+    while (bytes > 0) {
+        size_t got, most = bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
+        if (packed_file_read(f, passed, most, &got, err) < 0)
+            return -1;
+        if (got == 0)
+            return error_set(err, ERR_INPUT, "it ends before");
+        bytes -= (int64_t)got;
+    }
+    return 0;
+}
+
+int64_t packed_file_offset(const struct packed_file *f)
+{
+    return f->read_bytes - f->stream.avail_in;
+}

@@ -1,0 +1,26 @@
+/* The bytes of a file, unpacked where it is gzipped, which its first two bytes say: members behind
+ * one another (RFC 1952), and zeros behind the last, as tar fills up blocks. Anything else behind a
+ * member is damage: zlib's gzread() ends there without a word. */
+#ifndef SHOAL_AGENT_DATASET_PACKED_FILE_H
+#define SHOAL_AGENT_DATASET_PACKED_FILE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct packed_file;
+
+int packed_file_open(const char *path, struct packed_file **ret_file, struct error *err);
+void packed_file_close(struct packed_file *file); /* NULL-safe */
+
+/* At most `room` bytes; *ret_bytes 0: the end. ERR_INPUT: how the gzip stream is damaged ("cut
+ * off"); ERR_IO. */
+int packed_file_read(struct packed_file *file, void *buffer, size_t room, size_t *ret_bytes,
+                     struct error *err);
+/* Passes over so many unpacked bytes; of a gzipped file all are unpacked. ERR_INPUT also if there
+ * are fewer. Only before the first read. */
+int packed_file_skip(struct packed_file *file, int64_t bytes, struct error *err);
+
+int64_t packed_file_offset(const struct packed_file *file); /* read of the file itself */
+#endif
