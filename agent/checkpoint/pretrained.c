@@ -174,7 +174,7 @@ struct pretrained_location pretrained_find(const struct pretrained *p, const cha
     return (struct pretrained_location){0, NULL};
 }
 
-struct pretrained_location pretrained_find_param(const struct pretrained *p, const char *name)
+static struct pretrained_location find_by_name(const struct pretrained *p, const char *name)
 {
     char text[256];
     struct pretrained_location location = pretrained_find(p, name);
@@ -188,6 +188,17 @@ struct pretrained_location pretrained_find_param(const struct pretrained *p, con
     return location.tensor || !old ? location : pretrained_find(p, pretrained_inner_name(old));
 }
 
+struct pretrained_location pretrained_find_param(const struct pretrained *p,
+                                                 const struct model *model,
+                                                 const struct param *param)
+{
+    struct pretrained_location location = find_by_name(p, param->name);
+    for (int i = 0; i < model->tie_count && !location.tensor; i++)
+        if (model->ties[i].param == param)
+            location = find_by_name(p, model->ties[i].name);
+    return location;
+}
+
 static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
 {
     size_t length = (size_t)snprintf(text, size, "[");
@@ -198,9 +209,10 @@ static void print_shape(const int64_t *shape, int dims, char *text, size_t size)
         snprintf(text + length, size - length, "]");
 }
 
-static int check_param(const struct pretrained *p, const struct param *param, struct error *err)
+static int check_param(const struct pretrained *p, const struct model *model,
+                       const struct param *param, struct error *err)
 {
-    struct pretrained_location location = pretrained_find_param(p, param->name);
+    struct pretrained_location location = pretrained_find_param(p, model, param);
     const struct safetensors_tensor *t = location.tensor;
     if (!t)
         return error_set(err, ERR_INPUT, "%s: tensor %s is missing", p->dir, param->name);
@@ -219,13 +231,14 @@ static int check_param(const struct pretrained *p, const struct param *param, st
 }
 
 /* head: m belongs to one. */
-static int check_module(const struct pretrained *p, const struct module *m, bool head,
-                        struct lines *warnings, struct error *err)
+static int check_module(const struct pretrained *p, const struct model *model,
+                        const struct module *m, bool head, struct lines *warnings,
+                        struct error *err)
 {
     head |= m->is_head;
     for (int i = 0; i < m->param_count; i++) {
-        if (!head || pretrained_find_param(p, m->params[i]->name).tensor) {
-            if (check_param(p, m->params[i], err) < 0)
+        if (!head || pretrained_find_param(p, model, m->params[i]).tensor) {
+            if (check_param(p, model, m->params[i], err) < 0)
                 return -1;
         } else if (warnings) {
             lines_add(warnings, "%s: tensor %s is missing: it begins with random values", p->dir,
@@ -233,7 +246,7 @@ static int check_module(const struct pretrained *p, const struct module *m, bool
         }
     }
     for (int i = 0; i < m->child_count; i++)
-        if (check_module(p, m->children[i], head, warnings, err) < 0)
+        if (check_module(p, model, m->children[i], head, warnings, err) < 0)
             return -1;
     return 0;
 }
@@ -266,7 +279,7 @@ static bool is_tied(const struct model *model, const char *name)
 int pretrained_check(const struct pretrained *pretrained, const struct model *model,
                      struct lines *warnings, struct error *err)
 {
-    if (check_module(pretrained, model->root, false, warnings, err) < 0)
+    if (check_module(pretrained, model, model->root, false, warnings, err) < 0)
         return -1;
     for (int f = 0; warnings && f < pretrained->file_count; f++) {
         const struct safetensors_header *header = safetensors_header(pretrained->files[f]);

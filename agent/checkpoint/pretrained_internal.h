@@ -22,6 +22,9 @@ struct pretrained_location {
 
 /* By the name in the files. */
 struct pretrained_location pretrained_find(const struct pretrained *p, const char *name);
-/* By the parameter's name, with all that the files may call it. */
-struct pretrained_location pretrained_find_param(const struct pretrained *p, const char *name);
+/* By the parameter's name, with all that the files may call it: safetensors' save_model keeps of
+ * tied weights the first name in the alphabet alone. */
+struct pretrained_location pretrained_find_param(const struct pretrained *p,
+                                                 const struct model *model,
+                                                 const struct param *param);
 #endif

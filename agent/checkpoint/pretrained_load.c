@@ -103,7 +103,8 @@ static void put(struct loading *l, const struct param_range *range, int64_t done
 
 static int load_range(struct loading *l, const struct param_range *range, struct error *err)
 {
-    struct pretrained_location location = pretrained_find_param(l->pretrained, range->param->name);
+    struct pretrained_location location =
+        pretrained_find_param(l->pretrained, l->model, range->param);
     if (!location.tensor) /* a head's */
         return 0;
     for (int64_t done = 0; done < range->count; done += CHUNK_ELEMENTS) {

@@ -7,6 +7,7 @@
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/safetensors.h"
 #include "agent/shard/wrap.h"
+#include "base/durable.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "tests/agent/language.h"
@@ -136,6 +137,37 @@ static int check(const char *dir, const struct architecture *architecture, struc
         result = pretrained_check(pretrained, architecture_build(arena, architecture), notes, err);
     pretrained_close(pretrained);
     return result;
+}
+
+static void copy(const char *from, const char *to, const char *name, const char *other_name)
+{
+    enum { MOST = 1 << 20 };
+    auto_free char *bytes = NULL, *path = xasprintf("%s/%s", from, name);
+    auto_free char *copied = xasprintf("%s/%s", to, name);
+    size_t size;
+    struct error err;
+    struct durable_result written;
+    assert_ok(file_read(path, MOST, &bytes, &size, &err), &err);
+    if (other_name) { /* the length stays: blanks may stand before the colon */
+        static const char own[] = "\"model.embed_tokens.weight\"";
+        char *at = memmem(bytes, size, own, sizeof own - 1);
+        assert_non_null(at);
+        memset(at, ' ', sizeof own - 1);
+        memcpy(at, other_name, strlen(other_name));
+    }
+    assert_ok(durable_write_file(&file_ops_system, copied, bytes, size, &written, &err), &err);
+}
+
+/* As safetensors' save_model leaves it. */
+static void a_tied_tensor_may_be_there_under_its_other_name_alone(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    struct error err;
+    copy(DATA "llama_tied_bf16", *state, "config.json", NULL);
+    copy(DATA "llama_tied_bf16", *state, "model.safetensors", "\"lm_head.weight\"");
+    const struct load load = {
+        *state, read_architecture(arena, *state), FULL_SHARD, 0x1p-8, 0, false, false};
+    assert_ok(load_all(&load, 2, &err), &err);
 }
 
 static void buffers_and_tied_heads_are_no_surprise(void **state)
@@ -395,6 +427,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_gets_its_part),
+        cmocka_unit_test_setup_teardown(a_tied_tensor_may_be_there_under_its_other_name_alone,
+                                        support_enter_dir, support_leave_dir),
         cmocka_unit_test(buffers_and_tied_heads_are_no_surprise),
         cmocka_unit_test(a_new_head_begins_with_random_values),
         cmocka_unit_test(what_does_not_fit_is_named),
