@@ -1,4 +1,3 @@
-#include "agent/checkpoint/checkpoint_files.h"
 #include "agent/checkpoint/pretrained_index.h"
 #include "agent/checkpoint/pretrained_internal.h"
 #include "agent/checkpoint/pretrained_names.h"
@@ -81,7 +80,7 @@ static int refuse_directory(const char *dir, struct error *err)
                          " names: write these with transformers' save_pretrained, or draw the "
                          "values with model.init=random",
                          unread);
-    auto_free char *manifest = xasprintf("%s/" CHECKPOINT_MANIFEST, dir);
+    auto_free char *manifest = xasprintf("%s/COMPLETE", dir);
     if (access(manifest, F_OK) == 0)
         return error_set(err, ERR_NOT_FOUND,
                          "%s: a checkpoint of Shoal's, and no model's directory: shoal export "

@@ -1,7 +1,6 @@
 #include "agent/dataset/masking.h"
 
 #include "agent/dataset/sampler.h"
-#include "base/mem.h"
 #include "kernels/random.h"
 
 /* Numbers of the keys: the data's random numbers are apart from each other and from the model's. */
@@ -20,7 +19,7 @@ static uint64_t key_of(uint64_t seed, uint64_t epoch, int64_t sample, uint64_t w
 static bool is_kept(const struct masking *masking, int32_t id)
 {
     bool kept = false;
-    for (size_t i = 0; i < array_length(masking->kept); i++)
+    for (size_t i = 0; i < sizeof masking->kept / sizeof masking->kept[0]; i++)
         kept = kept || id == masking->kept[i];
     return kept;
 }

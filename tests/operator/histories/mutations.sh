@@ -42,7 +42,7 @@ each pod that one fault ends is a leave|operator/reconcile/policy_avoid_node.c|s
 a node is avoided for ever|operator/job/history.c|s/if (history->avoided\[i\].since_ms > since_ms)/if (since_ms)/|random
 a pod may come to a node that is avoided|operator/manifest/pod.c|s/        .avoided = avoided_nodes(history, arena),//|random
 a pod does not tell what it avoids|operator/manifest/pod.c|/(struct pair){ANNOTATION_AVOIDED_NODES, avoided}/s/, avoided}/, ""}/|random
-a pod waits for a node that is avoided|operator/reconcile/policy_avoid_node.c|s/!pod->node \&\& !is_same/pod->node \&\& !is_same/|random
+a pod waits for a node that is avoided|operator/reconcile/policy_avoid_node.c|s/!pod->node \&\& !str_equal/pod->node \&\& !str_equal/|random
 a pod that waits for a node ends the attempt|operator/reconcile/observe.c|s/    if (policy_waits_for_others(child->pod, ctx->avoided))/    if (policy_waits_for_others(child->pod, ctx->avoided)) return true; else if (0)/|random
 a mark of others is not heeded|operator/reconcile/policy_avoid_node.c|s/^        heed_signs(ctx);/        (void)heed_signs;/|random
 a marked node is left though no other is spare|operator/reconcile/policy_avoid_node.c|s/(int64_t)bad->spares > replicas/(int64_t)bad->spares + 99 > replicas/|random
