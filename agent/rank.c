@@ -311,7 +311,7 @@ int rank_run(const struct config *config, const struct topology *t, int64_t star
             .in_pod = getenv("KUBERNETES_SERVICE_HOST") != NULL,
             .restarts = t->restart_count,
             .job = job.name,
-            .run_id = t->run_id,
+            .run_id = getenv(ENV_JOB) ? t->run_id : "", /* else nobody's but the launcher's */
             .node = node_name(),
             .pod_namespace = job.namespace_,
             .pod = pod_name(),

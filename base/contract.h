@@ -139,7 +139,7 @@
 #define TRAINING_PORT            9401
 #define TRAINING_PORT_NAME       "metrics"
 #define TRAINING_MAX_BYTES       4096    /* the kubelet's limit of a termination message */
-#define TRAINING_RUN             "runId" /* ENV_RUN_ID; not there if it has none */
+#define TRAINING_RUN             "runId" /* ENV_RUN_ID in a pod that has ENV_JOB, too; or not there */
 #define TRAINING_STEP            "step"  /* optimizer steps done in the whole run */
 #define TRAINING_STEPS           "steps" /* of the whole run */
 #define TRAINING_EPOCH           "epoch" /* passes over the data done, with a fraction */

@@ -19,7 +19,7 @@ struct report_setting {
     bool in_pod;                             /* of a cluster, which asks the pod's address */
     int restarts;                            /* how often this rank was started before */
     const char *job, *node;                  /* "": not known */
-    const char *run_id;                      /* likewise; of ENV_RUN_ID */
+    const char *run_id;                      /* likewise; ENV_RUN_ID, of an operator's pod */
     const char *pod_namespace, *pod;         /* likewise */
     const char *progress_socket;             /* where progress goes; NULL: nowhere */
     struct trainjob_status_setting trainjob; /* where a TrainJob's progress goes */

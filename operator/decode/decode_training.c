@@ -108,7 +108,7 @@ struct goodput decode_goodput(const struct json *value)
     return goodput;
 }
 
-/* run: NULL: any. */
+/* run: "": any. */
 static int decode_told(const char *text, size_t bytes, const char *run,
                        struct training *ret_training, struct error *err)
 {
@@ -119,7 +119,7 @@ static int decode_told(const char *text, size_t bytes, const char *run,
         return -1;
     *ret_training = read_training(value, false);
     const char *told = json_as_text(json_get(value, TRAINING_RUN)); /* not of an older agent */
-    bool is_other = run && told && strcmp(run, told) != 0;
+    bool is_other = run[0] && told && strcmp(run, told) != 0;
     json_free(value);
     if (is_other)
         return error_set(err, ERR_CONFLICT, "another run's");
@@ -132,7 +132,7 @@ static int decode_told(const char *text, size_t bytes, const char *run,
 int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
                          struct error *err)
 {
-    return decode_told(text, bytes, NULL, ret_training, err);
+    return decode_told(text, bytes, "", ret_training, err);
 }
 
 int decode_training_answer(const char *text, size_t bytes, const char *run,

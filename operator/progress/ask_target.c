@@ -1,5 +1,6 @@
 #include "operator/progress/ask_target.h"
 
+#include "base/contract.h"
 #include "operator/decode/decode_training.h"
 #include "operator/job/condition.h"
 #include "operator/job/managed_by.h"
@@ -24,6 +25,20 @@ static bool is_agent(const struct job_status *status, const struct pod *pod)
            status->training.process_ms + CLOCKS_MS >= pod->started_ms;
 }
 
+/* As its pods have it in ENV_RUN_ID: the manifest's, or the job's UID. "": from elsewhere. */
+static const char *run_of(const struct job *job, enum replica_type type)
+{
+    const struct pod_template *template_ = &job->replicas[type].template_;
+    for (size_t i = 0; i < template_->container_count; i++)
+        for (size_t k = 0; k < template_->containers[i].env_count; k++) {
+            const struct env_var *var = &template_->containers[i].env[k];
+            bool is_text = var->source == ENV_LITERAL && !strstr(var->value, "$(");
+            if (strcmp(var->name, ENV_RUN_ID) == 0)
+                return is_text ? var->value : "";
+        }
+    return job->uid;
+}
+
 bool ask_target_find(const struct snapshot *snapshot, struct ask_target *ret_target)
 {
     if (!managed_by_us(snapshot->job) || condition_finished(snapshot->status))
@@ -33,7 +48,7 @@ bool ask_target_find(const struct snapshot *snapshot, struct ask_target *ret_tar
         if (!is_first(snapshot, pod) || pod->phase != POD_RUNNING || pod->deleted_ms ||
             pod->node_lost_ms || !pod->address)
             continue;
-        *ret_target = (struct ask_target){.run = snapshot->job->uid,
+        *ret_target = (struct ask_target){.run = run_of(snapshot->job, pod->type),
                                           .uid = pod->uid,
                                           .restart_count = pod->restart_count,
                                           .pod = pod->name,

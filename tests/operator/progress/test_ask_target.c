@@ -62,10 +62,46 @@ static void the_newest_numbers_count(void **state)
     }
 }
 
+/* Its pods' variable says how its agents call their run. */
+static void the_run_is_known_by_the_manifest(void **state)
+{
+    (void)state;
+    static const struct {
+        struct env_var var;
+        const char *run;
+    } rows[] = {
+        {{.name = "A", .value = "a"}, "job"},
+        {{.name = "SHOAL_RUN_ID", .value = "mine"}, "mine"},
+        {{.name = "SHOAL_RUN_ID", .value = "$(A)-1"}, ""},
+        {{.name = "SHOAL_RUN_ID", .value = "", .source = ENV_SECRET}, ""},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        struct env_var var = rows[i].var;
+        struct container container = {.name = "pytorch", .env = &var, .env_count = 1};
+        struct job job = {.name = "j", .namespace_ = "ns", .uid = "job"};
+        struct pod pod = {.name = "j-master-0",
+                          .uid = "u1",
+                          .owner_uid = "job",
+                          .type = REPLICA_MASTER,
+                          .phase = POD_RUNNING,
+                          .address = "10.0.0.1"};
+        struct job_status status = {.condition_count = 0};
+        const struct snapshot snapshot = {
+            .job = &job, .status = &status, .pods = &pod, .pod_count = 1};
+        struct ask_target target;
+        job.replicas[REPLICA_MASTER].present = true;
+        job.replicas[REPLICA_MASTER].template_.containers = &container;
+        job.replicas[REPLICA_MASTER].template_.container_count = 1;
+        assert_true(ask_target_find(&snapshot, &target));
+        assert_string_equal(target.run, rows[i].run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_numbers_count),
+        cmocka_unit_test(the_run_is_known_by_the_manifest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
