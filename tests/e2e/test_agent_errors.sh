@@ -125,13 +125,13 @@ check "... until it ends" eval '! listening'
 
 # The first process of a container has no default actions: it ends by SIGTERM all the same while it waits for others.
 first_process() {
-    unshare --pid --fork env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "${master[@]}" --join_timeout 600 >/dev/null 2>&1 &
+    unshare --pid --fork --mount-proc env -u RANK -u WORLD_SIZE "$BUILD/shoal-agent" "${master[@]}" --join_timeout 600 >/dev/null 2>&1 &
     local unshare=$! agent
     wait_for 120 listening || return
     agent=$(pgrep -P "$unshare") && kill -TERM "$agent" && wait "$unshare"
     test $? = 143
 }
-if unshare --pid --fork true 2>/dev/null; then
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
     check "the first process of a container can be asked to end" first_process
 else
     skip "the first process of a container can be asked to end" "needs root, for a PID namespace"
