@@ -445,3 +445,11 @@ void runs_do_case(const struct runs_case *c, struct run *run, struct arena *aren
                                      support_device(), c->size > 1 ? ":0" : "", more);
     c->train(run, arena, data, c->size, flags);
 }
+
+double runs_step_loss(const struct run *run, int step)
+{
+    double sum = 0;
+    for (int rank = 0; rank < run->size; rank++)
+        sum += run->seen[rank].loss[step];
+    return sum / run->size;
+}

@@ -103,6 +103,8 @@ void runs_configure_language(struct config *config, struct arena *arena, const c
 void runs_start(struct run *run);
 /* Both, and fails the test if a rank fails. */
 void runs_do(struct run *run, struct arena *arena, const char *data, int size, const char *flags);
+/* The loss of a step, counted from 0, over all ranks' rows, which are equally many. */
+double runs_step_loss(const struct run *run, int step);
 void runs_do_language(struct run *run, struct arena *arena, const char *data, int size,
                       const char *flags);
 
