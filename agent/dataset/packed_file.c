@@ -18,9 +18,8 @@ enum {
 struct packed_file {
     int fd;
     bool is_gzip;
-    bool in_member; /* one has begun and not ended */
-    bool is_at_end; /* of the file */
-    bool has_stream;
+    bool in_member;     /* one has begun and not ended */
+    bool is_at_end;     /* of the file */
     int64_t read_bytes; /* of the file */
     z_stream stream;    /* its input lies in `chunk` */
     unsigned char chunk[CHUNK_BYTES];
@@ -60,7 +59,7 @@ int packed_file_open(const char *path, struct packed_file **ret_file, struct err
         free(f);
         return -1;
     }
-    f->has_stream = f->in_member = f->is_gzip;
+    f->in_member = f->is_gzip;
     *ret_file = f;
     return 0;
 }
@@ -69,7 +68,7 @@ void packed_file_close(struct packed_file *f)
 {
     if (!f)
         return;
-    if (f->has_stream)
+    if (f->is_gzip)
         inflateEnd(&f->stream);
     close(f->fd);
     free(f);

@@ -108,9 +108,8 @@ struct goodput decode_goodput(const struct json *value)
     return goodput;
 }
 
-/* run: "": any. */
-static int decode_told(const char *text, size_t bytes, const char *run,
-                       struct training *ret_training, struct error *err)
+int decode_training_answer(const char *text, size_t bytes, const char *run,
+                           struct training *ret_training, struct error *err)
 {
     if (bytes > TRAINING_MAX_BYTES)
         return error_set(err, ERR_INPUT, "more than %d bytes", TRAINING_MAX_BYTES);
@@ -132,11 +131,5 @@ static int decode_told(const char *text, size_t bytes, const char *run,
 int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
                          struct error *err)
 {
-    return decode_told(text, bytes, "", ret_training, err);
-}
-
-int decode_training_answer(const char *text, size_t bytes, const char *run,
-                           struct training *ret_training, struct error *err)
-{
-    return decode_told(text, bytes, run, ret_training, err);
+    return decode_training_answer(text, bytes, "", ret_training, err);
 }
