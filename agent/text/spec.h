@@ -21,6 +21,11 @@ enum {
     SPEC_MAX_WORD_CHARACTERS = 1 << 16, /* that a file may say */
 };
 
+/* A choice that a file may leave to others. */
+struct spec_option {
+    bool set, value;
+};
+
 struct spec_component;
 struct spec_components {
     struct spec_component *items;
@@ -46,9 +51,7 @@ struct spec_component {
     const char *precompiled_charsmap; /* base64 */
     bool invert, add_prefix_space, use_regex, split, individual_digits;
     bool clean_text, handle_chinese_chars, lowercase, strip_left, strip_right, cleanup;
-    struct {
-        bool set, value;
-    } strip_accents; /* not set: as lowercase */
+    struct spec_option strip_accents; /* not set: as lowercase */
     int64_t start, stop;
     struct spec_template *around; /* NULL: it puts nothing around a text */
 };
@@ -97,7 +100,7 @@ int spec_read_gpt2(struct arena *arena, const char *vocab_name, const char *voca
 
 struct spec_bert {
     bool lowercase, handle_chinese_chars;
-    bool strip_accents_set, strip_accents;    /* not set: as lowercase */
+    struct spec_option strip_accents;         /* not set: as lowercase */
     const char *unk, *cls, *sep, *pad, *mask; /* NULL: [UNK], [CLS], ... */
 };
 /* Reads BERT's list of pieces, one a line, with the components that go with it. The name

@@ -68,7 +68,7 @@ int spec_read_bert(struct arena *arena, const char *name, const char *text, size
                        .clean_text = true,
                        .handle_chinese_chars = how->handle_chinese_chars,
                        .lowercase = how->lowercase,
-                       .strip_accents = {how->strip_accents_set, how->strip_accents}},
+                       .strip_accents = how->strip_accents},
         .pre_tokenizer = {.where = "pre_tokenizer", .type = "BertPreTokenizer"},
         .decoder = {.where = "decoder", .type = "WordPiece", .cleanup = true},
     };

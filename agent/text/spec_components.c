@@ -213,13 +213,11 @@ static void read_add_prefix_space(struct json_reader *reader, const struct json 
         component->prepend_scheme = component->add_prefix_space ? "always" : "never";
 }
 
-static void read_strip_accents(struct json_reader *reader, const struct json *value, void *out)
+void spec_read_option(struct json_reader *reader, const struct json *value, void *option)
 {
-    struct spec_component *component = &((struct component_form *)out)->component;
     if (!json_is_boolean(value))
-        json_problem(reader, "must be true, false or null");
-    component->strip_accents.set = true;
-    component->strip_accents.value = json_is_true(value);
+        json_problem(reader, "must be true or false");
+    *(struct spec_option *)option = (struct spec_option){true, json_is_true(value)};
 }
 
 static const struct json_field component_fields[] = {
@@ -243,7 +241,7 @@ static const struct json_field component_fields[] = {
     JSON_TEXT("precompiled_charsmap", struct component_form, component.precompiled_charsmap),
     JSON_BOOL("clean_text", struct component_form, component.clean_text),
     JSON_BOOL("handle_chinese_chars", struct component_form, component.handle_chinese_chars),
-    JSON_CUSTOM_SAME("strip_accents", read_strip_accents),
+    JSON_CUSTOM("strip_accents", struct component_form, component.strip_accents, spec_read_option),
     JSON_BOOL("lowercase", struct component_form, component.lowercase),
     JSON_BOOL("strip_left", struct component_form, component.strip_left),
     JSON_BOOL("strip_right", struct component_form, component.strip_right),

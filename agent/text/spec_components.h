@@ -13,6 +13,9 @@ void spec_read_component(struct json_reader *reader, const struct json *value, v
 void spec_read_added(struct json_reader *reader, const struct json *value,
                      struct spec_added *added);
 
+/* A struct spec_option: true or false. */
+void spec_read_option(struct json_reader *reader, const struct json *value, void *option);
+
 /* The problem that a field is not there, unless it has one already. */
 void spec_report_missing(struct json_reader *reader, const char *name);
 

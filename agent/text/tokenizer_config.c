@@ -51,33 +51,6 @@ static void read_added_decoder(struct json_reader *reader, const struct json *va
     }
 }
 
-static void read_add_bos(struct json_reader *reader, const struct json *value, void *out)
-{
-    struct tokenizer_config *config = out;
-    if (!json_is_boolean(value))
-        json_problem(reader, "must be true or false");
-    config->add_bos = json_is_true(value);
-    config->add_bos_said = true;
-}
-
-static void read_add_eos(struct json_reader *reader, const struct json *value, void *out)
-{
-    struct tokenizer_config *config = out;
-    if (!json_is_boolean(value))
-        json_problem(reader, "must be true or false");
-    config->add_eos = json_is_true(value);
-    config->add_eos_said = true;
-}
-
-static void read_strip_accents(struct json_reader *reader, const struct json *value, void *out)
-{
-    struct tokenizer_config *config = out;
-    if (!json_is_boolean(value))
-        json_problem(reader, "must be true, false or null");
-    config->strip_accents = json_is_true(value);
-    config->strip_accents_said = true;
-}
-
 static const struct json_field config_fields[] = {
     JSON_CUSTOM("bos_token", struct tokenizer_config, bos, read_token),
     JSON_CUSTOM("eos_token", struct tokenizer_config, eos, read_token),
@@ -86,12 +59,14 @@ static const struct json_field config_fields[] = {
     JSON_CUSTOM("mask_token", struct tokenizer_config, mask, read_token),
     JSON_CUSTOM("cls_token", struct tokenizer_config, cls, read_token),
     JSON_CUSTOM("sep_token", struct tokenizer_config, sep, read_token),
-    JSON_BOOL("do_lower_case", struct tokenizer_config, do_lower_case),
-    JSON_BOOL("tokenize_chinese_chars", struct tokenizer_config, tokenize_chinese_chars),
-    JSON_CUSTOM_SAME("strip_accents", read_strip_accents),
-    JSON_CUSTOM_SAME("add_bos_token", read_add_bos),
-    JSON_CUSTOM_SAME("add_eos_token", read_add_eos),
-    JSON_BOOL("add_prefix_space", struct tokenizer_config, add_prefix_space),
+    JSON_TEXT("tokenizer_class", struct tokenizer_config, tokenizer_class),
+    JSON_CUSTOM("do_lower_case", struct tokenizer_config, do_lower_case, spec_read_option),
+    JSON_CUSTOM("tokenize_chinese_chars", struct tokenizer_config, tokenize_chinese_chars,
+                spec_read_option),
+    JSON_CUSTOM("strip_accents", struct tokenizer_config, strip_accents, spec_read_option),
+    JSON_CUSTOM("add_bos_token", struct tokenizer_config, add_bos_token, spec_read_option),
+    JSON_CUSTOM("add_eos_token", struct tokenizer_config, add_eos_token, spec_read_option),
+    JSON_CUSTOM("add_prefix_space", struct tokenizer_config, add_prefix_space, spec_read_option),
     JSON_CUSTOM_SAME("added_tokens_decoder", read_added_decoder),
     JSON_END,
 };
@@ -151,7 +126,7 @@ static int parse(struct arena *arena, const char *path, const char *text, size_t
 int tokenizer_config_read(struct arena *arena, const char *directory,
                           struct tokenizer_config *ret_config, struct error *err)
 {
-    struct tokenizer_config config = {.do_lower_case = true, .tokenize_chinese_chars = true};
+    struct tokenizer_config config = {0};
     for (size_t i = 0; i < array_length(files); i++) {
         auto_free char *path = xasprintf("%s/%s", directory, files[i].name);
         auto_free char *text = NULL;

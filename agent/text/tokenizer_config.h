@@ -8,12 +8,10 @@
 
 struct tokenizer_config {
     const char *bos, *eos, *pad, *unk, *mask, *cls, *sep; /* texts; NULL: not said */
-    bool add_bos, add_eos;                                /* around each text */
-    bool add_bos_said, add_eos_said;
-    bool add_prefix_space;
-    bool do_lower_case, tokenize_chinese_chars; /* BERT's; true if not said */
-    bool strip_accents, strip_accents_said;
-    struct spec_added *added; /* each with an id */
+    const char *tokenizer_class;                          /* of transformers; NULL: not said */
+    struct spec_option add_bos_token, add_eos_token, add_prefix_space;
+    struct spec_option do_lower_case, tokenize_chinese_chars, strip_accents; /* BERT's */
+    struct spec_added *added;                                                /* each with an id */
     size_t added_count;
 };
 

@@ -1,3 +1,4 @@
+#include "agent/text/tokenizer_class.h"
 #include "agent/text/tokenizer_internal.h"
 #include "agent/text/utf8.h"
 #include "base/file.h"
@@ -21,12 +22,36 @@ static struct tokenizer *new_tokenizer(const char *name)
     return t;
 }
 
-static void put_bos_and_eos(struct tokenizer *t, bool bos, bool eos)
+static bool option(struct spec_option option, bool otherwise)
 {
-    if (bos && t->special.bos >= 0)
+    return option.set ? option.value : otherwise;
+}
+
+static int check_is_there(const struct tokenizer *t, struct spec_option is_added, int32_t id,
+                          const char *name, struct error *err)
+{
+    if (option(is_added, false) && id < 0)
+        return error_set(err, ERR_INPUT,
+                         "%s: tokenizer_config.json says add_%s_token, but %s_token is no token of "
+                         "this tokenizer",
+                         t->name, name, name);
+    return 0;
+}
+
+/* In the place of what was put around a text; `bos` and `eos`: where add_bos_token and
+ * add_eos_token are not said. */
+static int put_bos_and_eos(struct tokenizer *t, const struct tokenizer_config *c, bool bos,
+                           bool eos, struct error *err)
+{
+    if (check_is_there(t, c->add_bos_token, t->special.bos, "bos", err) < 0 ||
+        check_is_there(t, c->add_eos_token, t->special.eos, "eos", err) < 0)
+        return -1;
+    t->around = (struct spec_template){0};
+    if (option(c->add_bos_token, bos) && t->special.bos >= 0)
         t->around.before[t->around.before_count++] = t->special.bos;
-    if (eos && t->special.eos >= 0)
+    if (option(c->add_eos_token, eos) && t->special.eos >= 0)
         t->around.after[t->around.after_count++] = t->special.eos;
+    return 0;
 }
 
 static int open_json(struct tokenizer *t, const char *text, size_t bytes,
@@ -38,7 +63,12 @@ static int open_json(struct tokenizer *t, const char *text, size_t bytes,
     s->spec = spec;
     s->added = spec->added;
     s->added_count = spec->added_count;
-    return tokenizer_build_spec(t, s, err) < 0 ? error_wrap(err, "%s", t->name) : 0;
+    tokenizer_class_change_spec(&s->config, spec);
+    if (tokenizer_build_spec(t, s, err) < 0)
+        return error_wrap(err, "%s", t->name);
+    return tokenizer_class_adds_bos_and_eos(&s->config)
+               ? put_bos_and_eos(t, &s->config, true, false, err)
+               : 0;
 }
 
 /* The names that are added tokens of their own in GPT-2's files, which list none. */
@@ -78,14 +108,13 @@ static int open_gpt2(struct tokenizer *t, const char *directory, const char *tex
         return -1;
     struct spec *spec = arena_new(t->arena, struct spec);
     if (spec_read_gpt2(t->arena, t->name, text, bytes, merges_path, merges,
-                       s->config.add_prefix_space, spec, err) < 0)
+                       s->config.add_prefix_space.value, spec, err) < 0)
         return -1;
     s->spec = spec;
     add_named(t, spec, s);
     if (tokenizer_build_spec(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
-    put_bos_and_eos(t, s->config.add_bos, s->config.add_eos);
-    return 0;
+    return put_bos_and_eos(t, &s->config, false, false, err);
 }
 
 static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
@@ -93,9 +122,8 @@ static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
 {
     const struct tokenizer_config *c = &s->config;
     const struct spec_bert how = {
-        .lowercase = c->do_lower_case,
-        .handle_chinese_chars = c->tokenize_chinese_chars,
-        .strip_accents_set = c->strip_accents_said,
+        .lowercase = option(c->do_lower_case, true),
+        .handle_chinese_chars = option(c->tokenize_chinese_chars, true),
         .strip_accents = c->strip_accents,
         .unk = c->unk,
         .cls = c->cls,
@@ -166,9 +194,7 @@ static int open_sentencepiece(struct tokenizer *t, const char *text, size_t byte
         add_t5_tokens(t, s);
     if (tokenizer_build_spm(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
-    put_bos_and_eos(t, s->config.add_bos_said ? s->config.add_bos : !t5,
-                    s->config.add_eos_said ? s->config.add_eos : t5);
-    return 0;
+    return put_bos_and_eos(t, &s->config, !t5, t5, err);
 }
 
 /* ---- files ---- */

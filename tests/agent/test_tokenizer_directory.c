@@ -138,6 +138,104 @@ static void test_sentencepiece_with_config(void **state)
     tokenizer_close(t);
 }
 
+/* What tokenizer_config.json says beside a tokenizer.json, by the class that it names: the ids that
+ * transformers' class gives. */
+static void test_tokenizer_classes(void **state)
+{
+#define BERT                                                                                       \
+    "{\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":"   \
+    "true,\"strip_accents\":null,\"lowercase\":false},\"pre_tokenizer\":{\"type\":"                \
+    "\"BertPreTokenizer\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"vocab\":{"      \
+    "\"?\":0,\"e\":1,\"E\":2,\"\u00e9\":3,\"\u4e00\u4e01\":4,\"\u4e00\":5,\"\u4e01\":6}}}"
+#define BYTES                                                                                       \
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"    \
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"    \
+    "\"B\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":"        \
+    "{\"B\":{\"id\":\"B\",\"ids\":[2],\"tokens\":[\"B\"]}}},\"model\":{\"type\":\"BPE\",\"vocab\":" \
+    "{\"a\":0,\"\u0120\":1,\"B\":2,\"E\":3},\"merges\":[]}}"
+    enum { MOST = 4 };
+    static const struct {
+        const char *json, *config, *text;
+        int32_t wanted[MOST];
+        size_t count;
+    } rows[] = {
+        {BERT, "{}", "E\u00e9\u4e00", {0, 5}, 2},
+        {BERT, "{\"tokenizer_class\":\"BertTokenizer\"}", "E \u00e9", {2, 3}, 2},
+        {BERT,
+         "{\"tokenizer_class\":\"BertTokenizer\",\"do_lower_case\":true}",
+         "E \u00e9",
+         {1, 1},
+         2},
+        {BERT,
+         "{\"tokenizer_class\":\"DistilBertTokenizerFast\",\"do_lower_case\":true,"
+         "\"strip_accents\":false}",
+         "E \u00e9",
+         {1, 3},
+         2},
+        {BERT,
+         "{\"tokenizer_class\":\"BertTokenizer\",\"strip_accents\":true}",
+         "E \u00e9",
+         {2, 1},
+         2},
+        {BERT,
+         "{\"tokenizer_class\":\"BertTokenizer\",\"tokenize_chinese_chars\":false}",
+         "\u4e00\u4e01",
+         {4},
+         1},
+        {BERT, "{\"tokenizer_class\":\"BertTokenizer\"}", "\u4e00\u4e01", {5, 6}, 2},
+        /* no class of BERT's */
+        {BERT,
+         "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"do_lower_case\":true}",
+         "E",
+         {2},
+         1},
+        {BERT, "{\"do_lower_case\":true}", "E", {2}, 1},
+
+        {BYTES, "{}", "a", {2, 0}, 2},
+        {BYTES, "{\"add_prefix_space\":true}", "a", {2, 1, 0}, 3},
+        {BYTES,
+         "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":\"B\",\"eos_token\":\"E\","
+         "\"add_eos_token\":true}",
+         "a",
+         {2, 0, 3},
+         3},
+        {BYTES,
+         "{\"tokenizer_class\":\"LlamaTokenizerFast\",\"bos_token\":\"B\",\"eos_token\":\"E\","
+         "\"add_bos_token\":false,\"add_eos_token\":true}",
+         "a",
+         {0, 3},
+         2},
+        {BYTES,
+         "{\"tokenizer_class\":\"GemmaTokenizer\",\"bos_token\":\"B\",\"add_bos_token\":false}",
+         "a",
+         {0},
+         1},
+        /* no class that makes its own post-processor */
+        {BYTES,
+         "{\"tokenizer_class\":\"GPT2Tokenizer\",\"bos_token\":\"B\",\"add_bos_token\":false}",
+         "a",
+         {2, 0},
+         2},
+    };
+    const char *dir = *state;
+    struct tokenizer *t;
+    struct error err;
+    for (size_t i = 0; i < array_length(rows); i++) {
+        put(dir, "tokenizer.json", rows[i].json);
+        put(dir, "tokenizer_config.json", rows[i].config);
+        assert_ok(tokenizer_open(dir, &t, &err), &err);
+        tokenized_as(t, rows[i].text, rows[i].wanted, rows[i].count);
+        tokenizer_close(t);
+    }
+    put(dir, "tokenizer_config.json",
+        "{\"tokenizer_class\":\"LlamaTokenizer\",\"add_eos_token\":true}");
+    assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
+                 "tokenizer_config.json says add_eos_token, but eos_token is no token of this "
+                 "tokenizer");
+#undef BERT
+#undef BYTES
+}
+
 /* BERT's ids by their names; T5's sentinels, which its model does not have. */
 static void test_special_tokens_of_bert_and_t5(void **state)
 {
@@ -178,6 +276,7 @@ int main(void)
         IN_DIR(test_directories),
         IN_DIR(test_special_tokens),
         IN_DIR(test_sentencepiece_with_config),
+        IN_DIR(test_tokenizer_classes),
         cmocka_unit_test(test_special_tokens_of_bert_and_t5),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

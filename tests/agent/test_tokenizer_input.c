@@ -121,7 +121,7 @@ static const struct {
     {CHARSMAP("BAAAAAAAAAD/"), ERR_INPUT, "replacements are no UTF-8 at byte 0"},
     {CHARSMAP("BAAAAAAAAABh"), 0, NULL},
     {WITH("\"normalizer\":{\"type\":\"BertNormalizer\",\"strip_accents\":1}"), ERR_INPUT,
-     "normalizer.strip_accents: must be true, false or null"},
+     "normalizer.strip_accents: must be true or false"},
     {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"}}"), ERR_INPUT,
      "normalizer.content: must be there"},
     {WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{},\"content\":\"\"}"), ERR_INPUT,
