@@ -1,13 +1,11 @@
 #include "cli/tokenize.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "agent/dataset/json_line.h"
+#include "agent/dataset/packed_file.h"
 #include "agent/dataset/text_file.h"
 #include "agent/text/tokenizer.h"
 #include "base/contract.h"
@@ -18,7 +16,7 @@
 #include "cli/token_file.h"
 #include "cli/tokenize_options.h"
 
-enum { HELP_MAX_BYTES = 16 * 1024, MAX_IDS_TEXT_BYTES = 256 << 20 };
+enum { HELP_MAX_BYTES = 16 * 1024, MAX_IDS_TEXT_BYTES = 256 << 20, READ_BYTES = 64 * 1024 };
 
 struct job {
     struct tokenize_options options;
@@ -75,6 +73,11 @@ static int take_document(struct job *job, const char *text, size_t bytes, struct
     return 0;
 }
 
+static const char *readable_path(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "/dev/stdin" : path;
+}
+
 static int take_json_line(struct job *job, const char *path, const struct text_line *line,
                           struct error *err)
 {
@@ -97,7 +100,7 @@ static int take_json_line(struct job *job, const char *path, const struct text_l
 static int take_json_lines(struct job *job, const char *path, struct error *err)
 {
     struct text_file *file;
-    if (text_file_open(strcmp(path, "-") == 0 ? "/dev/stdin" : path, 0, 0, &file, err) < 0)
+    if (text_file_open(readable_path(path), 0, 0, &file, err) < 0)
         return -1;
     struct text_line line;
     bool end = false;
@@ -112,25 +115,22 @@ static int take_json_lines(struct job *job, const char *path, struct error *err)
 /* A whole file, unpacked if it is gzipped. */
 static int read_whole(const char *path, struct str *out, struct error *err)
 {
-    char buffer[64 * 1024];
-    gzFile file = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb");
-    if (!file)
-        return error_errno(err, errno, "%s", path);
-    int bytes;
-    while ((bytes = gzread(file, buffer, sizeof buffer)) > 0 && !out->truncated)
-        str_add_bytes(out, buffer, (size_t)bytes);
-    int code = Z_OK;
-    const char *what = gzerror(file, &code);
-    int result = 0;
-    if (code == Z_ERRNO)
-        result = error_errno(err, errno, "%s", path);
-    else if (code != Z_OK)
-        result = error_set(err, ERR_INPUT, "%s: the gzip stream is broken: %s", path, what);
-    else if (out->truncated)
-        result = error_set(err, ERR_INPUT, "%s: larger than %zu bytes: give it in parts", path,
-                           out->cap);
-    gzclose(file);
-    return result;
+    struct packed_file *file;
+    if (packed_file_open(readable_path(path), &file, err) < 0)
+        return -1;
+    auto_free char *buffer = xmalloc(READ_BYTES);
+    size_t bytes;
+    int result;
+    while ((result = packed_file_read(file, buffer, READ_BYTES, &bytes, err)) == 0 && bytes > 0 &&
+           !out->truncated)
+        str_add_bytes(out, buffer, bytes);
+    packed_file_close(file);
+    if (result < 0)
+        return error_wrap(err, "%s", path);
+    if (out->truncated)
+        return error_set(err, ERR_INPUT, "%s: larger than %zu bytes: give it in parts", path,
+                         out->cap);
+    return 0;
 }
 
 static int take_file(struct job *job, const char *path, struct error *err)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,11 +24,13 @@ struct packed_file {
     unsigned char chunk[CHUNK_BYTES];
 };
 
-/* Reads more where nothing is left of the chunk. */
-static int fill(struct packed_file *f, struct error *err)
+/* Reads until so many bytes of the chunk are there, or the file ends; more than one only before the
+ * first are taken. A pipe may give one byte at a time. */
+static int fill(struct packed_file *f, size_t least, struct error *err)
 {
-    while (f->stream.avail_in == 0 && !f->is_at_end) {
-        ssize_t got = read(f->fd, f->chunk, sizeof f->chunk);
+    while (f->stream.avail_in < least && !f->is_at_end) {
+        size_t there = f->stream.avail_in;
+        ssize_t got = read(f->fd, f->chunk + there, sizeof f->chunk - there);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -37,7 +38,7 @@ static int fill(struct packed_file *f, struct error *err)
         f->is_at_end = got == 0;
         f->read_bytes += got;
         f->stream.next_in = f->chunk;
-        f->stream.avail_in = (unsigned)got;
+        f->stream.avail_in = (unsigned)(there + (size_t)got);
     }
     return 0;
 }
@@ -49,8 +50,9 @@ int packed_file_open(const char *path, struct packed_file **ret_file, struct err
         return error_errno(err, errno, "%s", path);
     struct packed_file *f = xcalloc(1, sizeof *f);
     f->fd = fd;
-    int result = fill(f, err);
-    f->is_gzip = f->stream.avail_in >= 2 && f->chunk[0] == 0x1f && f->chunk[1] == 0x8b;
+    enum { MAGIC_BYTES = 2 };
+    int result = fill(f, MAGIC_BYTES, err);
+    f->is_gzip = f->stream.avail_in >= MAGIC_BYTES && f->chunk[0] == 0x1f && f->chunk[1] == 0x8b;
     if (result == 0 && f->is_gzip && inflateInit2(&f->stream, GZIP_FORMAT) != Z_OK)
         result = error_set(err, ERR_MEMORY, "no memory to unpack with");
     if (result < 0) {
@@ -77,7 +79,7 @@ void packed_file_close(struct packed_file *f)
 static int read_plain(struct packed_file *f, void *buffer, size_t room, size_t *ret_bytes,
                       struct error *err)
 {
-    if (fill(f, err) < 0)
+    if (fill(f, 1, err) < 0)
         return -1;
     size_t bytes = f->stream.avail_in < room ? f->stream.avail_in : room;
     memcpy(buffer, f->stream.next_in, bytes);
@@ -92,7 +94,7 @@ static int begin_member(struct packed_file *f, struct error *err)
 {
     bool has_zeros = false;
     for (;;) {
-        if (fill(f, err) < 0)
+        if (fill(f, 1, err) < 0)
             return -1;
         if (f->is_at_end)
             return 0;
@@ -119,7 +121,7 @@ static int read_gzip(struct packed_file *f, void *buffer, size_t room, size_t *r
             return -1;
         if (!f->in_member)
             break;
-        if (fill(f, err) < 0)
+        if (fill(f, 1, err) < 0)
             return -1;
         if (f->is_at_end)
             return error_set(err, ERR_INPUT, "cut off");
@@ -136,8 +138,21 @@ int packed_file_read(struct packed_file *f, void *buffer, size_t room, size_t *r
                      struct error *err)
 {
     *ret_bytes = 0;
-    return f->is_gzip ? read_gzip(f, buffer, room, ret_bytes, err)
-                      : read_plain(f, buffer, room, ret_bytes, err);
+    int result = f->is_gzip ? read_gzip(f, buffer, room, ret_bytes, err)
+                            : read_plain(f, buffer, room, ret_bytes, err);
+    if (result == 0)
+        return 0;
+    const struct error why = *err;
+    long long offset = f->read_bytes - f->stream.avail_in;
+    if (why.code != ERR_INPUT)
+        return error_wrap(err, "offset %lld", offset);
+    return error_set(err, ERR_INPUT, "offset %lld: the gzip stream is %s: download it again",
+                     offset, why.msg);
+}
+
+bool packed_file_is_gzip(const struct packed_file *f)
+{
+    return f->is_gzip;
 }
 
 int packed_file_skip(struct packed_file *f, int64_t bytes, struct error *err)
@@ -158,9 +173,4 @@ int packed_file_skip(struct packed_file *f, int64_t bytes, struct error *err)
         bytes -= (int64_t)got;
     }
     return 0;
-}
-
-int64_t packed_file_offset(const struct packed_file *f)
-{
-    return f->read_bytes - f->stream.avail_in;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,13 +15,13 @@ struct packed_file;
 int packed_file_open(const char *path, struct packed_file **ret_file, struct error *err);
 void packed_file_close(struct packed_file *file); /* NULL-safe */
 
-/* At most `room` bytes; *ret_bytes 0: the end. ERR_INPUT: how the gzip stream is damaged ("cut
- * off"); ERR_IO. */
+/* At most `room` bytes; *ret_bytes 0: the end. ERR_INPUT: where and how the gzip stream is damaged
+ * ("offset 80: the gzip stream is cut off: download it again"); ERR_IO: where. */
 int packed_file_read(struct packed_file *file, void *buffer, size_t room, size_t *ret_bytes,
                      struct error *err);
 /* Passes over so many unpacked bytes; of a gzipped file all are unpacked. ERR_INPUT also if there
  * are fewer. Only before the first read. */
 int packed_file_skip(struct packed_file *file, int64_t bytes, struct error *err);
 
-int64_t packed_file_offset(const struct packed_file *file); /* read of the file itself */
+bool packed_file_is_gzip(const struct packed_file *file);
 #endif

@@ -65,17 +65,8 @@ static int read_more(struct text_file *f, struct error *err)
         f->buffer = xrealloc(f->buffer, f->capacity);
     }
     size_t got;
-    if (packed_file_read(f->packed, f->buffer + f->end, CHUNK_BYTES, &got, err) < 0) {
-        const struct error why = *err;
-        long long at = packed_file_offset(f->packed);
-        if (why.code != ERR_INPUT)
-            return error_wrap(err, "%s: offset %lld", f->path, at);
-        return error_set(err, ERR_INPUT,
-                         "%s: offset %lld (%lld unpacked, after line %lld): the gzip stream is %s: "
-                         "download it again",
-                         f->path, at, (long long)(f->offset + (int64_t)(f->end - f->at)),
-                         (long long)f->lines, why.msg);
-    }
+    if (packed_file_read(f->packed, f->buffer + f->end, CHUNK_BYTES, &got, err) < 0)
+        return error_wrap(err, "%s: after line %lld", f->path, (long long)f->lines);
     f->ended = got == 0;
     f->end += got;
     return 0;

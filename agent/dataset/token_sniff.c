@@ -2,13 +2,12 @@
 
 #include "agent/dataset/llmc_bin.h"
 #include "agent/dataset/megatron.h"
+#include "agent/dataset/packed_file.h"
 #include "base/mem.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 enum { SNIFF_BYTES = 4096 };
 
@@ -82,6 +81,18 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
     return 0;
 }
 
+static int read_first(const char *path, uint8_t bytes[SNIFF_BYTES], size_t *ret_size,
+                      bool *ret_packed, struct error *err)
+{
+    struct packed_file *file;
+    if (packed_file_open(path, &file, err) < 0)
+        return -1;
+    *ret_packed = packed_file_is_gzip(file);
+    int result = packed_file_read(file, bytes, SNIFF_BYTES, ret_size, err);
+    packed_file_close(file);
+    return result < 0 ? error_wrap(err, "%s", path) : 0;
+}
+
 int token_sniff(const char *path, enum token_format wanted, enum token_format *ret_format,
                 struct error *err)
 {
@@ -96,23 +107,13 @@ int token_sniff(const char *path, enum token_format wanted, enum token_format *r
         *ret_format = wanted;
         return 0;
     }
-    gzFile file = gzopen(path, "rb"); /* reads what is not packed as it is */
-    if (!file)
-        return error_errno(err, errno, "%s", path);
-    int size = gzread(file, bytes, sizeof bytes);
-    bool packed = !gzdirect(file);
-    int code, result = 0;
-    const char *what = gzerror(file, &code);
-    if (size < 0)
-        result = error_set(err, ERR_INPUT,
-                           "%s: offset %lld: the gzip stream is broken (%s): download it again",
-                           path, (long long)gzoffset(file), what);
-    gzclose(file);
-    if (result < 0)
+    size_t size;
+    bool packed;
+    if (read_first(path, bytes, &size, &packed, err) < 0)
         return -1;
     if (size == 0)
         return error_set(err, ERR_INPUT, "%s: the file is empty: download it again", path);
-    if (judge(path, bytes, (size_t)size, ret_format, err) < 0)
+    if (judge(path, bytes, size, ret_format, err) < 0)
         return -1;
     bool is_text = *ret_format == TOKENS_JSONL || *ret_format == TOKENS_TEXT ||
                    *ret_format == TOKENS_TSV || *ret_format == TOKENS_CSV;

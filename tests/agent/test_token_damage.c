@@ -173,12 +173,13 @@ static void test_broken_gzip(void **state)
             continue;
         /* less than gzip's own first bytes are a line that is no JSON */
         assert_int_equal(err.code, cut < 3 ? ERR_NOT_FOUND : ERR_INPUT);
-        assert_non_null(strstr(err.msg, cut < 3 ? "a.jsonl.gz" : "a.jsonl.gz: offset "));
+        assert_non_null(strstr(err.msg, "a.jsonl.gz"));
+        assert_non_null(strstr(err.msg, cut < 3 ? "" : ": offset "));
     }
     bytes[size - 6] ^= 1; /* in the checksum */
     auto_free char *wrong = texts_write(*state, "b.jsonl.gz", bytes, size);
     struct token_options options = texts_options(wrong, T);
-    assert_unreadable(&options, ERR_INPUT, "b.jsonl.gz: offset ");
+    assert_unreadable(&options, ERR_INPUT, "b.jsonl.gz: after line ");
     assert_unreadable(&options, ERR_INPUT, "incorrect data check");
 }
 

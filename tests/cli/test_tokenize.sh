@@ -28,6 +28,8 @@ check "bos comes first" test "$(tokenize llama3 --pieces "$work/hello" | cut -d'
 check "and can be left out" says "$plain" tokenize llama3 --no_special "$work/hello"
 check "gzipped" says "$ids" tokenize llama3 "$work/hello.gz"
 check "from stdin" says "$ids" tokenize llama3 - <"$work/hello"
+byte_by_byte() { head -c 1 "$work/hello.gz" && sleep 0.2 && tail -c +2 "$work/hello.gz"; }
+check "gzipped, from a pipe that gives its first byte alone" says "$ids" tokenize llama3 - < <(byte_by_byte)
 check "a line per file" says "$ids"$'\n'"$ids" tokenize llama3 "$work/hello" "$work/hello"
 check "a file by its name" says "$ids" tokenize llama3/tokenizer.json "$work/hello"
 mkdir -p "$work/hub/models--org--fox/snapshots"
@@ -77,7 +79,10 @@ check "a tokenizer that is not there" fails 2 "shoal tokenize: --tokenizer: ther
 check "a directory without one" fails 2 "no tokenizer is in it: looked for tokenizer.json, spiece.model" shoal tokenize -t "$data" -
 check "a text that is not there" fails 2 "shoal tokenize: $work/none: No such file or directory" tokenize llama3 "$work/none"
 head -c 30 "$work/hello.gz" >"$work/cut.gz"
-check "a cut gzip stream" fails 2 "shoal tokenize: $work/cut.gz: the gzip stream is broken" tokenize llama3 "$work/cut.gz"
+check "a cut gzip stream" fails 2 \
+    "shoal tokenize: $work/cut.gz: offset 30: the gzip stream is cut off: download it again" tokenize llama3 "$work/cut.gz"
+{ cat "$work/hello.gz" && echo damaged; } >"$work/tail.gz"
+check "what is none behind a gzip stream" fails 2 "the gzip stream is followed by what is none" tokenize llama3 "$work/tail.gz"
 printf '{"text": "a"}\n{"text": 1}\n' >"$work/bad.jsonl"
 check "a bad line" fails 2 "shoal tokenize: $work/bad.jsonl:2: " tokenize llama3 --jsonl --out "$work/bad.bin" "$work/bad.jsonl"
 check "leaves no file" eval '! compgen -G "$work/bad.bin*"'
