@@ -145,10 +145,11 @@ int memory_snapshot_read(const struct memory_snapshots *s, int slot,
     struct header *h = header_of(s, slot);
     uint64_t complete = atomic_load_explicit(&h->complete, memory_order_acquire);
     if (complete == 0 && s->passed_over_bytes > 0)
-        return error_set(err, ERR_CONFLICT,
-                         "it is of another model, optimizer or strategy, of %lld bytes and not "
-                         "%lld",
-                         (long long)s->passed_over_bytes, (long long)s->payload_bytes);
+        return error_set(
+            err, ERR_CONFLICT,
+            "it is of another model, optimizer, strategy or number of ranks, of %lld bytes and not "
+            "%lld",
+            (long long)s->passed_over_bytes, (long long)s->payload_bytes);
     if (complete == 0)
         return error_set(err, ERR_NOT_FOUND, "it is not complete");
     if (check_header(h, err) || check_owner(&h->id, &s->id, err) ||

@@ -210,7 +210,7 @@ static void the_newest_is_taken(void **state)
          "rank 0: it is of another model, optimizer or strategy"},
         {"another strategy", "--save_steps=1000 --memory_every_steps=3",
          "--sharding_strategy=NO_SHARD", NULL, false, 0, false,
-         "rank 0: it is of another model, optimizer or strategy, of "},
+         "rank 0: it is of another model, optimizer, strategy or number of ranks, of "},
     };
     void **data = *state;
     auto_arena struct arena *arena = arena_open();

@@ -212,8 +212,10 @@ static void what_is_laid_out_otherwise_is_forgotten(void **state)
     struct memory_snapshot snapshot;
     struct error err;
     for (int slot = 0; slot < MEMORY_SNAPSHOT_SLOTS; slot++)
-        assert_fails(memory_snapshot_read(&s, slot, &snapshot, &err), &err, ERR_CONFLICT,
-                     "it is of another model, optimizer or strategy, of 5000 bytes and not 904");
+        assert_fails(
+            memory_snapshot_read(&s, slot, &snapshot, &err), &err, ERR_CONFLICT,
+            "it is of another model, optimizer, strategy or number of ranks, of 5000 bytes and "
+            "not 904");
     memory_snapshot_keep(&s, -1, -1);
     assert_fails(memory_snapshot_read(&s, 0, &snapshot, &err), &err, ERR_NOT_FOUND, "");
     memory_snapshot_open(memory, PAYLOAD, &own, &s); /* nothing was saved there */
