@@ -16,13 +16,24 @@ int batch_source_open(const struct agent_config *config, enum data_split split,
     }
 }
 
+struct token_dataset batch_source_dataset(const struct agent_config *c, enum data_split split)
+{
+    struct token_dataset dataset = c->data.source;
+    if (split == SPLIT_TRAIN || !c->data.eval_dataset[0])
+        return dataset;
+    dataset.dataset = c->data.eval_dataset;
+    dataset.dataset_config_name = ""; /* a subdirectory of the other one */
+    dataset.any_split = true;
+    return dataset;
+}
+
 struct token_options batch_source_token_options(const struct agent_config *c, enum data_split split,
                                                 const struct model *model,
                                                 const struct token_encoder *encoder)
 {
     bool train = split == SPLIT_TRAIN;
     return (struct token_options){
-        .source = c->data.source,
+        .source = batch_source_dataset(c, split),
         .split = train ? c->data.train_split : c->data.eval_split,
         .max_rows = train ? c->data.train_size : c->data.eval_size,
         .shuffle = train && c->data.shuffle,

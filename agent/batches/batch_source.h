@@ -119,7 +119,9 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
 int batch_source_examples_open(const struct agent_config *config, enum data_split split,
                                const struct model *model, const struct batch_source_env *env,
                                struct batch_source **ret_source, struct error *err);
-/* For these: what the configuration says of a split's texts or ids; all but the window. */
+/* For these: the data set that a split is read from, and what the configuration says of its texts
+ * or ids; all but the window. */
+struct token_dataset batch_source_dataset(const struct agent_config *c, enum data_split split);
 struct token_options batch_source_token_options(const struct agent_config *c, enum data_split split,
                                                 const struct model *model,
                                                 const struct token_encoder *encoder);

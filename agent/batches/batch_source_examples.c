@@ -271,7 +271,7 @@ int batch_source_examples_open(const struct agent_config *config, enum data_spli
     bool train = split == SPLIT_TRAIN;
     struct rows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
-    s->head.what = config->data.source.dataset;
+    s->head.what = batch_source_dataset(config, split).dataset;
     s->head.batch_rows = train ? config->data.train_batch_size : config->data.eval_batch_size;
     s->model = model;
     s->max_batches = env->max_batches;

@@ -183,7 +183,7 @@ int batch_source_tokens_open(const struct agent_config *config, enum data_split 
                                                             close_windows};
     struct windows *s = xcalloc(1, sizeof *s);
     s->head.fn = &functions;
-    s->head.what = config->data.source.dataset;
+    s->head.what = batch_source_dataset(config, split).dataset;
     s->head.batch_rows =
         split == SPLIT_TRAIN ? config->data.train_batch_size : config->data.eval_batch_size;
     s->head.batches = -1;

@@ -89,6 +89,7 @@ struct agent_config {
         int64_t label_pad_token_id; /* -100: padding of targets does not count, else a token */
         double mlm_probability;
         const char *train_split, *eval_split;
+        const char *eval_dataset; /* "": evaluation reads a split of source.dataset */
         int64_t train_batch_size, eval_batch_size; /* samples per rank */
         int64_t train_size, eval_size;             /* 0: all */
         bool shuffle;

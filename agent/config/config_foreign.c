@@ -58,6 +58,9 @@ const struct config_alias config_aliases[] = {
     /* Transformers' Trainer and its examples; more of it is in config_trainer.c. */
     {"pad_to_max_length", "true", "data.padding", "max_length", ALWAYS},
     {"pad_to_max_length", "false", "data.padding", "longest", ALWAYS},
+    /* The scripts evaluate behind the last step only, which is an epoch's end, too. */
+    {"do_eval", "true", "eval.eval_strategy", "epoch", UNLESS_GIVEN},
+    {"do_eval", "false", "eval.eval_strategy", "no", UNLESS_GIVEN},
 };
 const int config_alias_count = sizeof config_aliases / sizeof config_aliases[0];
 
@@ -135,7 +138,7 @@ const struct config_refusal config_refusals[] = {
     {"use_deepspeed use_megatron_lm", NULL, "false 0", REFUSED,
      "not supported: the ranks shard as FSDP does (--fsdp_sharding_strategy)"},
     {"dynamo_backend", NULL, "no false 0", REFUSED, "there is nothing like torch.compile here"},
-    {"do_train do_eval overwrite_output_dir", NULL, "true 1", REFUSED,
+    {"do_train overwrite_output_dir", NULL, "true 1", REFUSED,
      "it trains, evaluates as eval_strategy says and goes on from what is there"},
     {"do_predict predict_with_generate push_to_hub", NULL, "false 0", REFUSED,
      "not supported: it trains and evaluates by loss, and uploads nothing"},
@@ -203,6 +206,18 @@ const struct config_refusal config_refusals[] = {
      "trackio_space_id trackio_bucket_id trackio_static_space_id",
      NULL, NULL, IGNORED, "nothing is uploaded"},
     {"token use_auth_token", NULL, NULL, IGNORED, "nothing is downloaded"},
+    /* What Transformers' example scripts and TRL's have besides. */
+    {"overwrite_cache preprocessing_num_workers dataset_num_proc use_fast_tokenizer "
+     "low_cpu_mem_usage",
+     NULL, NULL, IGNORED, "rows are tokenized while it trains, and weights read in slices"},
+    {"cache_dir model_revision trust_remote_code", NULL, NULL, IGNORED,
+     "models and data sets are read from the hub's cache or from their paths, without their code"},
+    {"torch_dtype", NULL, "auto float32", REFUSED,
+     "precision.mixed_precision says what it trains in: bf16, or bf16-true for weights in bf16"},
+    {"config_name", NULL, NULL, REFUSED,
+     "--model_name_or_path names the directory of a config.json, and --model.init=random draws the "
+     "weights of a model that is trained from nothing"},
+    {"use_peft", NULL, "false 0", REFUSED, "not supported: all parameters are trained"},
     {"rotary_pct", NULL, NULL, IGNORED, "only gpt_neox turns a part of a head"},
     {"summary_first_pdrop", NULL, NULL, IGNORED, "there is no summary head"},
     {"runtime.oom_policy oom_policy", NULL, NULL, REFUSED,

@@ -3,6 +3,7 @@
 #ifndef SHOAL_AGENT_DATASET_TOKEN_DATASET_H
 #define SHOAL_AGENT_DATASET_TOKEN_DATASET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(KIND, NAME, SPELLINGS), with AND between two rows. SPELLINGS: what data.format may say, the
@@ -43,7 +44,8 @@ struct token_dataset {
     const char *dataset; /* "": none; a file, glob or directory, or an id below root: allenai/c4 */
     const char *dataset_config_name; /* subdirectory; "" or NULL: none */
     const char *root;                /* where ids are looked for */
-    int64_t format;                  /* enum token_format */
+    bool any_split; /* data that names no split is the one that is asked for; otherwise train */
+    int64_t format; /* enum token_format */
     /* Columns of a row. */
     const char *text_column;
     const char *text_pair_column; /* "": there is none */

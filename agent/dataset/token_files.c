@@ -51,6 +51,12 @@ static int add(struct search *s, const char *path, struct error *err)
     return 0;
 }
 
+/* Whether data that names no split is the one that is looked for. */
+static bool is_the_only_split(const struct search *s)
+{
+    return s->source->any_split || strcmp(s->split->name, "train") == 0;
+}
+
 /* ---- a directory of files ---- */
 
 /* Whether the split's name stands in a file's name as a word of its own. */
@@ -128,7 +134,7 @@ static int scan_files(struct search *s, const char *directory, bool all, struct 
     for (int i = 0; i < name_count && !all && s->files.count == 0 && result == 0; i++)
         result = add_matching(s, directory, entries, count, names[i], err);
     if (result == 0 && s->files.count == 0 &&
-        (all || (strcmp(s->split->name, "train") == 0 && !any_named(directory, entries, count))))
+        (all || (is_the_only_split(s) && !any_named(directory, entries, count))))
         result = add_matching(s, directory, entries, count, NULL, err);
     for (int i = 0; i < count; i++)
         free(entries[i]);
@@ -151,7 +157,7 @@ static int scan_directory(struct search *s, const char *directory, struct error 
     int name_count = token_split_names(s->split, names);
     str_printf(&s->tried, "%s%s", s->tried.length ? ", " : "", directory);
     if (arrow_folder_is(directory))
-        return strcmp(s->split->name, "train") == 0 ? scan_split(s, directory, err) : 0;
+        return is_the_only_split(s) ? scan_split(s, directory, err) : 0;
     for (int i = 0; i < name_count; i++) {
         auto_free char *below = xasprintf("%s/%s", directory, names[i]);
         if (file_is_directory(below))
@@ -180,7 +186,7 @@ static int search_directory(struct search *s, const char *directory, struct erro
 
 /* ---- files and globs ---- */
 
-/* A file is the split train; of a Megatron pair the name without its ending will do. */
+/* Of a Megatron pair the name without its ending will do. */
 static int search_file(struct search *s, const char *path, bool *ret_found, struct error *err)
 {
     auto_free char *index = xasprintf("%s.idx", path);
@@ -193,7 +199,7 @@ static int search_file(struct search *s, const char *path, bool *ret_found, stru
     if (!file)
         return 0;
     str_printf(&s->tried, "%s%s", s->tried.length ? ", " : "", path);
-    return strcmp(s->split->name, "train") == 0 ? add(s, file, err) : 0;
+    return is_the_only_split(s) ? add(s, file, err) : 0;
 }
 
 static int search_glob(struct search *s, const char *pattern, bool *ret_found, struct error *err)
@@ -204,7 +210,7 @@ static int search_glob(struct search *s, const char *pattern, bool *ret_found, s
     if (*ret_found)
         str_printf(&s->tried, "%s", pattern);
     for (size_t i = 0; *ret_found && i < found.gl_pathc && result == 0; i++)
-        if (strcmp(s->split->name, "train") == 0 && is_file(found.gl_pathv[i]))
+        if (is_the_only_split(s) && is_file(found.gl_pathv[i]))
             result = add(s, found.gl_pathv[i], err);
     globfree(&found);
     return result;

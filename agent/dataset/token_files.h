@@ -15,9 +15,9 @@ struct token_files {
 
 /* Looks for source->dataset as it is, then below root; a directory may have a subdirectory named
  * by source->dataset_config_name, and "data" below that. In a directory of files those whose names
- * have the split's name as a word are taken ("c4-train.00000-of-01024.json.gz"); if no file's name
- * has any split's name, all of them are the split train. A file or glob is the split train. Memory
- * from `arena`. Errors as token_source_open. */
+ * have the split's name as a word are taken ("c4-train.00000-of-01024.json.gz"). A file, a glob and
+ * a directory where no file's name has any split's name are the split train, or with
+ * source->any_split whichever is asked for. Memory from `arena`. Errors as token_source_open. */
 int token_files_find(const struct token_dataset *source, const struct token_split *split,
                      struct arena *arena, struct token_files *ret_files, struct error *err);
 #endif

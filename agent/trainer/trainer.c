@@ -68,8 +68,8 @@ static int try_evaluation(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* A data set without a split to evaluate on, or with one that has no sample, trains all the same:
- * on all ranks or on none. Collective. */
+/* A data set without a split to evaluate on, or with one that has no sample, trains all the same,
+ * on all ranks or on none, unless a data set was named for it. Collective. */
 static int open_evaluation(struct trainer *t, struct batch_source_env env, struct error *err)
 {
     if (t->config->eval.strategy == EVAL_NO)
@@ -79,7 +79,8 @@ static int open_evaluation(struct trainer *t, struct batch_source_env env, struc
     if (result == 0)
         result = try_evaluation(t, err);
     result = agree_all(t->world, t->compute, result, err);
-    if (result == 0 || err->code != ERR_NOT_FOUND || !trainer_is_language(t))
+    bool is_asked_for = !trainer_is_language(t) || t->config->data.eval_dataset[0];
+    if (result == 0 || err->code != ERR_NOT_FOUND || is_asked_for)
         return result;
     batch_source_close(take(t->cursor.test));
     error_wrap(err, "there will be no evaluation");

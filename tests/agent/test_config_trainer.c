@@ -46,6 +46,10 @@ static void what_would_train_otherwise_is_refused(void **state)
         {"--average_tokens_across_devices False", "the mean over the tokens of all ranks"},
         {"--deepspeed ds.json", "the ranks shard as FSDP does"},
         {"--optim_args a=1", "optimizer's keys say what it takes"},
+        {"--torch_dtype bfloat16", "bf16, or bf16-true for weights in bf16"},
+        {"--torch_dtype float32 --overwrite_cache --cache_dir x --dataset_num_proc 4", ""},
+        {"--config_name m", "--model.init=random draws the weights"},
+        {"--use_peft", "all parameters are trained"},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         auto_arena struct arena *arena = arena_open();
@@ -100,6 +104,9 @@ static void its_defaults_are_trainers(void **state)
     assert_true(c->schedule.epochs == 0 && c->schedule.max_steps == 5);
     assert_int_equal(c->eval.strategy, EVAL_STEPS);
     assert_string_equal(config.headline, "");
+    line = "--preset accelerate --preset trainer --model_name m --dataset d --do_eval";
+    assert_ok(config_line_parse(arena, line, "", &config, &err), &err);
+    assert_int_equal(c->eval.strategy, EVAL_EPOCH);
 }
 
 /* Some flags decide what others come to, and say so, whichever comes first. */

@@ -119,6 +119,8 @@ static const struct {
     {"--eval_strategy no --eval_batch_size 3 --eval_split x",
      "data.eval_split is ignored: it needs an eval.eval_strategy; data.eval_batch_size is "
      "ignored: it needs an eval.eval_strategy"},
+    {"--model_type llama --eval_strategy no --validation_file x",
+     "data.eval_dataset is ignored: it needs an eval.eval_strategy"},
     {"--eval_strategy no --max_batches 3",
      "eval.max_batches is ignored: it needs an eval.eval_strategy"},
 };
@@ -308,7 +310,7 @@ static void every_model_ignores_what_it_has_no_use_for(void **state)
          "data.tokenizer data.max_seq_length data.max_source_length data.max_target_length "
          "data.padding data.pad_to_multiple_of data.label_pad_token_id data.mlm_probability "
          "data.packing data.add_bos data.add_eos data.train_split data.eval_split "
-         "data.shuffle_buffer data.num_workers data.prefetch_factor data.loader_timeout "
+         "data.eval_dataset data.shuffle_buffer data.num_workers data.prefetch_factor data.loader_timeout "
          "precision.fp8 memory.activation_checkpointing memory.offload_activations runtime.deterministic "
          "runtime.tune"},
         {"--model_type llama",

@@ -132,6 +132,12 @@ static const struct {
      "checkpoint.dir=c (flag), checkpoint.save_steps=500 (flag)"},
     {"--train_file t.jsonl --pad_to_max_length",
      "data.dataset=t.jsonl (flag), data.padding=max_length (flag)"},
+    {"--validation_file v.jsonl --tokenizer_name t --text_column_name body --do_eval",
+     "data.text_column=body (flag), data.tokenizer=t (flag), data.eval_dataset=v.jsonl (flag), "
+     "eval.eval_strategy=epoch (flag)"},
+    {"--eval_strategy no --do_eval", "eval.eval_strategy=no (flag)"},
+    {"--do_eval --eval_strategy no", "eval.eval_strategy=no (flag)"},
+    {"--do_eval False", "eval.eval_strategy=no (flag)"},
     {"--eval_steps 5", "eval.eval_steps=5 (flag)"},
     {"--lr 2 # https://example.org/lr", "optimizer.lr=2 (flag)"},
     {"https://example.org --lr 2", "optimizer.lr=2 (flag)"},

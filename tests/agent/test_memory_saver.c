@@ -203,8 +203,8 @@ static void the_newest_is_taken(void **state)
          "rank 0: it is of run uid-1, and this is uid-2"},
         {"another optimizer", "--save_steps=1000 --memory_every_steps=3",
          "--optim=sgd --momentum=0", NULL, false, 0, false,
-         "a checkpoint in memory is passed over: rank 0: it is of another model, optimizer or "
-         "strategy, of "},
+         "a checkpoint in memory is passed over: rank 0: it is of another model, optimizer, "
+         "strategy or number of ranks, of "},
         {"another optimizer of that size", "--optim=adam --save_steps=1000 --memory_every_steps=3",
          "--optim=adamw", NULL, false, 0, false,
          "rank 0: it is of another model, optimizer or strategy"},

@@ -54,7 +54,7 @@ static void test_wrong(void **state)
 }
 
 /* The names of the files found, joined by spaces; "-" if the split is not there. */
-static char *find(const char *dir, const char *dataset, const char *split_text)
+static char *find(const char *dir, const char *dataset, const char *split_text, bool any_split)
 {
     auto_arena struct arena *arena = arena_open();
     struct token_options options = texts_options(dataset, 8);
@@ -62,6 +62,7 @@ static char *find(const char *dir, const char *dataset, const char *split_text)
     struct token_files files;
     struct error err;
     options.source.root = dir;
+    options.source.any_split = any_split;
     assert_ok(token_split_parse(split_text, 0, &split, &err), &err);
     if (token_files_find(&options.source, &split, arena, &files, &err) < 0) {
         assert_int_equal(err.code, ERR_NOT_FOUND);
@@ -103,32 +104,39 @@ static void test_find(void **state)
         free(texts_write(dir, files[i], "abc\n", 4));
     static const struct {
         const char *dataset, *split, *found;
+        bool any_split;
     } rows[] = {
-        {"plain", "train", "plain/a.txt plain/b.txt"},
-        {"plain", "validation", "-"},
-        {"named", "train", "named/train.jsonl"},
-        {"named", "validation", "named/val.jsonl"},
-        {"named", "test", "named/test.jsonl"},
-        {"named", "other", "named/other.jsonl"},
-        {"below", "train[:2]", "below/train/x.txt"},
-        {"below", "validation", "below/valid/y.txt"},
-        {"deep", "train", "deep/data/train_0.txt"},
-        {"org/set", "train", "org/set/train-1.txt"},
-        {"elsewhere/set", "train", "-"},
-        {"elsewhere/plain", "train", "plain/a.txt plain/b.txt"},
-        {"only", "train", "-"},
-        {"only", "eval", "only/dev.txt"},
-        {"pair", "train", "pair/a.idx pair/b.bin"},
-        {"pair/a", "train", "pair/a.idx"},
-        {"pair/a.bin", "train", "pair/a.idx"},
-        {"json", "train", "json/x-train.json"},
-        {"named/other.jsonl", "train", "named/other.jsonl"},
-        {"named/other.jsonl", "validation", "-"},
-        {"n*/t*.jsonl", "train", "named/test.jsonl named/train.jsonl"},
-        {"n*/none*", "train", "-"},
+        {"plain", "train", "plain/a.txt plain/b.txt", false},
+        {"plain", "validation", "-", false},
+        {"named", "train", "named/train.jsonl", false},
+        {"named", "validation", "named/val.jsonl", false},
+        {"named", "test", "named/test.jsonl", false},
+        {"named", "other", "named/other.jsonl", false},
+        {"below", "train[:2]", "below/train/x.txt", false},
+        {"below", "validation", "below/valid/y.txt", false},
+        {"deep", "train", "deep/data/train_0.txt", false},
+        {"org/set", "train", "org/set/train-1.txt", false},
+        {"elsewhere/set", "train", "-", false},
+        {"elsewhere/plain", "train", "plain/a.txt plain/b.txt", false},
+        {"only", "train", "-", false},
+        {"only", "eval", "only/dev.txt", false},
+        {"pair", "train", "pair/a.idx pair/b.bin", false},
+        {"pair/a", "train", "pair/a.idx", false},
+        {"pair/a.bin", "train", "pair/a.idx", false},
+        {"json", "train", "json/x-train.json", false},
+        {"named/other.jsonl", "train", "named/other.jsonl", false},
+        {"named/other.jsonl", "validation", "-", false},
+        {"n*/t*.jsonl", "train", "named/test.jsonl named/train.jsonl", false},
+        {"n*/none*", "train", "-", false},
+        {"plain", "validation", "plain/a.txt plain/b.txt", true},
+        {"named", "validation", "named/val.jsonl", true},
+        {"named", "none", "-", true},
+        {"named/other.jsonl", "validation[:1]", "named/other.jsonl", true},
+        {"n*/t*.jsonl", "validation", "named/test.jsonl named/train.jsonl", true},
+        {"only", "train", "-", true},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
-        auto_free char *found = find(dir, rows[i].dataset, rows[i].split);
+        auto_free char *found = find(dir, rows[i].dataset, rows[i].split, rows[i].any_split);
         assert_string_equal(found, rows[i].found);
     }
 }

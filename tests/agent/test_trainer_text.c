@@ -122,6 +122,35 @@ static void notices_tell_of_the_data(void **state)
     assert_non_null(strstr(run.seen[0].notice, " lines of the data were left out so far"));
 }
 
+/* By the names that Transformers' example scripts have for it; that file is not among the rows that
+ * are trained on. One that is not there was asked for. */
+static void another_file_is_evaluated_on(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = *state;
+    write_texts(dir, false);
+    auto_free char *lines = texts_lines(TEXTS, TEXTS / 4);
+    free(texts_write(dir, "held-out.jsonl", lines, strlen(lines)));
+    struct run without = {0}, run = {0};
+    train(&without, arena, dir, 2, NO_ADVICE "--eval_strategy no");
+    train(&run, arena, dir, 2,
+          arena_printf(arena, NO_ADVICE "--eval_strategy epoch --validation_file %s/held-out.jsonl",
+                       dir));
+    assert_string_equal(run.seen[0].notice, "");
+    assert_true(run.seen[0].tests > 0);
+    assert_int_equal(run.seen[0].last_step, without.seen[0].last_step);
+    struct config config;
+    struct run refused = {.config = &config.value, .size = 2};
+    runs_configure_language(
+        &config, arena, dir, 2,
+        arena_printf(arena, FROM_TEXT "--eval_strategy epoch --validation_file %s/none.jsonl", dir,
+                     dir));
+    runs_start(&refused);
+    for (int rank = 0; rank < 2; rank++)
+        assert_fails(refused.result[rank], &refused.err[rank], ERR_NOT_FOUND,
+                     "/none.jsonl: neither a file, a glob nor a directory");
+}
+
 static void a_part_of_a_stream_is_refused(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -140,9 +169,8 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, support_enter_dir, support_leave_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(worlds_see_the_same_texts),
-        IN_DIR(a_resumed_run_reads_on),
-        IN_DIR(notices_tell_of_the_data),
+        IN_DIR(worlds_see_the_same_texts),     IN_DIR(a_resumed_run_reads_on),
+        IN_DIR(notices_tell_of_the_data),      IN_DIR(another_file_is_evaluated_on),
         IN_DIR(a_part_of_a_stream_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
