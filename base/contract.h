@@ -135,11 +135,13 @@
  * its container that is named TRAINING_PORT_NAME, else TRAINING_PORT; rank 0 also leaves it as the
  * last line of its container's termination message. They have the same names in status.training of
  * the job. Numbers are JSON numbers, times RFC 3339. */
-#define TRAINING_PATH            "/progress"
-#define TRAINING_PORT            9401
-#define TRAINING_PORT_NAME       "metrics"
-#define TRAINING_MAX_BYTES       4096    /* the kubelet's limit of a termination message */
-#define TRAINING_RUN             "runId" /* ENV_RUN_ID in a pod that has ENV_JOB, too; or not there */
+#define TRAINING_PATH      "/progress"
+#define TRAINING_PORT      9401
+#define TRAINING_PORT_NAME "metrics"
+#define TRAINING_MAX_BYTES 4096 /* the kubelet's limit of a termination message */
+/* run_digest() of ENV_RUN_ID, in a pod that has ENV_JOB, too; or not there. Never the id itself: it
+ * may be the secret that ranks join by. */
+#define TRAINING_RUN             "runDigest"
 #define TRAINING_STEP            "step"  /* optimizer steps done in the whole run */
 #define TRAINING_STEPS           "steps" /* of the whole run */
 #define TRAINING_EPOCH           "epoch" /* passes over the data done, with a fraction */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/contract.h"
 #include "base/json_text.h"
+#include "base/run_digest.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -171,8 +172,11 @@ static void add_account(const struct run_state *s, struct str *out)
 void status_json_training(const struct run_state *s, struct str *out)
 {
     str_add(out, "{");
-    if (s->facts.run_id && s->facts.run_id[0])
-        add_text(TRAINING_RUN, s->facts.run_id, out);
+    if (s->facts.run_id && s->facts.run_id[0]) {
+        char digest[RUN_DIGEST_BYTES];
+        run_digest(s->facts.run_id, digest);
+        add_text(TRAINING_RUN, digest, out);
+    }
     add_steps(s, out);
     add_known(TRAINING_EVAL_LOSS, s->eval.loss, s->eval.step > 0, out);
     add_whole(TRAINING_WORLD_SIZE, s->facts.world_size, out);

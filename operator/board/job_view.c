@@ -74,9 +74,8 @@ struct json *job_view_row(const struct snapshot *snapshot, const struct job_stat
 {
     const struct job *job = snapshot->job;
     const struct condition *last = condition_last(status);
-    struct json *row =
-        json_texts_of("namespace", job->namespace_, "name", job->name, "uid", job->uid, "state",
-                      last ? names_condition(last->type) : "Created", NULL);
+    struct json *row = json_texts_of("namespace", job->namespace_, "name", job->name, "state",
+                                     last ? names_condition(last->type) : "Created", NULL);
     json_set(row, "creationTimestamp", json_new_time(job->created_ms));
     json_set(row, "startTime", json_new_time(status->start_ms));
     json_set(row, "completionTime", json_new_time(status->completion_ms));

@@ -4,6 +4,7 @@
 #include "base/contract.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/run_digest.h"
 
 #include <math.h>
 #include <string.h>
@@ -118,7 +119,9 @@ int decode_training_answer(const char *text, size_t bytes, const char *run,
         return -1;
     *ret_training = read_training(value, false);
     const char *told = json_as_text(json_get(value, TRAINING_RUN)); /* not of an older agent */
-    bool is_other = run[0] && told && strcmp(run, told) != 0;
+    char digest[RUN_DIGEST_BYTES];
+    run_digest(run, digest);
+    bool is_other = run[0] && told && strcmp(digest, told) != 0;
     json_free(value);
     if (is_other)
         return error_set(err, ERR_CONFLICT, "another run's");

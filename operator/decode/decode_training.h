@@ -16,7 +16,7 @@ struct goodput decode_goodput(const struct json *value);
 int decode_training_told(const char *text, size_t bytes, struct training *ret_training,
                          struct error *err);
 /* The same of an answer at an address that others may have, as pods on their node's network do.
- * run: "": not known. ERR_CONFLICT: another run has answered. */
+ * run: its id; "": not known. ERR_CONFLICT: another run has answered. */
 int decode_training_answer(const char *text, size_t bytes, const char *run,
                            struct training *ret_training, struct error *err);
 #endif

@@ -7,7 +7,7 @@
 
 /* Borrowed from the snapshot. */
 struct ask_target {
-    const char *run;       /* how its agents call their run; "": not known */
+    const char *run;       /* the id that its agents have; "": not known */
     const char *uid;       /* of the pod */
     int32_t restart_count; /* of its containers: another process tells from then on */
     const char *pod, *address;

@@ -189,7 +189,13 @@ static void the_operator_is_told_what_is_known(void **state)
     auto_str struct str text;
     str_init(&text, PAGE_BYTES);
     run_state_init(&s, &facts, RUN_FIXTURE_WALL_US);
+    s.facts.run_id = "the-id"; /* ranks join by it: it is told to nobody */
+    status_json_training(&s, &text);
+    assert_non_null(strstr(str_text(&text), "{\"runDigest\":\""));
+    assert_null(strstr(str_text(&text), "the-id"));
+    s.facts.run_id = "";
     s.facts.restarts = 3;
+    str_clear(&text);
     status_json_training(&s, &text);
     assert_string_equal(str_text(&text), "{\"steps\":100,\"worldSize\":2,\"restarts\":3,"
                                          "\"lastProgressTime\":\"2025-06-17T16:24:52Z\"}\n");

@@ -25,7 +25,7 @@ def job(points, message="news", **more):
     times = [START + 15 * i for i in range(points)]
     pieces = [START + 15 * points * i / PIECES for i in range(PIECES + 1)]
     events = [{"time": kubernetes.time_text(START + i), "type": "Normal", "reason": f"Event{i}", "message": f"told as number {i}"} for i in range(points)]
-    return {"namespace": "default", "name": "made", "uid": "1", "creationTimestamp": kubernetes.time_text(START), "state": "Running", "message": message,
+    return {"namespace": "default", "name": "made", "creationTimestamp": kubernetes.time_text(START), "state": "Running", "message": message,
             "training": {"step": 10 * points, "steps": 5000, "loss": 2.5, "goodput": 0.9, "seconds": {kind: 10 + i for i, kind in enumerate(KINDS)}},
             "series": {"unit": "tokensPerSecond", "time": times, "step": [10 * i for i in range(points)], "loss": [4 - i / 100 for i in range(points)],
                        "rate": [12000.5 + i % 7 for i in range(points)]},

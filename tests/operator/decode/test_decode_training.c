@@ -105,9 +105,10 @@ static void another_runs_answer_is_refused(void **state)
         const char *text;
         bool is_ours;
     } rows[] = {
-        {"{\"runId\":\"u\"," OURS "}", true},
+        /* printf 'shoal run\nu' | sha256sum */
+        {"{\"runDigest\":\"2c8e8176674a75826a2ceb48d16fb2ae\"," OURS "}", true},
         {"{" OURS "}", true}, /* an older agent */
-        {"{\"runId\":\"other\"," OURS "}", false},
+        {"{\"runDigest\":\"u\"," OURS "}", false},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         struct training t;
