@@ -197,6 +197,8 @@ static void set_connection(CURL *easy, const struct http_options *options)
     /* Without it libcurl's resolver uses SIGALRM and longjmp for its time limit: no way for a
      * program with threads. */
     set(easy, CURLOPT_NOSIGNAL, 1L);
+    /* A request that ends while its name is resolved does not wait for the resolver's thread. */
+    set(easy, CURLOPT_QUICK_EXIT, 1L);
     set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
     set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
