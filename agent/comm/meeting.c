@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ATTEMPT_MS: for one connect(): two SYNs; the launcher waits for nothing else meanwhile. */
-enum { ATTEMPT_MS = 3000, RETRY_MS = 200 };
+enum { RETRY_MS = 200 };
 
 struct meeting {
     struct meeting_options options;
@@ -132,7 +131,7 @@ static void connect_again(struct meeting *m, struct meeting_event *event)
         return;
     }
     const char *loopback = net_loopback(o->host);
-    if (net_connect(loopback ? loopback : o->host, o->port, now_ms + ATTEMPT_MS, &m->link.fd,
+    if (net_connect(loopback ? loopback : o->host, o->port, now_ms + NET_ATTEMPT_MS, &m->link.fd,
                     &m->error)) {
         set_waits(m, m->error.msg);
         m->link.fd = -1;

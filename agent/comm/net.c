@@ -99,6 +99,11 @@ static int connect_to(const struct sockaddr *address, socklen_t bytes, int64_t d
     return take_fd(fd);
 }
 
+int64_t net_share_ms(int64_t now_ms, int64_t deadline_ms, int count)
+{
+    return now_ms >= deadline_ms ? deadline_ms : now_ms + (deadline_ms - now_ms) / count;
+}
+
 int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, struct error *err)
 {
     char service[16];
@@ -109,9 +114,12 @@ int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, st
     int gai = getaddrinfo(host, service, &hints, &list);
     if (gai)
         return error_set(err, ERR_NOT_FOUND, "resolve %s: %s", host, gai_strerror(gai));
-    int fd = -1;
-    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        fd = connect_to(a->ai_addr, a->ai_addrlen, deadline_ms);
+    int fd = -1, count = 0;
+    for (struct addrinfo *a = list; a; a = a->ai_next)
+        count++;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next, count--)
+        fd = connect_to(a->ai_addr, a->ai_addrlen,
+                        net_share_ms(clock_monotonic_ms(), deadline_ms, count));
     freeaddrinfo(list);
     if (fd < 0 && errno == ETIMEDOUT)
         return error_set(err, ERR_TIMEOUT, "connect to %s:%d: no answer", host, port);

@@ -15,9 +15,16 @@ enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the te
 /* Listens on a name in the abstract namespace of Unix sockets. */
 int net_listen_unix(const char *name, int *ret_fd, struct error *err);
 
-/* One attempt at every address of the host. Errors: ERR_TIMEOUT; ERR_NOT_FOUND if the name does not
- * resolve; ERR_IO. */
+/* For one net_connect() to a host that may be gone without a word: two SYNs to each of two
+ * addresses. Who waits longer looks for other news between two of them. */
+enum { NET_ATTEMPT_MS = 3000 };
+
+/* One attempt at every address of the host, each within its share of the time. Errors: ERR_TIMEOUT;
+ * ERR_NOT_FOUND if the name does not resolve; ERR_IO. */
 int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, struct error *err);
+/* When the first of `count` addresses has had its share: one that is silent leaves the others
+ * theirs. Pure. */
+int64_t net_share_ms(int64_t now_ms, int64_t deadline_ms, int count);
 int net_connect_unix(const char *name, int *ret_fd, struct error *err);
 
 /* Accepts a connection, or returns -1 with errno: the peer may have gone again. */

@@ -12,8 +12,7 @@
 
 /* For one connect(): two SYNs. The pod at that address may be gone; its name has another address
  * when the next one is there. */
-#define ATTEMPT_MS 3000
-#define REPLY_MS   10000 /* beyond the timeout of a get; without a reply by then rank 0 is lost */
+#define REPLY_MS 10000 /* beyond the timeout of a get; without a reply by then rank 0 is lost */
 
 /* ---- the store ---- */
 
@@ -132,7 +131,7 @@ static enum rendezvous_state attempt_join(struct rendezvous *r, int64_t deadline
                                           struct error *err)
 {
     const struct rendezvous_options *o = &r->options;
-    int64_t connect_ms = clock_monotonic_ms() + ATTEMPT_MS;
+    int64_t connect_ms = clock_monotonic_ms() + NET_ATTEMPT_MS;
     if (connect_ms > deadline_ms)
         connect_ms = deadline_ms;
     if (net_connect(server_host(o), o->port, connect_ms, &r->fd, err) < 0)

@@ -65,11 +65,30 @@ static void test_what_the_environment_asks_for(void **state)
     }
 }
 
+/* A first address that swallows all leaves a second one half of the time, and so on. */
+static void test_each_address_has_its_share(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t now_ms, deadline_ms;
+        int count;
+        int64_t until_ms;
+    } rows[] = {
+        {1000, 4000, 1, 4000}, {1000, 4000, 2, 2500}, {2500, 4000, 1, 4000}, {1000, 4000, 3, 2000},
+        {4000, 4000, 2, 4000}, {5000, 4000, 2, 4000}, /* over: no time is left, and none is added */
+        {5000, 0, 1, 0},                              /* does not wait at all */
+    };
+    for (size_t i = 0; i < array_length(rows); i++)
+        assert_int_equal(net_share_ms(rows[i].now_ms, rows[i].deadline_ms, rows[i].count),
+                         rows[i].until_ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_interfaces_are_meant_as_nccl_means_them),
         cmocka_unit_test(test_what_the_environment_asks_for),
+        cmocka_unit_test(test_each_address_has_its_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
