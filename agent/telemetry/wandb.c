@@ -76,12 +76,18 @@ int wandb_add_event(struct wandb *w, enum field_event event, const char *path,
     int64_t step = step_of(event, state);
     /* W&B wants one row a step: an evaluation's and a save's numbers join the step's, so a row
      * waits for the next step. */
-    if (step != w->step && write_row(w, err) < 0)
-        return -1;
-    w->step = step;
-    json_number((double)step, add_item(w, "_step"));
-    json_number(state->elapsed_s, add_item(w, "_runtime"));
-    str_printf(add_item(w, "_timestamp"), "%.6f", (double)state->progress_wall_us / 1e6);
+    if (step > w->step) {
+        if (write_row(w, err) < 0)
+            return -1;
+        w->step = step;
+    }
+    /* What ends late, as a save beside the training, joins the row at hand: W&B's steps only grow.
+     */
+    if (step == w->step) {
+        json_number((double)step, add_item(w, "_step"));
+        json_number(state->elapsed_s, add_item(w, "_runtime"));
+        str_printf(add_item(w, "_timestamp"), "%.6f", (double)state->progress_wall_us / 1e6);
+    }
     if (path && w->logs_models)
         json_text(path, add_item(w, "checkpoint/path"));
     for (int i = 0; i < field_count(); i++) {
@@ -117,11 +123,13 @@ static char *file_path(const char *dir, const char *id, int64_t wall_us)
 static int open_file(struct wandb *w, const char *dir, const struct wandb_run *run,
                      struct error *err)
 {
+    /* A log of two runs in one file would be read as one run that starts over. A restart may come
+     * within the second that its name has. */
     auto_free char *path = file_path(dir, run->id, run->start_wall_us);
-    /* A log of two runs under one id would be read as one run that starts over. */
-    if (access(path, F_OK) == 0)
-        return error_set(err, ERR_EXISTS, "%s is there already: give another logging.wandb_run_id",
-                         path);
+    for (int64_t later_s = 1; access(path, F_OK) == 0; later_s++) {
+        free(path);
+        path = file_path(dir, run->id, run->start_wall_us + later_s * 1000000);
+    }
     if (append_file_open(path, "", &w->file, err) < 0)
         return -1;
     wandb_begin(&w->log, run, &w->bytes);

@@ -18,10 +18,12 @@ struct wandb_setting {
 
 struct wandb;
 
-/* Makes DIR/wandb/offline-run-TIME-ID/run-ID.wandb. Errors: of the system; ERR_EXISTS. */
+/* Makes DIR/wandb/offline-run-TIME-ID/run-ID.wandb; where there is one of that second, as of a run
+ * that was started again at once, TIME is the next one that is free. Errors: of the system. */
 int wandb_open(struct wandb **ret_wandb, const struct wandb_setting *setting, int64_t wall_us,
                struct error *err);
-/* Adds what the event reports. path: of a checkpoint; NULL: none. Errors: of writing. */
+/* Adds what the event reports; of an earlier step, to the row at hand. path: of a checkpoint; NULL:
+ * none. Errors: of writing. */
 int wandb_add_event(struct wandb *wandb, enum field_event event, const char *path,
                     const struct run_state *state, struct error *err);
 /* Writes what is left, and how the run ended; what cannot be written is lost. NULL-safe. */
