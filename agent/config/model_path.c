@@ -15,6 +15,7 @@ static const struct {
     const char *variable, *directory;
 } caches[] = {
     {"HF_HUB_CACHE", ""},
+    {"HUGGINGFACE_HUB_CACHE", ""}, /* its name before huggingface_hub 0.16, which heeds it still */
     {"HF_HOME", "/hub"},
     {"TRANSFORMERS_CACHE", ""},
     {"XDG_CACHE_HOME", "/huggingface/hub"},
@@ -68,7 +69,10 @@ static const char *find_cached(const char *kind, const char *name, getenv_fn *lo
         const char *value = lookup(ctx, caches[i].variable);
         if (!value || !*value)
             continue;
-        const char *cache = arena_printf(arena, "%s%s", value, caches[i].directory);
+        /* a shell expands "~", the ENV of an image does not: huggingface_hub does it itself */
+        const char *home = str_starts_with(value, "~/") ? lookup(ctx, "HOME") : NULL;
+        const char *cache = arena_printf(arena, "%s%s%s", home ? home : "",
+                                         home ? value + 1 : value, caches[i].directory);
         const char *path = find_snapshot(directory_of(cache, kind, name, arena), arena);
         if (path)
             return path;

@@ -10,13 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The environment: one "NAME=value". */
+/* The environment: a "NAME=value" each line. The value is the last one's until the next call. */
 static const char *lookup(void *ctx, const char *name)
 {
-    const char *variable = ctx;
+    static char value[200];
     size_t length = strlen(name);
-    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
-                                                                           : NULL;
+    for (const char *line = ctx; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) != 0 || line[length] != '=')
+            continue;
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(line + length + 1, "\n"),
+                 line + length + 1);
+        return value;
+    }
+    return NULL;
 }
 
 static void make_directories(const char *path)
@@ -92,6 +99,9 @@ static void ids_are_found_where_the_hub_keeps_them(void **state)
         {"org/one", "TRANSFORMERS_CACHE=hub", "hub/models--org--one/snapshots/abc123"},
         {"gpt2", "HF_HUB_CACHE=hub", "hub/models--gpt2/snapshots/main"},
         {"org/two", "HOME=home", "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
+        {"org/one", "HUGGINGFACE_HUB_CACHE=hub", "hub/models--org--one/snapshots/abc123"},
+        {"org/two", "HF_HOME=~/.cache/huggingface\nHOME=home",
+         "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
         {"org/two", "XDG_CACHE_HOME=home/.cache",
          "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
     };
