@@ -17,6 +17,14 @@ void console_nonfinite_line(int64_t step, double lr, struct str *out)
         (long long)step, lr);
 }
 
+void console_skipped_line(int64_t step, struct str *out)
+{
+    str_printf(out,
+               "the loss of step %lld is no number: the step is left out "
+               "(runtime.nan_policy=skip), as others like it will be; look at its data",
+               (long long)step);
+}
+
 void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
 {
     t->seen++;

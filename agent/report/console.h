@@ -33,6 +33,8 @@ void console_test_line(const struct trainer_score *score, struct str *out);
 void console_step_line(const struct run_numbers *step, double samples_per_s, struct str *out);
 /* That a run has diverged; no newline. lr: of that step. */
 void console_nonfinite_line(int64_t step, double lr, struct str *out);
+/* That runtime.nan_policy=skip has left a step out; no newline. */
+void console_skipped_line(int64_t step, struct str *out);
 /* Of a run too short to have any step that counts it says that the throughput is not known. */
 void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
 /* accelerate's four lines, in whole MiB (its example fsdp_with_peak_mem_tracking.py). */

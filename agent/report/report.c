@@ -141,18 +141,31 @@ static void send_progress(struct report *r, const struct run_numbers *step, int6
     r->progress_us = now_us;
 }
 
-/* Once, at the first step that shows it. */
+/* Once of each kind, at the first step that shows it. */
 static void warn_if_nonfinite(struct report *r, const struct run_numbers *step)
 {
-    if (r->first_nonfinite_step > 0 || step->is_empty || isfinite(step->loss))
+    bool is_skipped = step->skipped_steps > r->skipped_steps;
+    r->skipped_steps = step->skipped_steps;
+    if (step->is_empty)
         return;
-    r->first_nonfinite_step = step->step;
-    r->first_nonfinite_lr = step->lr;
-    if (r->setting.rank > 0)
+    if (isfinite(step->loss)) {
+        r->nonfinite_since = 0;
         return;
+    }
+    if (r->nonfinite_since == 0) {
+        r->nonfinite_since = step->step;
+        r->nonfinite_lr = step->lr;
+    }
+    bool *has_warned = is_skipped ? &r->has_warned_skipped : &r->has_warned_nonfinite;
+    if (r->setting.rank > 0 || *has_warned)
+        return;
+    *has_warned = true;
     auto_str struct str line;
     str_init(&line, LINE_BYTES);
-    console_nonfinite_line(r->first_nonfinite_step, r->first_nonfinite_lr, &line);
+    if (is_skipped)
+        console_skipped_line(step->step, &line);
+    else
+        console_nonfinite_line(r->nonfinite_since, r->nonfinite_lr, &line);
     log_warning("%s", str_text(&line));
 }
 
@@ -317,9 +330,9 @@ void report_end(struct report *r, const struct module *module, const struct memo
     console_memory_line(use, &text);
     spend(r, TIME_OTHER);
     console_time_line(&r->account, &text);
-    if (r->first_nonfinite_step > 0) {
+    if (r->nonfinite_since > 0) {
         str_add(&text, "Warning: ");
-        console_nonfinite_line(r->first_nonfinite_step, r->first_nonfinite_lr, &text);
+        console_nonfinite_line(r->nonfinite_since, r->nonfinite_lr, &text);
         str_add(&text, "\n");
     }
     report_print(r, &text);

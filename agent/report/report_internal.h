@@ -26,8 +26,10 @@ struct report {
     int64_t done_before;         /* steps that an earlier process had done, too, and are to come */
     double stall_s;              /* by the save that goes on beside the training */
     struct throughput throughput;
-    double first_nonfinite_lr;
-    int64_t first_nonfinite_step; /* the first with a loss that is no number; 0: none */
+    int64_t nonfinite_since; /* the loss is no number from this step on; 0: the last one was */
+    double nonfinite_lr;     /* of that step */
+    int64_t skipped_steps;   /* as of the last step */
+    bool has_warned_skipped, has_warned_nonfinite;
 };
 
 /* Prints a text of rank 0's. Frees it. */

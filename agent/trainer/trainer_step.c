@@ -234,6 +234,21 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
     trainer_log_tuning(t);
 }
 
+/* A loss that is no number counts in none of the epoch's sums, of which each later step's loss is
+ * the difference; as Trainer's logging_nan_inf_filter has it. All ranks have a language model's
+ * totals, so they leave out the same; of images each has its own. */
+static void leave_out_nonfinite(struct trainer *t, const double *sums_before,
+                                const double *totals_before)
+{
+    struct step_sums before;
+    double now = trainer_is_language(t) ? t->totals.host->totals[0] : t->totals.host->sums[0];
+    if (isfinite(now))
+        return;
+    memcpy(before.sums, sums_before, sizeof before.sums);
+    memcpy(before.totals, totals_before, sizeof before.totals);
+    step_totals_restore(&t->totals, &before);
+}
+
 /* The device has all of this step's work. Where it comes to the end of that before the next step's
  * data is there, it waits for data. A rank that was asked to stop has its time for saving. */
 static void fetch_ahead(struct trainer *t)
@@ -287,5 +302,6 @@ int trainer_step(struct trainer *t, const struct step_batches *fetched, struct e
         step_totals_fold_step(&t->totals, totals);
     t->cursor.position.step++;
     report_step(t, fetched, sums, totals);
+    leave_out_nonfinite(t, sums, totals);
     return 0;
 }

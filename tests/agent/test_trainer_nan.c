@@ -1,9 +1,11 @@
 /* Gradients and weights that are no numbers: each nan_policy, and what is saved and loaded, with
  * two ranks as threads. */
+#include "agent/checkpoint/safetensors.h"
 #include "base/file.h"
 #include "tests/agent/runs.h"
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,6 +164,64 @@ static void the_whole_model_follows_the_same_rule(void **state)
     assert_int_equal(loading.seen[0].nonfinite_steps, STEPS);
 }
 
+/* ---- one bad step among good ones ---- */
+
+/* The embedding of an id that the data has once, in the second step of an epoch. */
+static void spoil_embedding(struct arena *arena, const char *model)
+{
+    enum { RARE_ID = 40, WIDTH = 32 };
+    const char *path = arena_printf(arena, "%s/model.safetensors", model);
+    struct safetensors *file;
+    struct error err;
+    assert_ok(safetensors_open(path, &file, &err), &err);
+    const struct safetensors_header *header = safetensors_header(file);
+    const struct safetensors_tensor *words = safetensors_find(header, "model.embed_tokens.weight");
+    assert_non_null(words);
+    int64_t row =
+        header->header_bytes + words->data_begin + RARE_ID * WIDTH * (int64_t)sizeof(float);
+    safetensors_close(file);
+    auto_fclose FILE *bytes = fopen(path, "r+be");
+    assert_non_null(bytes);
+    const float nothing[WIDTH] = {NAN};
+    assert_int_equal(fseek(bytes, row, SEEK_SET), 0);
+    assert_int_equal(fwrite(nothing, sizeof nothing, 1, bytes), 1);
+}
+
+static void assert_only_this_step_has_no_loss(const struct run *run, int first, int bad, int last)
+{
+    for (int rank = 0; rank < run->size; rank++) {
+        const struct seen *seen = &run->seen[rank];
+        assert_int_equal(seen->last_step, last);
+        for (int s = first; s <= last; s++)
+            if (isfinite(seen->loss[s - 1]) == (s == bad))
+                fail_msg("rank %d, step %d: %g", rank, s, seen->loss[s - 1]);
+        assert_int_equal(seen->nonfinite_steps, bad >= first);
+        assert_int_equal(seen->skipped_steps, bad >= first);
+        assert_true(isfinite(seen->epoch_loss) && seen->epoch_loss > 0);
+    }
+}
+
+/* It counts in no other step's loss, nor in the epoch's, nor in those of a run that goes on. */
+static void a_skipped_step_is_in_no_sum(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *data = *state, *model = arena_printf(arena, "%s/model", data);
+    struct run made = {0}, run = {0}, resumed = {0};
+    runs_do_language(&made, arena, data, 2,
+                     arena_printf(arena, "--max_steps 1 --save_model %s", model));
+    spoil_embedding(arena, model);
+    const char *flags = arena_printf(
+        arena, "--shuffle false --allow_nonfinite --nan_policy skip --checkpoint_dir %s/one_bad",
+        data);
+    runs_do_language(&run, arena, data, 2,
+                     arena_printf(arena, "%s --init_weights %s --max_steps 3", flags, model));
+    assert_only_this_step_has_no_loss(&run, 1, 2, 3);
+    runs_do_language(&resumed, arena, data, 2,
+                     arena_printf(arena, "%s --resume latest --max_steps 4", flags));
+    assert_int_equal(resumed.seen[0].resumed_step, 3);
+    assert_only_this_step_has_no_loss(&resumed, 4, 0, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_save_of_no_numbers_ends_the_run),
         cmocka_unit_test(who_insists_saves_and_loads_them),
         cmocka_unit_test(the_whole_model_follows_the_same_rule),
+        cmocka_unit_test(a_skipped_step_is_in_no_sum),
     };
     return cmocka_run_group_tests(tests, runs_make_tokens, runs_remove);
 }
