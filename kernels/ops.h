@@ -154,8 +154,9 @@ typedef void op_linear_gelu_backward_data(struct stream *s, enum dtype t, void *
                                           const struct linear_shape *shape);
 
 /* y[r, c] = 0 if random_uniform(key, g * cols + c) < p, else x[r, c] / (1 - p). g = first_row + r *
- * row_stride is the row's index in the batch of all ranks. So the mask does not depend on the
- * layout. The op is its own backward (dx from dy). y may be x. 0 <= p < 1. */
+ * row_stride is the row's index in the batch of all ranks. So the mask depends on no number of
+ * ranks, where all pad their rows to one length: cols has it. The op is its own backward (dx from
+ * dy). y may be x. 0 <= p < 1. */
 typedef void op_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t cols, float p, uint64_t key, uint64_t first_row,
                         uint64_t row_stride);

@@ -137,7 +137,8 @@ int checkpoint_read_dtype(const struct checkpoint *checkpoint, enum checkpoint_p
  * to nearest where it was saved in another dtype; each file that is read is first verified against
  * its checksum. Errors: ERR_INPUT names the file that is damaged, or the elements that are in no
  * file. It names the element that is NaN or infinite unless those are allowed. ERR_SHAPE names a
- * tensor that has another shape. The data is then undefined. */
+ * tensor that has another shape, ERR_CONFIG one that the part does not have. The data is then
+ * undefined. */
 int checkpoint_load(struct checkpoint *checkpoint, enum checkpoint_part part,
                     const struct tensor_ranges *ranges, bool allow_nonfinite, struct error *err);
 #endif

@@ -175,9 +175,9 @@ int index_find(const struct checkpoint_index *index, const struct tensor_range *
     while (low + count < index->count && strcmp(entries[count].tensor.name, range->name) == 0)
         count++;
     if (count == 0)
-        return error_set(err, ERR_INPUT,
-                         "there is no tensor %s in it: saved from another model or with another "
-                         "optimizer",
+        return error_set(err, ERR_CONFIG,
+                         "there is no tensor %s in it: saved from another model, or with another "
+                         "optimizer or optimizer.momentum 0",
                          range->name);
     if (check_shape(entries, count, range, err) < 0)
         return -1;

@@ -24,9 +24,9 @@ struct checkpoint_index {
 int index_build(struct arena *arena, const char *path, const struct manifest *manifest,
                 enum checkpoint_part part, struct checkpoint_index *ret_index, struct error *err);
 
-/* The boxes of the range's tensor, by place. Errors: ERR_INPUT if there is no such tensor or its
- * dtype is none of weights, ERR_SHAPE if its whole shape differs from the range's; without file
- * names, which the caller adds. */
+/* The boxes of the range's tensor, by place. Errors: ERR_CONFIG if there is no such tensor,
+ * ERR_INPUT if its dtype is none of weights, ERR_SHAPE if its whole shape differs from the range's;
+ * without file names, which the caller adds. */
 int index_find(const struct checkpoint_index *index, const struct tensor_range *range,
                struct index_entry **ret_entries, int *ret_count, struct error *err);
 

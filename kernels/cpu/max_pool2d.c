@@ -12,6 +12,12 @@ struct forward_args {
     int64_t H, W, C;
 };
 
+/* What is no number is larger than all, as in torch's max_pool2d. */
+static inline bool is_larger(float b, float a)
+{
+    return (b > a) | (b != b);
+}
+
 /* A strip of channels of one window. x: its four pixels. */
 static inline void pool(float *y, uint8_t *index, const float *const x[4], int64_t count)
 {
@@ -19,10 +25,12 @@ static inline void pool(float *y, uint8_t *index, const float *const x[4], int64
 #pragma omp simd
     for (int64_t c = 0; c < count; c++) {
         float x0 = p0[c], x1 = p1[c], x2 = p2[c], x3 = p3[c];
-        float upper = x1 > x0 ? x1 : x0, lower = x3 > x2 ? x3 : x2;
-        int32_t upper_index = x1 > x0 ? 1 : 0, lower_index = x3 > x2 ? 3 : 2;
-        y[c] = lower > upper ? lower : upper;
-        index[c] = (uint8_t)(lower > upper ? lower_index : upper_index);
+        bool is_right = is_larger(x1, x0), is_lower_right = is_larger(x3, x2);
+        float upper = is_right ? x1 : x0, lower = is_lower_right ? x3 : x2;
+        int32_t upper_index = is_right ? 1 : 0, lower_index = is_lower_right ? 3 : 2;
+        bool is_lower = is_larger(lower, upper);
+        y[c] = is_lower ? lower : upper;
+        index[c] = (uint8_t)(is_lower ? lower_index : upper_index);
     }
 }
 

@@ -96,7 +96,7 @@ static void test_max_pool2d(void **state)
     }
 }
 
-/* Of equal values the first has the gradient. */
+/* Of equal values the first has the gradient; one that is no number wins, as in torch. */
 static void test_max_pool2d_ties(void **state)
 {
     struct world *world = *state;
@@ -104,8 +104,9 @@ static void test_max_pool2d_ties(void **state)
         float x[4];
         uint8_t index;
     } rows[] = {
-        {{1, 1, 1, 1}, 0}, {{0, 1, 1, 1}, 1}, {{0, 0, 1, 1}, 2},
-        {{0, 0, 0, 1}, 3}, {{0, 1, 1, 0}, 1},
+        {{1, 1, 1, 1}, 0},   {{0, 1, 1, 1}, 1},          {{0, 0, 1, 1}, 2},   {{0, 0, 0, 1}, 3},
+        {{0, 1, 1, 0}, 1},   {{NAN, 1, 0, 0}, 0},        {{1, NAN, 0, 2}, 1}, {{1, 0, NAN, 2}, 2},
+        {{2, 1, 0, NAN}, 3}, {{NAN, 2, INFINITY, 1}, 0},
     };
     for (size_t i = 0; i < array_length(rows); i++) {
         uint8_t got = 9;
@@ -116,7 +117,8 @@ static void test_max_pool2d_ties(void **state)
         from_device_bytes(world, &got, index, 1);
         assert_int_equal(got, rows[i].index);
         from_device(world, x, 4);
-        from_device(world, y, 1);
+        const float largest = *from_device(world, y, 1), wanted = rows[i].x[rows[i].index];
+        assert_true(largest == wanted || (isnan(largest) && isnan(wanted)));
     }
 }
 
