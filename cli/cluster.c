@@ -173,7 +173,7 @@ static void add_hint(const struct cluster *cluster, const struct error *err, str
                          "with --context");
         else
             str_printf(out,
-                       "ask for the role kubeflow-training-view or view in namespace %s; `kubectl "
+                       "ask for the role shoal-view or view in namespace %s; `kubectl "
                        "auth can-i list pytorchjobs.kubeflow.org -n %s` tells whether you have it",
                        cluster->namespace_, cluster->namespace_);
         break;

@@ -48,6 +48,8 @@ if [ "$(basename "$program")" = shoal-agent ]; then
     gpu=${wheels:+$(dirname "$program")/libshoal_cuda.so}
     [ -z "$gpu" ] || [ -e "$gpu" ] || { echo "pack.sh: there is no $gpu: make V=release gpu" >&2 && exit 1; }
     [ -z "$gpu" ] || install -D -m 644 "$gpu" "$root/usr/lib/shoal/libshoal_cuda.so"
+else
+    ln -s /usr/bin/shoal-operator "$root/manager" # as the training operator's Deployment calls it
 fi
 # NVIDIA's driver was linked where these were no part of libc.so.6 yet
 system=$(libraries "$program" | grep '/libc\.so\.6$' || true)

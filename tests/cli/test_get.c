@@ -167,7 +167,7 @@ static const struct refusal refusals[] = {
                               "resource\"}")},
      2,
      {"you cannot get resource (403 Forbidden)\n",
-      "ask for the role kubeflow-training-view or view in namespace team",
+      "ask for the role shoal-view or view in namespace team",
       "can-i list pytorchjobs.kubeflow.org -n team`"}},
     {{TO_JOB("404 Not Found", NOT_FOUND), TO_LIST("404 Not Found", NOT_FOUND)},
      2,

@@ -33,6 +33,10 @@ for name in shoal-agent shoal-operator; do
     check "the image of $name is made" unpack "$name"
 done
 
+# as the training operator's Deployment calls its program
+is_the_manager() { [ "$(readlink "$work/shoal-operator/manager")" = /usr/bin/shoal-operator ]; }
+check "the operator's image has /manager" is_the_manager
+
 # ---- what is in them
 label() { [ "$(config "$1" "Labels.\"org.opencontainers.image.$2\"")" = "$3" ] || { config "$1" Labels; return 1; }; }
 records() { (cd "$work/$1/var/lib/dpkg/status.d" && sed -n 's/^Package: //p' ./* | sort); }

@@ -129,7 +129,7 @@ if command -v helm >/dev/null; then # Debian has none
     check "... nothing of Kueue, unless" leaves_out "  name: shoal-operator-kueue"
     queues() { rendered --set kueue=true >"$work/rendered" && contains "$work/rendered" "- --kueue"; }
     check "... it is wanted" queues
-    check "... nor that" leaves_out "  name: kubeflow-training-edit" --set userRoles=false
+    check "... nor that" leaves_out "  name: shoal-edit" --set userRoles=false
     check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
 fi
 check "the demo is the overlay's job" demo_is_the_overlay
