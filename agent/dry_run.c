@@ -1,5 +1,6 @@
 #include "agent/dry_run.h"
 
+#include "agent/batches/batch_source.h"
 #include "agent/dataset/token_files.h"
 #include "agent/launch/device_choice.h"
 #include "agent/notices.h"
@@ -75,19 +76,22 @@ static bool needs_tokenizer(const struct token_files *files)
                                  files->format != TOKENS_ARROW);
 }
 
-static void add_data(const struct agent_config *c, struct arena *arena,
+static void add_data(const struct agent_config *c, enum data_split split, struct arena *arena,
                      struct token_files *ret_files, struct str *out)
 {
-    struct token_split split;
+    bool train = split == SPLIT_TRAIN;
+    const struct token_dataset dataset = batch_source_dataset(c, split);
+    struct token_split parsed;
     struct error why;
     *ret_files = (struct token_files){0};
-    if (token_split_parse(c->data.train_split, 0, &split, &why) ||
-        token_files_find(&c->data.source, &split, arena, ret_files, &why)) {
+    if (token_split_parse(train ? c->data.train_split : c->data.eval_split, 0, &parsed, &why) ||
+        token_files_find(&dataset, &parsed, arena, ret_files, &why)) {
         *ret_files = (struct token_files){0};
         log_warning("the run would fail: %s", why.msg);
         return;
     }
-    str_printf(out, "Training data: %d file%s, the first is %s, read as %s\n", ret_files->count,
+    str_printf(out, "%s data: %d file%s, the first is %s, read as %s\n",
+               train ? "Training" : "Evaluation", ret_files->count,
                ret_files->count == 1 ? "" : "s", ret_files->paths[0],
                token_format_name(ret_files->format));
 }
@@ -123,7 +127,9 @@ int dry_run(const struct config *config, int world_size, int local_size, int min
         return -1;
     if (model->language.V == 0) /* images: what is in data.root is opened by the run only */
         return 0;
-    struct token_files files;
-    add_data(c, arena, &files, out);
+    struct token_files files, eval_files;
+    add_data(c, SPLIT_TRAIN, arena, &files, out);
+    if (c->data.eval_dataset[0] && c->eval.strategy != EVAL_NO)
+        add_data(c, SPLIT_EVAL, arena, &eval_files, out);
     return add_tokenizer(config, model, &files, out, err);
 }

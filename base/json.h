@@ -42,6 +42,7 @@ enum json_allow {
     JSON_ALLOW_NUL = 1,        /* \u0000 in a string; see json_restore_nul */
     JSON_ALLOW_DUPLICATES = 2, /* of the members of one name the last counts */
     JSON_ALLOW_SCALAR = 4,     /* a text that is not an object or array */
+    JSON_ALLOW_NAN = 8, /* NaN, Infinity and -Infinity, as Python writes them: read as null */
 };
 
 /* Reads text[0..bytes); `allow` is a set of enum json_allow. The caller owns the result. A number

@@ -52,14 +52,28 @@ static size_t copy_number(const char *text, size_t bytes, char *out)
     return length;
 }
 
+/* Of NaN, Infinity or -Infinity: no other word outside of strings begins so; 0: it is none. */
+static size_t nan_length(const char *text)
+{
+    return text[0] == 'N'                     ? strlen("NaN")
+           : text[0] == 'I'                   ? strlen("Infinity")
+           : text[0] == '-' && text[1] == 'I' ? strlen("-Infinity")
+                                              : 0;
+}
+
 /* `text` is JSON. Returns it with numbers and NULs as cJSON is to see them. */
 static char *rewrite(const char *text, size_t bytes, const struct json_census *census,
                      size_t *ret_bytes)
 {
-    char *out = xmalloc(bytes + 3 * census->numbers);
+    char *out = xmalloc(bytes + 3 * census->numbers + census->nans);
     size_t length = 0;
     for (size_t at = 0; at < bytes;) {
-        if (text[at] == '"') {
+        size_t nan = census->nans > 0 ? nan_length(text + at) : 0;
+        if (nan > 0) {
+            memcpy(out + length, "null", 4);
+            length += 4;
+            at += nan;
+        } else if (text[at] == '"') {
             size_t written;
             at += copy_string(text + at, out + length, &written);
             length += written;
@@ -125,7 +139,7 @@ struct json *json_parse(const char *text, size_t bytes, unsigned allow, struct e
     auto_free char *rewritten = NULL;
     const char *source = text;
     size_t source_bytes = bytes;
-    if (census.numbers || census.has_nul)
+    if (census.numbers || census.has_nul || census.nans)
         source = rewritten = rewrite(text, bytes, &census, &source_bytes);
     cJSON *root = cJSON_ParseWithLength(source, source_bytes);
     assert(root); /* it takes all that json_scan does */

@@ -199,6 +199,21 @@ static bool is_finite(const char *number, size_t bytes)
     return isfinite(json_real_value(text));
 }
 
+/* false: it is none, and nothing was taken. */
+static bool scan_not_a_number(struct scan *s)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; (s->allow & JSON_ALLOW_NAN) && i < array_length(words); i++) {
+        size_t length = strlen(words[i]);
+        if (s->bytes - s->at >= length && memcmp(s->text + s->at, words[i], length) == 0) {
+            s->at += length;
+            s->census.nans++;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int scan_number(struct scan *s)
 {
     size_t start = s->at;
@@ -290,6 +305,8 @@ static int scan_value(struct scan *s)
     char c = s->text[s->at];
     if (c == '"')
         return scan_string(s, false);
+    if (scan_not_a_number(s))
+        return 0;
     if (c == '-' || isdigit((unsigned char)c))
         return scan_number(s);
     if (c != '{' && c != '[')
@@ -332,7 +349,7 @@ void json_scan_duplicate(const char *text, size_t bytes, size_t key, struct erro
 {
     struct scan s = {.text = text,
                      .bytes = bytes,
-                     .allow = JSON_ALLOW_NUL | JSON_ALLOW_SCALAR,
+                     .allow = JSON_ALLOW_NUL | JSON_ALLOW_SCALAR | JSON_ALLOW_NAN,
                      .duplicate = key,
                      .err = err};
     int result = scan_text(&s);

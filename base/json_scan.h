@@ -11,7 +11,8 @@
 /* What is in the text, so far as its reader must know. */
 struct json_census {
     size_t numbers;
-    bool has_nul; /* \u0000 in a string; only if it is allowed */
+    size_t nans;  /* NaN, Infinity, -Infinity; only if they are allowed, as this: */
+    bool has_nul; /* \u0000 in a string */
 };
 
 /* `allow` is a set of enum json_allow; duplicates are not looked for. ERR_INPUT with line, column

@@ -1,5 +1,5 @@
 /* What may be told to anybody in the place of a run's id, which ranks prove their place in the run
- * by: two that are equal are of one run, and nobody can find the id. Pure. */
+ * by: two that are equal are of one run, and who cannot guess the id cannot find it. Pure. */
 #ifndef SHOAL_BASE_RUN_DIGEST_H
 #define SHOAL_BASE_RUN_DIGEST_H
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/dataset/json_line.h"
 #include "agent/dataset/packed_file.h"
@@ -73,9 +74,9 @@ static int take_document(struct job *job, const char *text, size_t bytes, struct
     return 0;
 }
 
-static const char *readable_path(const char *path)
+static bool is_stdin(const char *path)
 {
-    return strcmp(path, "-") == 0 ? "/dev/stdin" : path;
+    return strcmp(path, "-") == 0;
 }
 
 static int take_json_line(struct job *job, const char *path, const struct text_line *line,
@@ -86,7 +87,7 @@ static int take_json_line(struct job *job, const char *path, const struct text_l
     if (line->too_long)
         return error_set(err, ERR_INPUT, "%s:%lld: longer than %d bytes", path,
                          (long long)line->number, TEXT_FILE_MAX_LINE_BYTES);
-    if (line->bytes == 0)
+    if (text_line_is_blank(line))
         return 0;
     struct json *json =
         json_line_text(line->text, line->bytes, job->options.text_column, &text, &bytes, err);
@@ -100,7 +101,8 @@ static int take_json_line(struct job *job, const char *path, const struct text_l
 static int take_json_lines(struct job *job, const char *path, struct error *err)
 {
     struct text_file *file;
-    if (text_file_open(readable_path(path), 0, 0, &file, err) < 0)
+    if (is_stdin(path) ? text_file_open_fd(dup(STDIN_FILENO), path, &file, err)
+                       : text_file_open(path, 0, 0, &file, err))
         return -1;
     struct text_line line;
     bool end = false;
@@ -116,7 +118,8 @@ static int take_json_lines(struct job *job, const char *path, struct error *err)
 static int read_whole(const char *path, struct str *out, struct error *err)
 {
     struct packed_file *file;
-    if (packed_file_open(readable_path(path), &file, err) < 0)
+    if (is_stdin(path) ? packed_file_open_fd(dup(STDIN_FILENO), path, &file, err)
+                       : packed_file_open(path, &file, err))
         return -1;
     auto_free char *buffer = xmalloc(READ_BYTES);
     size_t bytes;

@@ -90,7 +90,7 @@ typedef void op_relu_backward(struct stream *s, enum dtype t, void *dx, const vo
 
 /* 2x2 windows, stride 2, over [B, H, W, C]; odd last rows and columns are dropped, as
  * max_pool2d(x, 2). index: [B, H/2, W/2, C] which of the window's four (row-major) was the
- * largest; the first of equals. */
+ * largest; the first of equals. NaN is larger than all, and the last one counts. */
 typedef void op_max_pool2d_forward(struct stream *s, enum dtype t, void *y, uint8_t *index,
                                    const void *x, int64_t B, int64_t H, int64_t W, int64_t C);
 typedef void op_max_pool2d_backward(struct stream *s, enum dtype t, void *dx, const uint8_t *index,
@@ -154,9 +154,9 @@ typedef void op_linear_gelu_backward_data(struct stream *s, enum dtype t, void *
                                           const struct linear_shape *shape);
 
 /* y[r, c] = 0 if random_uniform(key, g * cols + c) < p, else x[r, c] / (1 - p). g = first_row + r *
- * row_stride is the row's index in the batch of all ranks. So the mask depends on no number of
- * ranks, where all pad their rows to one length: cols has it. The op is its own backward (dx from
- * dy). y may be x. 0 <= p < 1. */
+ * row_stride is the row's index in the batch of all ranks. So the mask does not depend on the
+ * number of ranks, if all pad their rows to the same length (cols is part of the index). The op is
+ * its own backward (dx from dy). y may be x. 0 <= p < 1. */
 typedef void op_dropout(struct stream *s, enum dtype t, void *y, const void *x, int64_t rows,
                         int64_t cols, float p, uint64_t key, uint64_t first_row,
                         uint64_t row_stride);

@@ -120,7 +120,7 @@ agent/telemetry/trainjob_status.[ch]:base/.*|agent/telemetry/(run_state|trainjob
 agent/doctor/.*:base/.*|kernels/(device|gpu_survey).h|agent/(comm/nccl_api|config/config_keys|launch/(device_choice|launch)|process_group|telemetry/nvml).h|agent/doctor/.*
 agent/doctor/checkup.*:base/(contract|error|mem|str).h|kernels/gpu_survey.h|agent/(comm/nccl_api|telemetry/nvml).h|agent/doctor/(checkup.*|doctor_facts).h
 agent/config_consistency.[ch]:base/(contract|error|mem).h|agent/(config_consistency|comm/store|config/config).h
-agent/dry_run.[ch]:base/.*|kernels/device.h|agent/(dry_run|config/config|dataset/token_files|launch/device_choice|notices|plan/time_plan|telemetry/nvml|text/tokenizer|trainer/build).h
+agent/dry_run.[ch]:base/.*|kernels/device.h|agent/(dry_run|batches/batch_source|config/config|dataset/token_files|launch/device_choice|notices|plan/time_plan|telemetry/nvml|text/tokenizer|trainer/build).h
 agent/notices.[ch]:base/.*|agent/(notices|config/config).h
 agent/telemetry/(protobuf|event_record|crc32c|wandb_record).[ch]:base/(contract|mem|str).h|agent/telemetry/(protobuf|event_record|crc32c|wandb_record).h
 agent/batches/.*:base/.*|kernels/(device|dtype|ops).h|agent/(config/config|models/(language|model)|text/tokenizer).h|agent/dataset/.*|agent/batches/.*

@@ -17,6 +17,7 @@ struct checkpoint {
     char *path;
     struct manifest manifest;
     struct checkpoint_state state;
+    bool *is_verified; /* [manifest.file_count]: read whole once, and its checksum is right */
 };
 
 /* ---- opening ---- */
@@ -64,6 +65,7 @@ int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, struct
         checkpoint_close(c);
         return -1;
     }
+    c->is_verified = arena_array(c->arena, bool, c->manifest.file_count);
     *ret_checkpoint = c;
     return 0;
 }
@@ -201,8 +203,10 @@ static int read_file(const struct checkpoint *c, const struct transfer *items, i
     if (index_open_file(c->path, listed, &file, err) < 0)
         return -1;
     /* Verified before a number of it is used: half of a damaged file must not reach the weights.
-     * The second reading comes from the page cache. */
-    int result = index_verify_file(c->path, listed, file, err);
+     * The second reading comes from the page cache. An export comes here for each of its files. */
+    bool *is_verified = &c->is_verified[listed - c->manifest.files];
+    int result = *is_verified ? 0 : index_verify_file(c->path, listed, file, err);
+    *is_verified = result == 0;
     for (int i = 0; i < count && result == 0; i++) {
         result = read_transfer(file, &items[i], err);
         if (result == 0 && !allow_nonfinite)

@@ -118,11 +118,12 @@ static int open_directory(struct pretrained *p, struct error *err)
 {
     auto_free char *index = xasprintf("%s/" PRETRAINED_INDEX, p->dir);
     auto_free char *single = xasprintf("%s/" PRETRAINED_FILE, p->dir);
+    /* in transformers' order, which leaves an older save's index where it saves one file */
+    if (access(single, F_OK) == 0)
+        return open_single(p, PRETRAINED_FILE, err);
     if (access(index, F_OK) == 0)
         return open_sharded(p, index, err);
-    if (access(single, F_OK) < 0)
-        return refuse_directory(p->dir, err);
-    return open_single(p, PRETRAINED_FILE, err);
+    return refuse_directory(p->dir, err);
 }
 
 bool pretrained_exists(const char *dir)

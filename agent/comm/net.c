@@ -104,6 +104,12 @@ int64_t net_share_ms(int64_t now_ms, int64_t deadline_ms, int count)
     return now_ms >= deadline_ms ? deadline_ms : now_ms + (deadline_ms - now_ms) / count;
 }
 
+int64_t net_attempt_deadline_ms(int64_t deadline_ms)
+{
+    int64_t one = clock_monotonic_ms() + NET_ATTEMPT_MS;
+    return one < deadline_ms ? one : deadline_ms;
+}
+
 int net_connect(const char *host, int port, int64_t deadline_ms, int *ret_fd, struct error *err)
 {
     char service[16];

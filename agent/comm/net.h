@@ -16,8 +16,10 @@ enum { NET_INTERFACE_BYTES = 64 }; /* of a network interface's name, with the te
 int net_listen_unix(const char *name, int *ret_fd, struct error *err);
 
 /* For one net_connect() to a host that may be gone without a word: two SYNs to each of two
- * addresses. Who waits longer looks for other news between two of them. */
+ * addresses. A caller that waits longer tries again: the name may have another address by then, and
+ * between two attempts it hears whether the peer was lost. */
 enum { NET_ATTEMPT_MS = 3000 };
+int64_t net_attempt_deadline_ms(int64_t deadline_ms); /* from now on; never later than that one */
 
 /* One attempt at every address of the host, each within its share of the time. Errors: ERR_TIMEOUT;
  * ERR_NOT_FOUND if the name does not resolve; ERR_IO. */

@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* For one connect(): two SYNs. The pod at that address may be gone; its name has another address
- * when the next one is there. */
 #define REPLY_MS 10000 /* beyond the timeout of a get; without a reply by then rank 0 is lost */
 
 /* ---- the store ---- */
@@ -131,10 +129,7 @@ static enum rendezvous_state attempt_join(struct rendezvous *r, int64_t deadline
                                           struct error *err)
 {
     const struct rendezvous_options *o = &r->options;
-    int64_t connect_ms = clock_monotonic_ms() + NET_ATTEMPT_MS;
-    if (connect_ms > deadline_ms)
-        connect_ms = deadline_ms;
-    if (net_connect(server_host(o), o->port, connect_ms, &r->fd, err) < 0)
+    if (net_connect(server_host(o), o->port, net_attempt_deadline_ms(deadline_ms), &r->fd, err) < 0)
         return GONE;
     learn_addresses(r);
     rendezvous_set_state(r, JOINING, NULL);

@@ -75,12 +75,6 @@ static int publish(const struct bootstrap *m, struct error *err)
     return o->store->fn->set(o->store, key, value, err);
 }
 
-static int64_t attempt_deadline_ms(const struct bootstrap *m)
-{
-    int64_t one = clock_monotonic_ms() + NET_ATTEMPT_MS;
-    return one < m->deadline_ms ? one : m->deadline_ms;
-}
-
 static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *err)
 {
     const struct ring_options *o = m->options;
@@ -99,7 +93,8 @@ static int connect_next(const struct bootstrap *m, int *ret_fd, struct error *er
     /* The neighbour's abstract socket (unix(7)) answers only within one network namespace, and
      * spares TCP there. Between two attempts the store may tell that a rank is lost. */
     while (net_connect_unix(name, &fd, err) < 0 &&
-           net_connect(next.host, next.port, attempt_deadline_ms(m), &fd, err) < 0) {
+           net_connect(next.host, next.port, net_attempt_deadline_ms(m->deadline_ms), &fd, err) <
+               0) {
         if (clock_monotonic_ms() >= m->deadline_ms || store_check(o->store, err) < 0)
             return -1;
         attempt = net_back_off(attempt, m->deadline_ms);

@@ -68,7 +68,8 @@ struct json *json_line_texts(const char *line, size_t bytes, struct json_line_te
 {
     /* Data is other people's: a NUL in a text or a key that is there twice is what Python's
      * json.loads takes, too. */
-    struct json *root = json_parse(line, bytes, JSON_ALLOW_NUL | JSON_ALLOW_DUPLICATES, err);
+    struct json *root =
+        json_parse(line, bytes, JSON_ALLOW_NUL | JSON_ALLOW_DUPLICATES | JSON_ALLOW_NAN, err);
     if (!json_is_object(root)) {
         const char *column = root ? NULL : strstr(err->msg, "column "); /* the line is the row's */
         auto_free char *reason = xstrdup(column ? column : "a value of another kind");

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,10 +25,11 @@ struct packed_file {
     unsigned char chunk[CHUNK_BYTES];
 };
 
-/* Reads until so many bytes of the chunk are there, or the file ends; more than one only before the
- * first are taken. A pipe may give one byte at a time. */
+/* Reads until so many bytes of the chunk are there, or the file ends. A pipe may give one byte at a
+ * time. More than one only right after opening: what is read lies at the chunk's beginning. */
 static int fill(struct packed_file *f, size_t least, struct error *err)
 {
+    assert(least == 1 || f->read_bytes == 0);
     while (f->stream.avail_in < least && !f->is_at_end) {
         size_t there = f->stream.avail_in;
         ssize_t got = read(f->fd, f->chunk + there, sizeof f->chunk - there);
@@ -48,6 +50,11 @@ int packed_file_open(const char *path, struct packed_file **ret_file, struct err
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, errno, "%s", path);
+    return packed_file_open_fd(fd, path, ret_file, err);
+}
+
+int packed_file_open_fd(int fd, const char *name, struct packed_file **ret_file, struct error *err)
+{
     struct packed_file *f = xcalloc(1, sizeof *f);
     f->fd = fd;
     enum { MAGIC_BYTES = 2 };
@@ -56,7 +63,7 @@ int packed_file_open(const char *path, struct packed_file **ret_file, struct err
     if (result == 0 && f->is_gzip && inflateInit2(&f->stream, GZIP_FORMAT) != Z_OK)
         result = error_set(err, ERR_MEMORY, "no memory to unpack with");
     if (result < 0) {
-        error_wrap(err, "%s", path);
+        error_wrap(err, "%s", name);
         close(fd);
         free(f);
         return -1;

@@ -13,6 +13,9 @@
 struct packed_file;
 
 int packed_file_open(const char *path, struct packed_file **ret_file, struct error *err);
+/* From where the descriptor stands, which may be a pipe or a socket. It is the file's from then on,
+ * also after an error. */
+int packed_file_open_fd(int fd, const char *name, struct packed_file **ret_file, struct error *err);
 void packed_file_close(struct packed_file *file); /* NULL-safe */
 
 /* At most `room` bytes; *ret_bytes 0: the end. ERR_INPUT: where and how the gzip stream is damaged

@@ -26,6 +26,22 @@ bool text_line_is_blank(const struct text_line *line)
     return !line->too_long;
 }
 
+static struct text_file *new_file(const char *path, struct packed_file *packed)
+{
+    struct text_file *f = xcalloc(1, sizeof *f);
+    *f = (struct text_file){.path = path, .packed = packed};
+    return f;
+}
+
+int text_file_open_fd(int fd, const char *name, struct text_file **ret_file, struct error *err)
+{
+    struct packed_file *packed;
+    if (packed_file_open_fd(fd, name, &packed, err) < 0)
+        return -1;
+    *ret_file = new_file(name, packed);
+    return 0;
+}
+
 int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_file **ret_file,
                    struct error *err)
 {
@@ -37,9 +53,9 @@ int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_
         packed_file_close(packed);
         return error_wrap(err, "%s: cannot go to offset %lld", path, (long long)offset);
     }
-    struct text_file *f = xcalloc(1, sizeof *f);
-    *f = (struct text_file){.path = path, .packed = packed, .offset = offset, .lines = lines};
-    *ret_file = f;
+    *ret_file = new_file(path, packed);
+    (*ret_file)->offset = offset;
+    (*ret_file)->lines = lines;
     return 0;
 }
 

@@ -26,6 +26,8 @@ struct text_file;
  * lines: how many are before it. The path must outlive the file. */
 int text_file_open(const char *path, int64_t offset, int64_t lines, struct text_file **ret_file,
                    struct error *err);
+/* As packed_file_open_fd(); the name must outlive the file. */
+int text_file_open_fd(int fd, const char *name, struct text_file **ret_file, struct error *err);
 void text_file_close(struct text_file *file); /* NULL-safe */
 
 /* *ret_end: there is none left. A last line may lack its LF. A byte order mark at the file's

@@ -218,7 +218,7 @@ static int search_glob(struct search *s, const char *pattern, bool *ret_found, s
 
 static int search_path(struct search *s, const char *path, bool *ret_found, struct error *err)
 {
-    if (strpbrk(path, "*?["))
+    if (strpbrk(path, "*?[") && !is_file(path))
         return search_glob(s, path, ret_found, err);
     *ret_found = file_is_directory(path);
     return *ret_found ? search_directory(s, path, err) : search_file(s, path, ret_found, err);

@@ -71,8 +71,11 @@ static int judge(const char *path, const uint8_t *bytes, size_t size, enum token
     else if (is_named(path, ".tsv") || is_named(path, ".csv"))
         *ret_format = is_named(path, ".tsv") ? TOKENS_TSV : TOKENS_CSV;
     else if (first < size && bytes[first] == '[' && !is_named(path, ".txt"))
-        return error_set(err, ERR_UNSUPPORTED,
-                         "%s: one JSON array is not read: write one object per line", path);
+        return error_set(
+            err, ERR_UNSUPPORTED,
+            "%s: one JSON array is not read: write one object per line (data.format=text "
+            "if it is text that begins with a bracket)",
+            path);
     else if (is_named(path, ".jsonl") || is_named(path, ".json"))
         *ret_format = TOKENS_JSONL; /* the first line may be a broken one */
     else
@@ -88,7 +91,11 @@ static int read_first(const char *path, uint8_t bytes[SNIFF_BYTES], size_t *ret_
     if (packed_file_open(path, &file, err) < 0)
         return -1;
     *ret_packed = packed_file_is_gzip(file);
-    int result = packed_file_read(file, bytes, SNIFF_BYTES, ret_size, err);
+    size_t got = 1;
+    int result = 0;
+    /* a gzip member may be a line end alone */
+    for (*ret_size = 0; result == 0 && got > 0 && *ret_size < SNIFF_BYTES; *ret_size += got)
+        result = packed_file_read(file, bytes + *ret_size, SNIFF_BYTES - *ret_size, &got, err);
     packed_file_close(file);
     return result < 0 ? error_wrap(err, "%s", path) : 0;
 }

@@ -261,11 +261,12 @@ static struct module *declare(struct llama *net, int64_t pad_id)
     return root;
 }
 
-/* Dynamic rope is made for sequences beyond max_position_embeddings; within a sliding window there
- * is nothing to mask. */
+/* Linear and dynamic rope are made for sequences beyond max_position_embeddings; within a sliding
+ * window there is nothing to mask. */
 static int64_t longest_sequence(const struct llama_config *config)
 {
-    double stretch = config->rope.type == ROPE_DYNAMIC ? config->rope.factor : 1;
+    bool stretches = config->rope.type == ROPE_DYNAMIC || config->rope.type == ROPE_LINEAR;
+    double stretch = stretches ? config->rope.factor : 1;
     int64_t most = (int64_t)(stretch * (double)config->max_position_embeddings);
     return config->sliding_window && config->sliding_window < most ? config->sliding_window : most;
 }

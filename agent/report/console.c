@@ -8,23 +8,6 @@ static double plain(double loss)
     return isnan(loss) ? (double)NAN : loss;
 }
 
-void console_nonfinite_line(int64_t step, double lr, struct str *out)
-{
-    str_printf(
-        out,
-        "the loss is no number any more since step %lld (lr %.6g): the training diverged and "
-        "the model is of no use; try a smaller learning rate",
-        (long long)step, lr);
-}
-
-void console_skipped_line(int64_t step, struct str *out)
-{
-    str_printf(out,
-               "the loss of step %lld is no number: the step is left out "
-               "(runtime.nan_policy=skip), as others like it will be; look at its data",
-               (long long)step);
-}
-
 void throughput_add(struct throughput *t, int64_t samples, int64_t now_us)
 {
     t->seen++;

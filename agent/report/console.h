@@ -27,14 +27,10 @@ void throughput_add(struct throughput *t, int64_t samples, int64_t now_us);
 void throughput_skip(struct throughput *t, int64_t us);
 double throughput_per_s(const struct throughput *t); /* 0: not known yet */
 
-/* The lines. All but one end in a newline. */
+/* The lines, each with its newline. */
 void console_epoch_line(const struct trainer_score *score, struct str *out);
 void console_test_line(const struct trainer_score *score, struct str *out);
 void console_step_line(const struct run_numbers *step, double samples_per_s, struct str *out);
-/* That a run has diverged; no newline. lr: of that step. */
-void console_nonfinite_line(int64_t step, double lr, struct str *out);
-/* That runtime.nan_policy=skip has left a step out; no newline. */
-void console_skipped_line(int64_t step, struct str *out);
 /* Of a run too short to have any step that counts it says that the throughput is not known. */
 void console_throughput_line(const struct throughput *t, int world_size, struct str *out);
 /* accelerate's four lines, in whole MiB (its example fsdp_with_peak_mem_tracking.py). */

@@ -141,32 +141,13 @@ static void send_progress(struct report *r, const struct run_numbers *step, int6
     r->progress_us = now_us;
 }
 
-/* Once of each kind, at the first step that shows it. */
 static void warn_if_nonfinite(struct report *r, const struct run_numbers *step)
 {
-    bool is_skipped = step->skipped_steps > r->skipped_steps;
-    r->skipped_steps = step->skipped_steps;
-    if (step->is_empty)
-        return;
-    if (isfinite(step->loss)) {
-        r->nonfinite_since = 0;
-        return;
-    }
-    if (r->nonfinite_since == 0) {
-        r->nonfinite_since = step->step;
-        r->nonfinite_lr = step->lr;
-    }
-    bool *has_warned = is_skipped ? &r->has_warned_skipped : &r->has_warned_nonfinite;
-    if (r->setting.rank > 0 || *has_warned)
-        return;
-    *has_warned = true;
     auto_str struct str line;
     str_init(&line, LINE_BYTES);
-    if (is_skipped)
-        console_skipped_line(step->step, &line);
-    else
-        console_nonfinite_line(r->nonfinite_since, r->nonfinite_lr, &line);
-    log_warning("%s", str_text(&line));
+    nonfinite_watch_step(&r->nonfinite, step, &line);
+    if (r->setting.rank == 0 && line.length > 0)
+        log_warning("%s", str_text(&line));
 }
 
 static void print_step(const struct report *r, const struct run_numbers *step, int64_t now_us)
@@ -330,11 +311,7 @@ void report_end(struct report *r, const struct module *module, const struct memo
     console_memory_line(use, &text);
     spend(r, TIME_OTHER);
     console_time_line(&r->account, &text);
-    if (r->nonfinite_since > 0) {
-        str_add(&text, "Warning: ");
-        console_nonfinite_line(r->nonfinite_since, r->nonfinite_lr, &text);
-        str_add(&text, "\n");
-    }
+    nonfinite_watch_end(&r->nonfinite, &text);
     report_print(r, &text);
 }
 

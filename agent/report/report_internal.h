@@ -3,6 +3,7 @@
 #define SHOAL_AGENT_REPORT_REPORT_INTERNAL_H
 
 #include "agent/report/console.h"
+#include "agent/report/nonfinite_watch.h"
 #include "agent/report/report.h"
 
 #include <pthread.h>
@@ -26,10 +27,7 @@ struct report {
     int64_t done_before;         /* steps that an earlier process had done, too, and are to come */
     double stall_s;              /* by the save that goes on beside the training */
     struct throughput throughput;
-    int64_t nonfinite_since; /* the loss is no number from this step on; 0: the last one was */
-    double nonfinite_lr;     /* of that step */
-    int64_t skipped_steps;   /* as of the last step */
-    bool has_warned_skipped, has_warned_nonfinite;
+    struct nonfinite_watch nonfinite;
 };
 
 /* Prints a text of rank 0's. Frees it. */

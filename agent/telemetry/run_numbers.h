@@ -38,7 +38,7 @@ struct run_facts {
     const char *device;   /* "cpu", "NVIDIA H100 80GB HBM3" */
     bool predicts_tokens; /* the loss is a mean over tokens, so it has a perplexity */
     const char *job, *run, *node, *pod_namespace;
-    const char *run_id; /* told by TRAINING_RUN alone; NULL or "": not known */
+    const char *run_id; /* only its digest is told (TRAINING_RUN); NULL or "": not known */
     int rank, local_rank, world_size;
     int restarts; /* how often this rank was started before */
     int64_t parameters;

@@ -31,14 +31,19 @@ struct wandb {
 
 /* ---- the row ---- */
 
-static struct str *add_item(struct wandb *w, const char *key)
+static struct pending *find_item(struct wandb *w, const char *key)
 {
     for (int i = 0; i < w->count; i++)
-        if (strcmp(w->items[i].key, key) == 0) {
-            str_clear(&w->items[i].json);
-            return &w->items[i].json;
-        }
-    struct pending *item = &w->items[w->count++];
+        if (strcmp(w->items[i].key, key) == 0)
+            return &w->items[i];
+    return NULL;
+}
+
+static struct str *add_item(struct wandb *w, const char *key)
+{
+    struct pending *item = find_item(w, key);
+    if (!item)
+        item = &w->items[w->count++];
     item->key = key;
     str_clear(&item->json);
     return &item->json;
@@ -81,19 +86,21 @@ int wandb_add_event(struct wandb *w, enum field_event event, const char *path,
             return -1;
         w->step = step;
     }
-    /* What ends late, as a save beside the training, joins the row at hand: W&B's steps only grow.
-     */
-    if (step == w->step) {
+    /* What ends late, as a save beside the training, joins the row at hand where that has none of
+     * its kind: W&B's steps only grow. */
+    bool is_late = step < w->step;
+    if (!is_late) {
         json_number((double)step, add_item(w, "_step"));
         json_number(state->elapsed_s, add_item(w, "_runtime"));
         str_printf(add_item(w, "_timestamp"), "%.6f", (double)state->progress_wall_us / 1e6);
     }
-    if (path && w->logs_models)
+    if (path && w->logs_models && !(is_late && find_item(w, "checkpoint/path")))
         json_text(path, add_item(w, "checkpoint/path"));
     for (int i = 0; i < field_count(); i++) {
         const char *name = field_name(i, w->words);
         double value = field_value(i, state);
-        if (field_is_of(i, event) && name && !isnan(value))
+        bool is_newer_there = is_late && name && find_item(w, name);
+        if (field_is_of(i, event) && name && !isnan(value) && !is_newer_there)
             json_number(value, add_item(w, name));
     }
     return 0;

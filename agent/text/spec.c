@@ -173,19 +173,30 @@ static const struct {
     const char *type;
     const struct json_field *fields;
 } models[] = {
-    {"BPE", bpe_fields}, /* older files do not say so */
+    {"BPE", bpe_fields},
     {"Unigram", unigram_fields},
     {"WordPiece", wordpiece_fields},
 };
+
+/* Files of 2020 do not say it: then the first that its fields fit, as for the library. */
+static const char *type_of(const struct json *model)
+{
+    const char *type = json_as_text(json_get(model, "type"));
+    return type                                          ? type
+           : json_is_array(json_get(model, "vocab"))     ? "Unigram"
+           : json_get(model, "merges")                   ? "BPE"
+           : json_get(model, "max_input_chars_per_word") ? "WordPiece"
+                                                         : "BPE";
+}
 
 static void read_model(struct json_reader *reader, const struct json *value, void *out)
 {
     struct spec *spec = out;
     if (!json_is_object_here(reader, value))
         return;
-    const char *type = json_as_text(json_get(value, "type"));
+    const char *type = type_of(value);
     size_t model = 0;
-    while (model < array_length(models) && type && strcmp(type, models[model].type) != 0)
+    while (model < array_length(models) && strcmp(type, models[model].type) != 0)
         model++;
     spec->model =
         model < array_length(models) ? models[model].type : arena_strdup(reader->arena, type);

@@ -67,6 +67,7 @@ static const struct json_field config_fields[] = {
     JSON_CUSTOM("add_bos_token", struct tokenizer_config, add_bos_token, spec_read_option),
     JSON_CUSTOM("add_eos_token", struct tokenizer_config, add_eos_token, spec_read_option),
     JSON_CUSTOM("add_prefix_space", struct tokenizer_config, add_prefix_space, spec_read_option),
+    JSON_OPTIONAL("extra_ids", struct tokenizer_config, extra_ids, 0, SPEC_MAX_ADDED - 3),
     JSON_CUSTOM_SAME("added_tokens_decoder", read_added_decoder),
     JSON_END,
 };

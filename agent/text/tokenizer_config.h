@@ -11,7 +11,11 @@ struct tokenizer_config {
     const char *tokenizer_class;                          /* of transformers; NULL: not said */
     struct spec_option add_bos_token, add_eos_token, add_prefix_space;
     struct spec_option do_lower_case, tokenize_chinese_chars, strip_accents; /* BERT's */
-    struct spec_added *added;                                                /* each with an id */
+    struct {
+        bool set;
+        int64_t value;
+    } extra_ids;              /* T5's sentinels */
+    struct spec_added *added; /* each with an id */
     size_t added_count;
 };
 

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,9 +67,10 @@ static int open_json(struct tokenizer *t, const char *text, size_t bytes,
     tokenizer_class_change_spec(&s->config, spec);
     if (tokenizer_build_spec(t, s, err) < 0)
         return error_wrap(err, "%s", t->name);
-    return tokenizer_class_adds_bos_and_eos(&s->config)
-               ? put_bos_and_eos(t, &s->config, true, false, err)
-               : 0;
+    bool bos;
+    if (!tokenizer_class_adds_bos_and_eos(&s->config, &bos))
+        return 0;
+    return put_bos_and_eos(t, &s->config, bos, false, err);
 }
 
 /* The names that are added tokens of their own in GPT-2's files, which list none. */
@@ -142,16 +144,18 @@ static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
 }
 
 /* What T5's tokenizer keeps whole in a text, where tokenizer_config.json does not list it: pad, eos
- * and unk, and its sentinels, which are not in the model's file, <extra_id_0> being the last id. */
+ * and unk, and its sentinels, 100 unless extra_ids says otherwise, which are not in the model's
+ * file, <extra_id_0> being the last id. */
 static void add_t5_tokens(struct tokenizer *t, struct tokenizer_sources *s)
 {
     enum { SENTINELS = 100 };
+    const int64_t sentinels = s->config.extra_ids.set ? s->config.extra_ids.value : SENTINELS;
     const struct spm_special special = spm_get_special(t->spm);
     const int32_t own[] = {special.pad, special.eos, special.unk};
     int32_t size = spm_size(t->spm);
     size_t count = 0;
     struct spec_added *added =
-        arena_array(t->arena, struct spec_added, SENTINELS + array_length(own));
+        arena_array(t->arena, struct spec_added, (size_t)sentinels + array_length(own));
     for (size_t i = 0; i < array_length(own); i++) {
         size_t bytes;
         if (own[i] >= 0)
@@ -160,11 +164,12 @@ static void add_t5_tokens(struct tokenizer *t, struct tokenizer_sources *s)
                                                  .id = own[i],
                                                  .special = true};
     }
-    for (int i = 0; i < SENTINELS; i++)
-        added[count++] = (struct spec_added){.where = "sentinels",
-                                             .content = arena_printf(t->arena, "<extra_id_%d>", i),
-                                             .id = size + SENTINELS - 1 - i,
-                                             .special = true};
+    for (int64_t i = 0; i < sentinels; i++)
+        added[count++] =
+            (struct spec_added){.where = "sentinels",
+                                .content = arena_printf(t->arena, "<extra_id_%" PRId64 ">", i),
+                                .id = size + sentinels - 1 - i,
+                                .special = true};
     s->added = added;
     s->added_count = count;
 }
@@ -199,36 +204,40 @@ static int open_sentencepiece(struct tokenizer *t, const char *text, size_t byte
 
 /* ---- files ---- */
 
-enum kind { KIND_JSON, KIND_T5, KIND_SENTENCEPIECE, KIND_GPT2, KIND_BERT };
-
 static const struct {
     const char *name;
-    enum kind kind;
+    enum tokenizer_kind kind;
 } names[] = {
     /* in the order in which a directory is searched */
-    {"tokenizer.json", KIND_JSON},
-    {"spiece.model", KIND_T5},
-    {"tokenizer.model", KIND_SENTENCEPIECE},
-    {"vocab.json", KIND_GPT2},
-    {"vocab.txt", KIND_BERT},
+    {"tokenizer.json", TOKENIZER_JSON},
+    {"spiece.model", TOKENIZER_T5},
+    {"tokenizer.model", TOKENIZER_SENTENCEPIECE},
+    {"vocab.json", TOKENIZER_GPT2},
+    {"vocab.txt", TOKENIZER_BERT},
 };
 
-static int open_content(struct tokenizer *t, enum kind kind, const char *directory,
+static int open_content(struct tokenizer *t, enum tokenizer_kind kind, const char *directory,
                         const char *text, size_t bytes, struct error *err)
 {
     struct tokenizer_sources s = {0};
     if (tokenizer_config_read(t->arena, directory, &s.config, err) < 0)
         return -1;
+    if (!tokenizer_class_reads(&s.config, kind))
+        return error_set(
+            err, ERR_UNSUPPORTED,
+            "%s: tokenizer_config.json names the class %.60s, which makes other ids of "
+            "such a file: put the tokenizer.json of the same model beside it",
+            t->name, s.config.tokenizer_class);
     switch (kind) {
-    case KIND_JSON:
+    case TOKENIZER_JSON:
         return open_json(t, text, bytes, &s, err);
-    case KIND_T5:
+    case TOKENIZER_T5:
         return open_sentencepiece(t, text, bytes, true, &s, err);
-    case KIND_SENTENCEPIECE:
+    case TOKENIZER_SENTENCEPIECE:
         return open_sentencepiece(t, text, bytes, false, &s, err);
-    case KIND_GPT2:
+    case TOKENIZER_GPT2:
         return open_gpt2(t, directory, text, bytes, &s, err);
-    case KIND_BERT:
+    case TOKENIZER_BERT:
         return open_bert(t, text, bytes, &s, err);
     }
     return 0;
@@ -247,7 +256,7 @@ static int fail(struct tokenizer *t, struct error *err)
     return -1;
 }
 
-static int open_file(const char *path, enum kind kind, struct tokenizer **ret_tokenizer,
+static int open_file(const char *path, enum tokenizer_kind kind, struct tokenizer **ret_tokenizer,
                      struct error *err)
 {
     auto_free char *text = NULL;
@@ -264,7 +273,7 @@ static int open_file(const char *path, enum kind kind, struct tokenizer **ret_to
 }
 
 /* By its name; other names by what they end with. */
-static enum kind kind_of(const char *path)
+static enum tokenizer_kind kind_of(const char *path)
 {
     const char *name = str_after_last(path, '/');
     for (size_t i = 0; i < array_length(names); i++)
@@ -272,11 +281,11 @@ static enum kind kind_of(const char *path)
             return names[i].kind;
     const char *dot = strrchr(name, '.');
     if (dot && strcmp(dot, ".txt") == 0)
-        return KIND_BERT;
-    return dot && strcmp(dot, ".model") == 0 ? KIND_SENTENCEPIECE : KIND_JSON;
+        return TOKENIZER_BERT;
+    return dot && strcmp(dot, ".model") == 0 ? TOKENIZER_SENTENCEPIECE : TOKENIZER_JSON;
 }
 
-static const char *name_of(enum kind kind)
+static const char *name_of(enum tokenizer_kind kind)
 {
     size_t i = 0;
     while (names[i].kind != kind)
@@ -312,7 +321,7 @@ int tokenizer_list_files(const char *path, struct arena *arena,
         add_if_there(arena, directory, names[i].name, ret_files, &count);
     if (!is_directory)
         ret_files[count++] = (struct tokenizer_file){path, name_of(kind_of(path))};
-    if (is_directory || kind_of(path) == KIND_GPT2)
+    if (is_directory || kind_of(path) == TOKENIZER_GPT2)
         add_if_there(arena, directory, "merges.txt", ret_files, &count);
     for (size_t i = 0; i < array_length(beside); i++)
         add_if_there(arena, directory, beside[i], ret_files, &count);

@@ -234,15 +234,14 @@ static void report_step(struct trainer *t, const struct step_batches *fetched,
     trainer_log_tuning(t);
 }
 
-/* A loss that is no number counts in none of the epoch's sums, of which each later step's loss is
- * the difference; as Trainer's logging_nan_inf_filter has it. All ranks have a language model's
- * totals, so they leave out the same; of images each has its own. */
-static void leave_out_nonfinite(struct trainer *t, const double *sums_before,
-                                const double *totals_before)
+/* A skipped step whose loss is no number counts in none of the epoch's sums, of which each later
+ * step's loss is the difference. The norm is that of all ranks: they skip the same steps. */
+static void leave_out_skipped(struct trainer *t, const double *sums_before,
+                              const double *totals_before)
 {
     struct step_sums before;
-    double now = trainer_is_language(t) ? t->totals.host->totals[0] : t->totals.host->sums[0];
-    if (isfinite(now))
+    double loss = trainer_is_language(t) ? t->totals.host->totals[0] : t->totals.host->sums[0];
+    if (isfinite(loss))
         return;
     memcpy(before.sums, sums_before, sizeof before.sums);
     memcpy(before.totals, totals_before, sizeof before.totals);
@@ -265,6 +264,7 @@ static void fetch_ahead(struct trainer *t)
 int trainer_step(struct trainer *t, const struct step_batches *fetched, struct error *err)
 {
     double sums[MODEL_MAX_SUMS], totals[TOTALS];
+    const int64_t skipped_before = t->skipped_steps;
     memcpy(sums, t->totals.host->sums, sizeof sums);
     memcpy(totals, t->totals.host->totals, sizeof totals);
     struct scales scales;
@@ -302,6 +302,7 @@ int trainer_step(struct trainer *t, const struct step_batches *fetched, struct e
         step_totals_fold_step(&t->totals, totals);
     t->cursor.position.step++;
     report_step(t, fetched, sums, totals);
-    leave_out_nonfinite(t, sums, totals);
+    if (t->skipped_steps > skipped_before)
+        leave_out_skipped(t, sums, totals);
     return 0;
 }

@@ -12,10 +12,11 @@ struct forward_args {
     int64_t H, W, C;
 };
 
-/* What is no number is larger than all, as in torch's max_pool2d. */
-static inline bool is_larger(float b, float a)
+/* All bits set if b is larger than a, as what is no number is, as in torch's max_pool2d. An int,
+ * because GCC does not vectorize a loop over bools of floats. */
+static inline int32_t larger(float b, float a)
 {
-    return (b > a) | (b != b);
+    return -(b > a) | -(b != b);
 }
 
 /* A strip of channels of one window. x: its four pixels. */
@@ -25,12 +26,11 @@ static inline void pool(float *y, uint8_t *index, const float *const x[4], int64
 #pragma omp simd
     for (int64_t c = 0; c < count; c++) {
         float x0 = p0[c], x1 = p1[c], x2 = p2[c], x3 = p3[c];
-        bool is_right = is_larger(x1, x0), is_lower_right = is_larger(x3, x2);
-        float upper = is_right ? x1 : x0, lower = is_lower_right ? x3 : x2;
-        int32_t upper_index = is_right ? 1 : 0, lower_index = is_lower_right ? 3 : 2;
-        bool is_lower = is_larger(lower, upper);
-        y[c] = is_lower ? lower : upper;
-        index[c] = (uint8_t)(is_lower ? lower_index : upper_index);
+        int32_t right = larger(x1, x0), lower_right = larger(x3, x2);
+        float upper = right ? x1 : x0, lower = lower_right ? x3 : x2;
+        int32_t down = larger(lower, upper);
+        y[c] = down ? lower : upper;
+        index[c] = (uint8_t)(down ? 2 - lower_right : -right);
     }
 }
 

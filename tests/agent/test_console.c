@@ -36,7 +36,7 @@ static void memory_is_told_in_accelerates_words(void **state)
                                          "Total Peak Memory consumed during the train (max): 37\n");
 }
 
-static void a_loss_that_is_no_number_is_nan_and_told(void **state)
+static void a_loss_that_is_no_number_is_nan(void **state)
 {
     (void)state;
     const struct trainer_score score = {.epoch = 1, .loss_sum = -(double)NAN, .samples = 10};
@@ -44,10 +44,6 @@ static void a_loss_that_is_no_number_is_nan_and_told(void **state)
     str_init(&text, 1024);
     console_epoch_line(&score, &text);
     assert_string_equal(str_text(&text), "Train Epoch: 1 \tLoss: nan\n");
-    auto_str struct str lost;
-    str_init(&lost, 1024);
-    console_nonfinite_line(12, 50, &lost);
-    assert_non_null(strstr(str_text(&lost), "since step 12 (lr 50)"));
 }
 
 /* `steps` steps of 64 samples, 10 ms apart, from 1 s on. */
@@ -114,7 +110,7 @@ int main(void)
         cmocka_unit_test(the_greatest_share_of_the_time_comes_first),
         cmocka_unit_test(epoch_and_test_lines_are_the_tutorials),
         cmocka_unit_test(memory_is_told_in_accelerates_words),
-        cmocka_unit_test(a_loss_that_is_no_number_is_nan_and_told),
+        cmocka_unit_test(a_loss_that_is_no_number_is_nan),
         cmocka_unit_test(throughput_counts_from_the_first_warm_step),
         cmocka_unit_test(time_skipped_is_no_training),
         cmocka_unit_test(a_short_run_has_no_throughput),

@@ -367,6 +367,21 @@ static void broken_directories_are_refused(void **state)
                   "/whole: tensor a is not in it, though model.safetensors.index.json says so");
 }
 
+/* An index of an earlier save, whose files are gone, beside a whole file, as save_pretrained leaves
+ * it: transformers reads the file. */
+static void a_whole_file_goes_before_an_index(void **state)
+{
+    const char *dir = *state;
+    struct pretrained *pretrained;
+    struct error err;
+    auto_free char *link = xasprintf("%s/" PRETRAINED_FILE, dir);
+    auto_free char *target = realpath(DATA "gpt2_f16/model.safetensors", NULL);
+    assert_int_equal(symlink(target, link), 0);
+    put(dir, PRETRAINED_INDEX, "{\"weight_map\": {\"a\": \"none.safetensors\"}}");
+    assert_ok(pretrained_open(dir, &pretrained, &err), &err);
+    pretrained_close(pretrained);
+}
+
 /* ---- what is no number ---- */
 
 /* A copy of the directory's weights below `to`, with one element of a tensor replaced. */
@@ -434,6 +449,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(a_head_that_is_not_the_embedding_is_not_tied),
         cmocka_unit_test(t5_has_the_head_that_its_weights_have),
+        cmocka_unit_test_setup_teardown(a_whole_file_goes_before_an_index, support_enter_dir,
+                                        support_leave_dir),
         cmocka_unit_test_setup_teardown(broken_directories_are_refused, support_enter_dir,
                                         support_leave_dir),
         cmocka_unit_test_setup_teardown(what_is_no_number_is_named, support_enter_dir,

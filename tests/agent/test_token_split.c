@@ -99,6 +99,7 @@ static void test_find(void **state)
         "pair/a.bin",
         "pair/b.bin",
         "json/x-train.json",
+        "a[1].txt",
     };
     for (size_t i = 0; i < array_length(files); i++)
         free(texts_write(dir, files[i], "abc\n", 4));
@@ -128,6 +129,7 @@ static void test_find(void **state)
         {"named/other.jsonl", "validation", "-", false},
         {"n*/t*.jsonl", "train", "named/test.jsonl named/train.jsonl", false},
         {"n*/none*", "train", "-", false},
+        {"a[1].txt", "train", "a[1].txt", false}, /* no pattern: it is there */
         {"plain", "validation", "plain/a.txt plain/b.txt", true},
         {"named", "validation", "named/val.jsonl", true},
         {"named", "none", "-", true},

@@ -2,12 +2,15 @@
  * special tokens. */
 #include "agent/text/tokenizer.h"
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "tests/agent/tokenized.h"
 #include "tests/support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DATA "tests/data/tokenizers/"
 
@@ -138,102 +141,154 @@ static void test_sentencepiece_with_config(void **state)
     tokenizer_close(t);
 }
 
-/* What tokenizer_config.json says beside a tokenizer.json, by the class that it names: the ids that
- * transformers' class gives. */
+/* Files of 2020 do not say which model they have. */
+static void test_models_without_a_type(void **state)
+{
+    static const struct {
+        const char *name, *type;
+    } rows[] = {{"bert_uncased", "\"type\": \"WordPiece\","},
+                {"unigram_t5", "\"type\": \"Unigram\","},
+                {"gpt2", "\"type\": \"BPE\","}};
+    const char *dir = *state, *text = "Files of the year 2020";
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_free char *path = xasprintf(DATA "%s/tokenizer.json", rows[i].name);
+        auto_free char *content = NULL;
+        auto_tokens struct tokens with = {0}, without = {0};
+        struct tokenizer *t;
+        struct error err;
+        size_t bytes;
+        assert_ok(tokenizer_open(path, &t, &err), &err);
+        tokenized(t, text, true, &with);
+        tokenizer_close(t);
+        assert_ok(file_read(path, 16 << 20, &content, &bytes, &err), &err);
+        char *model = strstr(content, "\"model\": {"), *type = strstr(model, rows[i].type);
+        assert_non_null(type);
+        memset(type, ' ', strlen(rows[i].type));
+        put(dir, "tokenizer.json", content);
+        assert_ok(tokenizer_open(dir, &t, &err), &err);
+        tokenized(t, text, true, &without);
+        tokenizer_close(t);
+        assert_int_equal(without.count, with.count);
+        assert_memory_equal(without.ids, with.ids, with.count * sizeof *with.ids);
+    }
+}
+
+/* Other classes make other ids of files of the same name, and their code is not here. */
+static void test_files_of_other_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *from, *class_name;
+        bool is_read;
+    } rows[] = {
+        {"vocab.txt", "bert_cased_files/vocab.txt", "BertTokenizer", true},
+        {"vocab.txt", "bert_cased_files/vocab.txt", "PreTrainedTokenizerFast", true},
+        {"vocab.txt", "bert_cased_files/vocab.txt", "BertJapaneseTokenizer", false},
+        {"vocab.txt", "bert_cased_files/vocab.txt", "T5Tokenizer", false},
+        {"spiece.model", "spm_t5/spiece.model", "T5TokenizerFast", true},
+        {"spiece.model", "spm_t5/spiece.model", "AlbertTokenizer", false},
+        {"tokenizer.model", "spm_bpe/tokenizer.model", "LlamaTokenizer", true},
+        {"tokenizer.model", "spm_bpe/tokenizer.model", "GPT2Tokenizer", false},
+    };
+    for (size_t i = 0; i < array_length(rows); i++) {
+        char *dir = support_temp_dir();
+        struct tokenizer *t;
+        struct error err;
+        auto_free char *command =
+            xasprintf("cp " DATA "%s '%s/%s'", rows[i].from, dir, rows[i].file);
+        auto_free char *config = xasprintf("{\"tokenizer_class\":\"%s\"}", rows[i].class_name);
+        assert_int_equal(system(command), 0);
+        put(dir, "tokenizer_config.json", config);
+        int result = tokenizer_open(dir, &t, &err);
+        if (rows[i].is_read)
+            assert_ok(result, &err);
+        else
+            assert_fails(result, &err, ERR_UNSUPPORTED, rows[i].class_name);
+        if (rows[i].is_read)
+            tokenizer_close(t);
+        support_remove_tree(dir);
+        free(dir);
+    }
+}
+
+/* The ids are transformers 4.57's and 5.24's. */
+static void test_how_many_sentinels(void **state)
+{
+    static const struct {
+        const char *config, *text;
+        int32_t first;
+        int32_t vocabulary;
+    } rows[] = {
+        {"{\"extra_ids\":10}", "<extra_id_0>", 459, 460},
+        {"{}", "<extra_id_0>", 549, 550},
+        {"{\"extra_ids\":0}", "a", -1, 450},
+    };
+    const char *dir = *state;
+    auto_free char *command = xasprintf("cp " DATA "spm_t5/spiece.model '%s'", dir);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < array_length(rows); i++) {
+        auto_tokens struct tokens ids = {0};
+        struct tokenizer *t;
+        struct error err;
+        put(dir, "tokenizer_config.json", rows[i].config);
+        assert_ok(tokenizer_open(dir, &t, &err), &err);
+        assert_int_equal(tokenizer_vocabulary(t), rows[i].vocabulary);
+        tokenized(t, rows[i].text, false, &ids);
+        if (rows[i].first >= 0)
+            assert_int_equal(ids.ids[0], rows[i].first);
+        tokenizer_close(t);
+    }
+}
+
+/* A case of tests/data/tokenizers/classes: the ids that transformers 4's class gives. */
+static void assert_case(const char *dir, const struct json *one)
+{
+    struct tokenizer *t;
+    struct error err;
+    const char *text = json_as_text(json_get(one, "text"));
+    auto_free char *config = json_print(json_get(one, "config"), JSON_COMPACT);
+    auto_free char *form =
+        xasprintf(DATA "classes/%s.json", json_as_text(json_get(one, "tokenizer")));
+    auto_free char *content = NULL;
+    size_t bytes;
+    assert_ok(file_read(form, 1 << 20, &content, &bytes, &err), &err);
+    put(dir, "tokenizer.json", content);
+    put(dir, "tokenizer_config.json", config);
+    assert_ok(tokenizer_open(dir, &t, &err), &err);
+    auto_tokens struct tokens ids = {0};
+    tokenized(t, text, true, &ids);
+    const struct json *wanted = json_get(one, "ids");
+    bool same = ids.count == (size_t)json_array_count(wanted);
+    for (size_t i = 0; same && i < ids.count; i++)
+        same = ids.ids[i] == json_as_integer(json_at(wanted, i));
+    if (!same)
+        fail_msg("%s: %zu ids, the first %d", config, ids.count, ids.count ? ids.ids[0] : -1);
+    tokenizer_close(t);
+}
+
 static void test_tokenizer_classes(void **state)
 {
-#define BERT                                                                                       \
-    "{\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":"   \
-    "true,\"strip_accents\":null,\"lowercase\":false},\"pre_tokenizer\":{\"type\":"                \
-    "\"BertPreTokenizer\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"vocab\":{"      \
-    "\"?\":0,\"e\":1,\"E\":2,\"\u00e9\":3,\"\u4e00\u4e01\":4,\"\u4e00\":5,\"\u4e01\":6}}}"
-#define BYTES                                                                                       \
-    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"    \
-    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"    \
-    "\"B\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":"        \
-    "{\"B\":{\"id\":\"B\",\"ids\":[2],\"tokens\":[\"B\"]}}},\"model\":{\"type\":\"BPE\",\"vocab\":" \
-    "{\"a\":0,\"\u0120\":1,\"B\":2,\"E\":3},\"merges\":[]}}"
-    enum { MOST = 4 };
-    static const struct {
-        const char *json, *config, *text;
-        int32_t wanted[MOST];
-        size_t count;
-    } rows[] = {
-        {BERT, "{}", "E\u00e9\u4e00", {0, 5}, 2},
-        {BERT, "{\"tokenizer_class\":\"BertTokenizer\"}", "E \u00e9", {2, 3}, 2},
-        {BERT,
-         "{\"tokenizer_class\":\"BertTokenizer\",\"do_lower_case\":true}",
-         "E \u00e9",
-         {1, 1},
-         2},
-        {BERT,
-         "{\"tokenizer_class\":\"DistilBertTokenizerFast\",\"do_lower_case\":true,"
-         "\"strip_accents\":false}",
-         "E \u00e9",
-         {1, 3},
-         2},
-        {BERT,
-         "{\"tokenizer_class\":\"BertTokenizer\",\"strip_accents\":true}",
-         "E \u00e9",
-         {2, 1},
-         2},
-        {BERT,
-         "{\"tokenizer_class\":\"BertTokenizer\",\"tokenize_chinese_chars\":false}",
-         "\u4e00\u4e01",
-         {4},
-         1},
-        {BERT, "{\"tokenizer_class\":\"BertTokenizer\"}", "\u4e00\u4e01", {5, 6}, 2},
-        /* no class of BERT's */
-        {BERT,
-         "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"do_lower_case\":true}",
-         "E",
-         {2},
-         1},
-        {BERT, "{\"do_lower_case\":true}", "E", {2}, 1},
-
-        {BYTES, "{}", "a", {2, 0}, 2},
-        {BYTES, "{\"add_prefix_space\":true}", "a", {2, 1, 0}, 3},
-        {BYTES,
-         "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":\"B\",\"eos_token\":\"E\","
-         "\"add_eos_token\":true}",
-         "a",
-         {2, 0, 3},
-         3},
-        {BYTES,
-         "{\"tokenizer_class\":\"LlamaTokenizerFast\",\"bos_token\":\"B\",\"eos_token\":\"E\","
-         "\"add_bos_token\":false,\"add_eos_token\":true}",
-         "a",
-         {0, 3},
-         2},
-        {BYTES,
-         "{\"tokenizer_class\":\"GemmaTokenizer\",\"bos_token\":\"B\",\"add_bos_token\":false}",
-         "a",
-         {0},
-         1},
-        /* no class that makes its own post-processor */
-        {BYTES,
-         "{\"tokenizer_class\":\"GPT2Tokenizer\",\"bos_token\":\"B\",\"add_bos_token\":false}",
-         "a",
-         {2, 0},
-         2},
-    };
+    enum { CASES = 92 };
     const char *dir = *state;
     struct tokenizer *t;
     struct error err;
-    for (size_t i = 0; i < array_length(rows); i++) {
-        put(dir, "tokenizer.json", rows[i].json);
-        put(dir, "tokenizer_config.json", rows[i].config);
-        assert_ok(tokenizer_open(dir, &t, &err), &err);
-        tokenized_as(t, rows[i].text, rows[i].wanted, rows[i].count);
-        tokenizer_close(t);
+    auto_free char *text = NULL;
+    size_t bytes;
+    assert_ok(file_read(DATA "classes/cases.json", 1 << 20, &text, &bytes, &err), &err);
+    struct json *cases = json_parse(text, bytes, JSON_STRICT, &err), *one;
+    int count = 0;
+    assert_non_null(cases);
+    json_each_item(one, cases) {
+        assert_case(dir, one);
+        count++;
     }
+    json_free(cases);
+    assert_int_equal(count, CASES);
     put(dir, "tokenizer_config.json",
         "{\"tokenizer_class\":\"LlamaTokenizer\",\"add_eos_token\":true}");
     assert_fails(tokenizer_open(dir, &t, &err), &err, ERR_INPUT,
                  "tokenizer_config.json says add_eos_token, but eos_token is no token of this "
                  "tokenizer");
-#undef BERT
-#undef BYTES
 }
 
 /* BERT's ids by their names; T5's sentinels, which its model does not have. */
@@ -276,6 +331,9 @@ int main(void)
         IN_DIR(test_directories),
         IN_DIR(test_special_tokens),
         IN_DIR(test_sentencepiece_with_config),
+        IN_DIR(test_models_without_a_type),
+        cmocka_unit_test(test_files_of_other_classes),
+        IN_DIR(test_how_many_sentinels),
         IN_DIR(test_tokenizer_classes),
         cmocka_unit_test(test_special_tokens_of_bert_and_t5),
     };

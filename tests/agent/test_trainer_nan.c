@@ -220,6 +220,14 @@ static void a_skipped_step_is_in_no_sum(void **state)
                      arena_printf(arena, "%s --resume latest --max_steps 4", flags));
     assert_int_equal(resumed.seen[0].resumed_step, 3);
     assert_only_this_step_has_no_loss(&resumed, 4, 0, 4);
+    /* gone on with, it spoils what comes behind it, and the epoch says so */
+    struct run warned = {0};
+    runs_do_language(&warned, arena, data, 2,
+                     arena_printf(arena,
+                                  "--shuffle false --allow_nonfinite --init_weights %s "
+                                  "--max_steps 4",
+                                  model));
+    assert_true(isnan(warned.seen[0].loss[3]) && isnan(warned.seen[0].epoch_loss));
 }
 
 int main(void)

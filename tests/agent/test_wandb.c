@@ -149,7 +149,7 @@ static void what_is_told_at_one_step_is_one_row(void **state)
     }
     const struct run_save late = {.step = 1, .path = "c/4"}; /* was saved beside the training */
     run_state_save(&run, &late, RUN_FIXTURE_WALL_US + 3000000);
-    assert_ok(wandb_add_event(w, FIELD_SAVE, "c/\"4\"", &run, &err), &err);
+    assert_ok(wandb_add_event(w, FIELD_SAVE, "c/late", &run, &err), &err);
     /* a run that was started again within the second has a file of its own */
     struct wandb *other = NULL;
     assert_ok(wandb_open(&other, &setting, RUN_FIXTURE_WALL_US, &err), &err);
@@ -163,6 +163,7 @@ static void what_is_told_at_one_step_is_one_row(void **state)
     assert_int_equal(count(&records, "metric/train_loss"), 4); /* each row and its summary */
     assert_int_equal(count(&records, "metric/val_loss"), 4);
     assert_int_equal(count(&records, "\"c/\\\"4\\\"\""), 4);
+    assert_int_equal(count(&records, "c/late"), 0); /* the row has a newer one */
     assert_int_equal(count(&records, "_timestamp"), 4);
 }
 

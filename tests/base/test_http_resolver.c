@@ -1,5 +1,4 @@
-/* A name server that does not answer: neither a time limit nor the end of a request waits for it.
- */
+/* A name server that is silent: neither a time limit nor the end of a request waits for it. */
 #include "tests/base/client.h"
 #include "tests/support.h"
 

@@ -162,6 +162,10 @@ static void more_is_taken_on_request(void **state)
         {"null", JSON_ALLOW_SCALAR, "null"},
         {"{\"a\":1,\"b\":2,\"a\":[3]}", JSON_ALLOW_DUPLICATES, "{\"b\":2,\"a\":[3]}"},
         {"{\"a\":{\"b\":1,\"b\":2},\"a\":1,\"a\":2}", JSON_ALLOW_DUPLICATES, "{\"a\":2}"},
+        {"[NaN,-1,-Infinity,{\"NaN\":Infinity,\"b\":\"NaN\"}]", JSON_ALLOW_NAN,
+         "[null,-1,null,{\"NaN\":null,\"b\":\"NaN\"}]"},
+        {"[NaN]", JSON_ALLOW_NAN, "[null]"},
+        {"[-Infinity]", JSON_ALLOW_NAN, "[null]"},
         {"\"\\u0000\\\"\"", JSON_ALLOW_NUL | JSON_ALLOW_SCALAR, NULL},
         {"[\"a\\u0000b\\\\u0000\\u0000\"]", JSON_ALLOW_NUL, "[\"a\\u0000b\\\\u0000\\u0000\"]"},
     };
@@ -172,6 +176,10 @@ static void more_is_taken_on_request(void **state)
         json_free(value);
     }
     assert_null(parse("{\"a\\u0000\":1}", JSON_ALLOW_NUL, NULL));
+    assert_null(parse("[NaNs]", JSON_ALLOW_NAN, NULL));
+    assert_null(parse("[+Infinity]", JSON_ALLOW_NAN, NULL));
+    assert_null(parse("[-NaN]", JSON_ALLOW_NAN, NULL));
+    assert_null(parse("[Inf]", JSON_ALLOW_NAN, NULL));
 }
 
 static void a_nul_is_restored(void **state)

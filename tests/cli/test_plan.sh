@@ -324,6 +324,11 @@ check "a price without a GPU is refused" fails 2 "--price-per-gpu-hour: needs --
 check "so is a network" fails 2 "--network: needs --device" shoal plan --preset=gpt2 --device cpu --network 5e9
 check "a sample that is longer than the model takes is refused" fails 2 "data.max_seq_length: 2048 tokens, but the model has only 1024 positions" \
     shoal plan --preset=gpt2 --max_seq_length 2048
+rope() { shoal plan --preset=llama2-7b --rope_type "$1" --rope_scaling.factor 2 --max_seq_length 8192; }
+for type in linear dynamic; do
+    check "... by no more than its $type rope stretches it" rope "$type"
+done
+check "... which Llama 3's does not" fails 2 "the model has only 4096 positions" shoal plan --preset=llama2-7b --max_seq_length 8192
 for price in -1 0 nan inf 1e308; do
     check "so is the price $price" fails 2 "--price-per-gpu-hour $price: must be a number from" \
         shoal plan --preset=gpt2 --device h100 --price-per-gpu-hour $price

@@ -30,6 +30,10 @@ check "gzipped" says "$ids" tokenize llama3 "$work/hello.gz"
 check "from stdin" says "$ids" tokenize llama3 - <"$work/hello"
 byte_by_byte() { head -c 1 "$work/hello.gz" && sleep 0.2 && tail -c +2 "$work/hello.gz"; }
 check "gzipped, from a pipe that gives its first byte alone" says "$ids" tokenize llama3 - < <(byte_by_byte)
+rest_of() { { dd bs=1 count=6 >/dev/null 2>&1 && tokenize llama3 -; } < <(cat "$1"); } # FILE: but for its first bytes
+from_within() { { dd bs=1 count=6 >/dev/null 2>&1 && tokenize llama3 -; } <"$1"; }
+check "from within a file" says "$(rest_of "$work/hello")" from_within "$work/hello"
+check "... which is not all of it" test "$(from_within "$work/hello")" != "$ids"
 check "a line per file" says "$ids"$'\n'"$ids" tokenize llama3 "$work/hello" "$work/hello"
 check "a file by its name" says "$ids" tokenize llama3/tokenizer.json "$work/hello"
 mkdir -p "$work/hub/models--org--fox/snapshots"
@@ -54,6 +58,8 @@ check "and back" says "hello world" eval 'tokenize bert_uncased_files "$work/hel
 printf '%s\n' '{"text": "Hello world", "url": "x"}' '' '{"text": ""}' '{"text": "Hello world"}' >"$work/lines.jsonl"
 check "a line is a document" says "$ids"$'\n'"$bos"$'\n'"$ids" tokenize llama3 --jsonl "$work/lines.jsonl"
 sed 's/"text"/"body"/' "$work/lines.jsonl" | gzip >"$work/lines.jsonl.gz"
+{ cat "$work/lines.jsonl" && echo '  '; } >"$work/blank.jsonl"
+check "... and lines of blanks are none" says "$ids"$'\n'"$bos"$'\n'"$ids" tokenize llama3 --jsonl "$work/blank.jsonl"
 check "of another column, gzipped" says "$ids"$'\n'"$bos"$'\n'"$ids" \
     tokenize llama3 --jsonl --text_column body "$work/lines.jsonl.gz"
 check "a token file" contains <(tokenize llama3 --jsonl "$work/lines.jsonl" --out "$work/small.bin" 2>&1) \

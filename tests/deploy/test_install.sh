@@ -37,6 +37,17 @@ special_files_exist() {
     done
 }
 
+# what the templates replace is in the files that they replace it in, to the letter
+replaced_texts_exist() {
+    local file
+    for file in deploy/operator/rbac.yaml:shoal-operator deploy/kueue/role_binding.yaml:shoal-operator-kueue; do
+        grep -A2 '^kind: ClusterRoleBinding$' "${file%:*}" | tr '\n' '|' | grep -q "^kind: ClusterRoleBinding|metadata:|  name: ${file#*:}|" || { echo "$file"; return 1; }
+    done
+    for file in deploy/monitoring/{job_monitor,operator_monitor,rules}.yaml; do
+        grep -qx '    release: prometheus # by which kube-prometheus-stack finds it' "$file" || { echo "$file"; return 1; }
+    done
+}
+
 # the template of deploy/monitoring lists its objects by name
 monitoring_is_complete() {
     diff <(sed -n 's/^{{- range list \(.*\) }}$/\1/p' "$chart/templates/monitoring.yaml" | tr -d '"' | tr ' ' '\n' | sort) \
@@ -88,7 +99,7 @@ if command -v kubectl >/dev/null; then
     }
     with_kueue() {
         kubectl kustomize deploy/kueue >"$work/kueue" && contains "$work/kueue" "- --kueue" &&
-            diff <(grep '^kind: ' "$work/kueue" | sort) <({ kubectl kustomize deploy && cat deploy/kueue/role.yaml; } | grep '^kind: ' | sort)
+            diff <(grep '^kind: ' "$work/kueue" | sort) <({ kubectl kustomize deploy && cat deploy/kueue/role*.yaml; } | grep '^kind: ' | sort)
     }
     check "deploy/kueue installs all, its rights, and the flag" with_kueue
     check "deploy/watch-nodes installs all, the right to see nodes, and the flag" watch_nodes
@@ -107,6 +118,7 @@ check "the chart's right to queue jobs is deploy's" links $chart/kueue deploy/ku
 check "the chart's monitoring is deploy's" links $chart/monitoring deploy/monitoring
 check "... all of it" monitoring_is_complete
 check "the chart's files exist" special_files_exist
+check "the texts that the chart replaces are there" replaced_texts_exist
 check "the chart's version is the program's" same "$(value $chart/Chart.yaml version)" "$version"
 check "... and its appVersion" same "$(value $chart/Chart.yaml appVersion)" "$version"
 check "the chart's image is deploy's" same "$(value $chart/values.yaml repository):$version" \
@@ -129,6 +141,16 @@ if command -v helm >/dev/null; then # Debian has none
     check "... nothing of Kueue, unless" leaves_out "  name: shoal-operator-kueue"
     queues() { rendered --set kueue=true >"$work/rendered" && contains "$work/rendered" "- --kueue"; }
     check "... it is wanted" queues
+    binds_workloads_there() {
+        rendered --set kueue=true --set watchNamespace=ml >"$work/rendered" && grep -A3 '^kind: RoleBinding$' "$work/rendered" | grep -A1 'name: shoal-operator-kueue$' | grep -q 'namespace: ml'
+    }
+    check "... with its Workloads in one namespace" binds_workloads_there
+    of_a_number() { helm template shoal "$chart" --namespace 2024 --set watchNamespace=2025 >"$work/number" && contains "$work/number" 'namespace: "2025"'; }
+    check "... in namespaces that look like numbers" of_a_number
+    waits_as_told() { rendered --set initContainerTemplate='[]' >"$work/rendered" && contains "$work/rendered" "mountPath: /etc/config"; }
+    check "... with a template of init containers" waits_as_told
+    found_by() { rendered --set monitoring=true --set monitoringLabels.release=kps >"$work/rendered" && contains "$work/rendered" "release: kps"; }
+    check "... with labels for Prometheus" found_by
     check "... nor that" leaves_out "  name: shoal-edit" --set userRoles=false
     check "a value that is misspelt" fails 1 "replica" helm template shoal $chart --set replica=1
 fi
