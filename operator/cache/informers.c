@@ -44,7 +44,7 @@ static const char *advice(const struct informer *informer, const struct error *e
         return "; taints and conditions of nodes move no pods meanwhile (kubectl apply -f "
                "deploy/watch-nodes/role.yaml gives the right)";
     if (is_of_kueue(informer->kind) && err->code == ERR_FORBIDDEN)
-        return "; jobs with a queue wait (kubectl apply -f deploy/kueue/role.yaml gives the right)";
+        return "; jobs with a queue wait (deploy/kueue has the roles that give the right)";
     return "";
 }
 

@@ -183,7 +183,7 @@ struct queue_verdict policy_queue(const struct snapshot *snapshot, struct arena 
             says("QueueUnseen",
                  arena_printf(arena,
                               "the job is for queue %s, and the API server shows no Workloads: is "
-                              "Kueue installed, and deploy/kueue/role.yaml applied?",
+                              "Kueue installed, and are the roles of deploy/kueue bound?",
                               snapshot->job->queue.name),
                  false);
         return verdict;

@@ -169,7 +169,7 @@ check "... without the right to" kubectl apply -f deploy/watch-nodes/role.yaml
 check "... with which it sees them" wait_for 60 may true "" nodes "list watch" ""
 check "... and no more" may false "" nodes "get create update patch delete" ""
 check "it makes no Workloads" may false kueue.x-k8s.io workloads "list watch create patch delete" ""
-check "... without the right to" kubectl apply -f deploy/kueue/role.yaml
+check "... without the right to" kubectl apply -f deploy/kueue/role.yaml -f deploy/kueue/role_binding.yaml
 check "... with which it does" wait_for 60 may true kueue.x-k8s.io workloads "list watch create patch delete" ""
 check "... and tells their status" may true kueue.x-k8s.io workloads/status patch ""
 check "... and sees what they mean" may true kueue.x-k8s.io "resourceflavors" "list watch" ""

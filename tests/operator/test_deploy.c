@@ -170,13 +170,15 @@ static void roles_are_bound_to_the_pods(void **state)
     assert_string_equal(text_at(account, "0.metadata.namespace"),
                         text_at(namespace_, "0.metadata.name"));
     struct json *nodes = documents("deploy/watch-nodes/role.yaml"),
-                *kueue = documents("deploy/kueue/role.yaml");
+                *kueue = documents("deploy/kueue/role.yaml"),
+                *workloads = documents("deploy/kueue/role_binding.yaml");
     const struct {
         const struct json *role, *binding;
     } rows[] = {{json_at(roles, 0), json_at(roles, 1)},
                 {json_at(roles, 2), json_at(roles, 3)},
                 {json_at(nodes, 0), json_at(nodes, 1)},
-                {json_at(kueue, 0), json_at(kueue, 1)}};
+                {json_at(kueue, 0), json_at(workloads, 0)},
+                {json_at(kueue, 1), json_at(kueue, 2)}};
     for (size_t i = 0; i < array_length(rows); i++) {
         const struct json *binding = rows[i].binding, *role = rows[i].role;
         assert_string_equal(text_at(binding, "roleRef.name"), text_at(role, "metadata.name"));
@@ -189,6 +191,7 @@ static void roles_are_bound_to_the_pods(void **state)
     json_free(roles);
     json_free(nodes);
     json_free(kueue);
+    json_free(workloads);
     json_free(account);
     json_free(namespace_);
 }

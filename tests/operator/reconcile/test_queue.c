@@ -244,31 +244,31 @@ static const struct story priority[] = {
 static const struct story left[] = {
     {"the API server shows no Workloads: no pods, and why", 0, 1, "OnFailure", "",
      "queue q; unseen; pass",
-     "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?) Worker=0/0/0\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"nor what stands beside them, as how many there are to be is not known", 0, 1, "OnFailure", "",
      "gang volcano; queue q; unseen; pass",
-     "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "status Created=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?) Worker=0/0/0\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"pods that run are left alone then", 0, 1, "OnFailure", "",
      "queue q; settle; admit; settle; run *; settle; unseen; pass",
      "status Created=T Waiting=T Suspended=F Running=T(PyTorchJobRunning: PyTorchJob ns/j is running.) Worker=1/0/0 start=1000\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"a job that waits goes on waiting", 0, 1, "OnFailure", "activeDeadlineSeconds: 2",
      "queue q; settle; unseen; wait 9000; pass",
-     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?) Worker=0/0/0\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"for as long as it takes", 0, 1, "OnFailure", "activeDeadlineSeconds: 2",
      "queue q; settle; unseen; settle; wait 9000; pass", ""},
     {"and so does one whose pods still end", 0, 2, "OnFailure", "activeDeadlineSeconds: 2",
      "queue q; settle; admit; settle; run *; settle; preempt Preempted; pass; gone worker-0; unseen; wait 9000; pass",
-     "status Created=T Running=F Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=1/0/0 start=1000\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "status Created=T Running=F Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?) Worker=1/0/0 start=1000\n"
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"resumed nothing is made", 0, 1, "OnFailure", "",
      "queue q; suspend; settle; unseen; resume; pass",
-     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?) Worker=0/0/0\n"
+     "status Created=T Suspended=T Waiting=T(QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?) Worker=0/0/0\n"
      "event Normal PyTorchJobQueued: PyTorchJob j waits in its queue.\n"
-     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and deploy/kueue/role.yaml applied?\n"},
+     "event Warning QueueUnseen: the job is for queue q, and the API server shows no Workloads: is Kueue installed, and are the roles of deploy/kueue bound?\n"},
     {"an admission that cannot be followed", 0, 1, "OnFailure", "",
      "queue q; settle; admit; obstruct noflavor; pass",
      "status Created=T Suspended=F Restarting=T Waiting=T(AdmissionNotFollowed: noflavor) Worker=0/0/0 start=1000\n"
