@@ -258,7 +258,9 @@ static void test_other_model(void **state)
         enum error_code code;
         const char *fails;
     } rows[] = {
-        {{"fc.bias", 1, {7}, 0, 7, DTYPE_F32, NULL}, ERR_CONFIG, "there is no tensor fc.bias in it"},
+        {{"fc.bias", 1, {7}, 0, 7, DTYPE_F32, NULL},
+         ERR_CONFIG,
+         "there is no tensor fc.bias in it"},
         {{"fc.weight", 2, {7, 12}, 0, 84, DTYPE_F32, NULL},
          ERR_SHAPE,
          "fc.weight was saved with shape [7, 11], the model has [7, 12]"},
