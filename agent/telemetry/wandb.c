@@ -86,8 +86,8 @@ int wandb_add_event(struct wandb *w, enum field_event event, const char *path,
             return -1;
         w->step = step;
     }
-    /* What ends late, as a save beside the training, joins the row at hand where that has none of
-     * its kind: W&B's steps only grow. */
+    /* What ends late, as a save beside the training, joins the row at hand: W&B's steps only grow.
+     * Its path is not that of the row's own save. */
     bool is_late = step < w->step;
     if (!is_late) {
         json_number((double)step, add_item(w, "_step"));
@@ -99,8 +99,7 @@ int wandb_add_event(struct wandb *w, enum field_event event, const char *path,
     for (int i = 0; i < field_count(); i++) {
         const char *name = field_name(i, w->words);
         double value = field_value(i, state);
-        bool is_newer_there = is_late && name && find_item(w, name);
-        if (field_is_of(i, event) && name && !isnan(value) && !is_newer_there)
+        if (field_is_of(i, event) && name && !isnan(value))
             json_number(value, add_item(w, name));
     }
     return 0;

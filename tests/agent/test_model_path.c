@@ -10,18 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The environment: a "NAME=value" each line. The value is the last one's until the next call. */
+/* The environment: a "NAME=value" each line. A value is valid until the next call but one. */
 static const char *lookup(void *ctx, const char *name)
 {
-    static char value[200];
+    static char values[2][200];
+    static int next;
     size_t length = strlen(name);
     for (const char *line = ctx; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, name, length) != 0 || line[length] != '=')
             continue;
-        snprintf(value, sizeof value, "%.*s", (int)strcspn(line + length + 1, "\n"),
+        next = 1 - next;
+        snprintf(values[next], sizeof values[next], "%.*s", (int)strcspn(line + length + 1, "\n"),
                  line + length + 1);
-        return value;
+        return values[next];
     }
     return NULL;
 }
@@ -100,8 +102,7 @@ static void ids_are_found_where_the_hub_keeps_them(void **state)
         {"gpt2", "HF_HUB_CACHE=hub", "hub/models--gpt2/snapshots/main"},
         {"org/two", "HOME=home", "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
         {"org/one", "HUGGINGFACE_HUB_CACHE=hub", "hub/models--org--one/snapshots/abc123"},
-        {"org/two", "HF_HOME=~/.cache/huggingface\nHOME=home",
-         "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
+        {"org/one", "HF_HUB_CACHE=~/hub\nHOME=.", "./hub/models--org--one/snapshots/abc123"},
         {"org/two", "XDG_CACHE_HOME=home/.cache",
          "home/.cache/huggingface/hub/models--org--two/snapshots/main"},
     };

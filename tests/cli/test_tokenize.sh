@@ -60,6 +60,8 @@ check "a line is a document" says "$ids"$'\n'"$bos"$'\n'"$ids" tokenize llama3 -
 sed 's/"text"/"body"/' "$work/lines.jsonl" | gzip >"$work/lines.jsonl.gz"
 { cat "$work/lines.jsonl" && echo '  '; } >"$work/blank.jsonl"
 check "... and lines of blanks are none" says "$ids"$'\n'"$bos"$'\n'"$ids" tokenize llama3 --jsonl "$work/blank.jsonl"
+sed 's/}$/, "score": NaN, "most": [-Infinity]}/' "$work/lines.jsonl" >"$work/python.jsonl"
+check "... with numbers as Python writes them" says "$ids"$'\n'"$bos"$'\n'"$ids" tokenize llama3 --jsonl "$work/python.jsonl"
 check "of another column, gzipped" says "$ids"$'\n'"$bos"$'\n'"$ids" \
     tokenize llama3 --jsonl --text_column body "$work/lines.jsonl.gz"
 check "a token file" contains <(tokenize llama3 --jsonl "$work/lines.jsonl" --out "$work/small.bin" 2>&1) \

@@ -84,6 +84,11 @@ check "Trainer's words, and whole weights with each checkpoint" trains accelerat
 check "... lie in its folder" cmp "$work/full/checkpoint-4/full/model.safetensors" "$work/full/model/model.safetensors"
 units() { accelerate launch --config_file "$document" my-trainer-script.py "${arguments[@]}" --dry_run; }
 check "a unit per BertLayer" fails 0 "in 3 units" units
+evaluates_on() { accelerate launch my-trainer-script.py "${arguments[@]}" --do_eval --validation_file "$1" --dry_run; }
+printf '{"text": "held out"}\n' >"$work/held-out.jsonl"
+check "data to evaluate on is looked for" fails 0 "Evaluation data: 1 file, the first is $work/held-out.jsonl, read as jsonl" \
+    evaluates_on "$work/held-out.jsonl"
+check "... and missed" fails 0 "the run would fail: no data set $work/none.jsonl" evaluates_on "$work/none.jsonl"
 
 check "what the launcher of others tells its processes" env ACCELERATE_USE_FSDP=true FSDP_VERSION=2 FSDP_RESHARD_AFTER_FORWARD=false \
     FSDP_STATE_DICT_TYPE=SHARDED_STATE_DICT FSDP_TRANSFORMER_CLS_TO_WRAP=BertLayer shoal-agent "${arguments[@]}" --output_dir "$work/env" \
