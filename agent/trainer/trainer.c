@@ -341,7 +341,7 @@ static int open_checkpointer(struct trainer *t, struct error *err)
         .save_model = save_model,
         .ctx = t,
     };
-    if (trainer_is_language(t) && trainer_model_config(t->config, t->arena, &run.model_config, err))
+    if (trainer_is_language(t) && trainer_model_config(t, t->arena, &run.model_config, err))
         return -1;
     return checkpointer_open(&t->checkpointer, &run, t->env.world, err);
 }

@@ -48,15 +48,37 @@ static void list_model(struct trainer *t, struct arena *arena, const char *path,
 
 /* ---- the small files ---- */
 
-int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
+/* Sizes alone say none, and transformers then takes the family's own, which are other tokens of
+ * this tokenizer, and generates without an end. */
+static void take_tokenizers_ends(const struct trainer *t, struct architecture *a)
+{
+    if (t->config->model.name_or_path[0] || !t->tokenizer || t->model->task != MODEL_NEXT_TOKEN)
+        return;
+    const struct tokenizer_special special = tokenizer_special(t->tokenizer);
+    if (a->bos_token_id < 0)
+        a->bos_token_id = special.bos;
+    if (a->eos_count == 0 && special.eos >= 0)
+        a->eos_token_ids[a->eos_count++] = special.eos;
+}
+
+static int make_architecture(const struct trainer *t, struct arena *arena,
+                             struct architecture *ret_architecture, struct error *err)
+{
+    if (build_architecture(t->config, arena, ret_architecture, err))
+        return -1;
+    take_tokenizers_ends(t, ret_architecture);
+    return 0;
+}
+
+int trainer_model_config(const struct trainer *t, struct arena *arena, const char **ret_text,
                          struct error *err)
 {
     struct architecture architecture;
     auto_str struct str text;
     str_init(&text, CONFIG_JSON_MAX_BYTES);
-    if (build_architecture(c, arena, &architecture, err))
+    if (make_architecture(t, arena, &architecture, err))
         return -1;
-    config_json_write(&architecture, export_dtype_name(trainer_slice_dtype(c)), &text);
+    config_json_write(&architecture, export_dtype_name(trainer_slice_dtype(t->config)), &text);
     *ret_text = arena_strdup(arena, str_text(&text));
     return 0;
 }
@@ -66,7 +88,7 @@ static int add_texts(struct listing *list, struct error *err)
     const struct agent_config *c = list->trainer->config;
     const char *tokenizer = c->data.tokenizer[0] ? c->data.tokenizer : c->model.name_or_path;
     struct architecture architecture;
-    if (build_architecture(c, list->arena, &architecture, err))
+    if (make_architecture(list->trainer, list->arena, &architecture, err))
         return -1;
     export_texts_add_model(&list->texts, list->arena, &architecture, list->what.model.dtype);
     if (export_texts_add_tokenizer(&list->texts, list->arena, tokenizer, err))

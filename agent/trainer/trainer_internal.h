@@ -80,7 +80,7 @@ static inline void trainer_event(const struct trainer *t, enum run_event event, 
 }
 
 /* trainer_export.c: the config.json of the language model, for its checkpoints. From `arena`. */
-int trainer_model_config(const struct agent_config *c, struct arena *arena, const char **ret_text,
+int trainer_model_config(const struct trainer *t, struct arena *arena, const char **ret_text,
                          struct error *err);
 
 /* trainer_schedule.c */

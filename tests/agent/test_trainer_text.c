@@ -1,5 +1,8 @@
 /* Training from texts: the same losses at every world size, going on in the middle of a stream, and
  * what people are told of data that is missing or broken. */
+#include "agent/text/tokenizer.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "tests/agent/runs.h"
 #include "tests/agent/token_texts.h"
 #include "tests/support.h"
@@ -151,6 +154,30 @@ static void another_file_is_evaluated_on(void **state)
                      "/none.jsonl: neither a file, a glob nor a directory");
 }
 
+/* A model of sizes alone: transformers would end a text by what Llama 2's tokenizer has. */
+static void the_tokenizers_ends_are_saved(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *dir = *state, *model = arena_printf(arena, "%s/model", dir);
+    write_texts(dir, false);
+    struct run run = {0};
+    train(&run, arena, dir, 1, arena_printf(arena, "--max_steps 1 --save_model %s", model));
+    struct tokenizer *t;
+    struct error err;
+    auto_free char *text = NULL;
+    size_t bytes;
+    assert_ok(tokenizer_open("tests/data/tokenizers/llama3", &t, &err), &err);
+    const struct tokenizer_special special = tokenizer_special(t);
+    tokenizer_close(t);
+    assert_true(special.bos > 2 && special.eos > 2);
+    assert_ok(file_read(arena_printf(arena, "%s/config.json", model), 1 << 16, &text, &bytes, &err),
+              &err);
+    struct json *config = json_parse(text, bytes, JSON_STRICT, &err);
+    assert_int_equal(json_as_integer(json_get(config, "bos_token_id")), special.bos);
+    assert_int_equal(json_as_integer(json_get(config, "eos_token_id")), special.eos);
+    json_free(config);
+}
+
 static void a_part_of_a_stream_is_refused(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -171,7 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIR(worlds_see_the_same_texts),     IN_DIR(a_resumed_run_reads_on),
         IN_DIR(notices_tell_of_the_data),      IN_DIR(another_file_is_evaluated_on),
-        IN_DIR(a_part_of_a_stream_is_refused),
+        IN_DIR(the_tokenizers_ends_are_saved), IN_DIR(a_part_of_a_stream_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
