@@ -11,9 +11,8 @@
  * models--ORG--NAME/snapshots/REF of the first cache that has it. REF is the content of refs/main.
  * The caches: $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $TRANSFORMERS_CACHE,
  * $XDG_CACHE_HOME/huggingface/hub, $HOME/.cache/huggingface/hub; "~/" in front of one is $HOME's.
- * Errors: ERR_NOT_FOUND lists the places that were searched. Where a
- * directory has no config.json, as Trainer's output_dir, it names the newest checkpoint-STEP in it
- * that has one. */
+ * Errors: ERR_NOT_FOUND lists the places that were searched. Where a directory has no config.json,
+ * as Trainer's output_dir, it names the newest checkpoint-STEP in it that has one. */
 int resolve_model_path(const char *name, getenv_fn *lookup, void *ctx, struct arena *arena,
                        const char **ret_path, struct error *err);
 

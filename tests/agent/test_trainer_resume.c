@@ -136,6 +136,25 @@ static void a_damaged_checkpoint_gives_way_to_one_of_its_step(void **state)
     assert_non_null(strstr(second.seen[0].skipped, "other-3steps/model"));
 }
 
+/* A run that asks for momentum takes no checkpoint without it for a damaged one: it ends, where the
+ * one before, which has it, would cost steps that nobody gave up. */
+static void a_checkpoint_without_momentum_is_not_passed_over(void **state)
+{
+    auto_arena struct arena *arena = arena_open();
+    const char *flags =
+        arena_printf(arena, "--checkpoint_dir %s/momentum --keep_last 0", (const char *)*state);
+    struct run with = {0}, without = {0};
+    runs_do(&with, arena, *state, 1, arena_printf(arena, "%s --max_steps 2", flags));
+    runs_do(&without, arena, *state, 1,
+            arena_printf(arena, "%s --max_steps 4 --momentum 0 --resume latest", flags));
+    struct config config;
+    struct run again = {.config = &config.value, .size = 1};
+    runs_configure(&config, arena, *state, 1,
+                   arena_printf(arena, "%s --max_steps 6 --resume latest", flags));
+    runs_start(&again);
+    assert_fails(again.result[0], &again.err[0], ERR_CONFIG, "optimizer.momentum 0");
+}
+
 static void what_differs_on_resume_is_told(void **state)
 {
     auto_arena struct arena *arena = arena_open();
@@ -245,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_stop_in_the_last_evaluation_ends_a_run_that_is_done),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_an_older_one),
         cmocka_unit_test(a_damaged_checkpoint_gives_way_to_one_of_its_step),
+        cmocka_unit_test(a_checkpoint_without_momentum_is_not_passed_over),
         cmocka_unit_test(what_differs_on_resume_is_told),
         cmocka_unit_test(a_restart_goes_on_from_its_own_run),
         cmocka_unit_test(a_start_without_a_checkpoint_is_told),
