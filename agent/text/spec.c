@@ -265,6 +265,11 @@ static void read_file(struct json_reader *reader, const struct json *root, void 
         spec_report_missing(reader, "model");
 }
 
+bool spec_option_or(struct spec_option option, bool otherwise)
+{
+    return option.set ? option.value : otherwise;
+}
+
 int spec_read(struct arena *arena, const char *text, size_t bytes, struct spec *ret_spec,
               struct error *err)
 {

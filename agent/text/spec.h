@@ -25,6 +25,7 @@ enum {
 struct spec_option {
     bool set, value;
 };
+bool spec_option_or(struct spec_option option, bool otherwise);
 
 struct spec_component;
 struct spec_components {

@@ -73,11 +73,6 @@ static bool is_of_type(const struct spec_component *component, const char *type)
     return component->type && strcmp(component->type, type) == 0;
 }
 
-static bool option(struct spec_option option, bool otherwise)
-{
-    return option.set ? option.value : otherwise;
-}
-
 bool tokenizer_class_reads(const struct tokenizer_config *config, enum tokenizer_kind kind)
 {
     const char *name = config->tokenizer_class;
@@ -89,14 +84,15 @@ void tokenizer_class_change_spec(const struct tokenizer_config *config, struct s
 {
     const struct family family = family_of(config);
     if (family.is_bert && is_of_type(&spec->normalizer, "BertNormalizer")) {
-        spec->normalizer.lowercase = option(config->do_lower_case, true);
+        spec->normalizer.lowercase = spec_option_or(config->do_lower_case, true);
         spec->normalizer.strip_accents = config->strip_accents;
         if (family.heeds_chinese)
-            spec->normalizer.handle_chinese_chars = option(config->tokenize_chinese_chars, true);
+            spec->normalizer.handle_chinese_chars =
+                spec_option_or(config->tokenize_chinese_chars, true);
     }
     if (is_of_type(&spec->pre_tokenizer, "ByteLevel"))
         spec->pre_tokenizer.add_prefix_space =
-            option(config->add_prefix_space, spec->pre_tokenizer.add_prefix_space);
+            spec_option_or(config->add_prefix_space, spec->pre_tokenizer.add_prefix_space);
 }
 
 bool tokenizer_class_adds_bos_and_eos(const struct tokenizer_config *config, bool *ret_bos)

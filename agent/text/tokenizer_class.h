@@ -1,11 +1,11 @@
 /* What tokenizer_config.json's tokenizer_class means for the files beside it.
  *
- * What transformers 4's fast classes change of a tokenizer.json, where
- * tokenizer_config.json says so beside it, each in its __init__ (PreTrainedTokenizerFast has
- * add_prefix_space). What is not said there stays as tokenizer.json has it, but for BERT's classes,
- * whose own defaults then hold. transformers 5 passes
- * over add_bos_token and add_eos_token beside a tokenizer.json: here they count, as they were asked
- * for. tests/data/tokenizers/classes has what transformers 4.57 makes of each. */
+ * transformers 4's fast classes change a tokenizer.json in their __init__ by what
+ * tokenizer_config.json says (add_prefix_space in PreTrainedTokenizerFast's). What is not said
+ * there stays as tokenizer.json has it, but for BERT's classes, whose own defaults then hold.
+ * transformers 5 passes over add_bos_token and add_eos_token beside a tokenizer.json: here they
+ * count, as they were asked for. tests/data/tokenizers/classes has what transformers 4.57 makes of
+ * each. */
 #ifndef SHOAL_AGENT_TEXT_TOKENIZER_CLASS_H
 #define SHOAL_AGENT_TEXT_TOKENIZER_CLASS_H
 

@@ -23,15 +23,10 @@ static struct tokenizer *new_tokenizer(const char *name)
     return t;
 }
 
-static bool option(struct spec_option option, bool otherwise)
-{
-    return option.set ? option.value : otherwise;
-}
-
 static int check_is_there(const struct tokenizer *t, struct spec_option is_added, int32_t id,
                           const char *name, struct error *err)
 {
-    if (option(is_added, false) && id < 0)
+    if (spec_option_or(is_added, false) && id < 0)
         return error_set(err, ERR_INPUT,
                          "%s: tokenizer_config.json says add_%s_token, but %s_token is no token of "
                          "this tokenizer",
@@ -48,9 +43,9 @@ static int put_bos_and_eos(struct tokenizer *t, const struct tokenizer_config *c
         check_is_there(t, c->add_eos_token, t->special.eos, "eos", err) < 0)
         return -1;
     t->around = (struct spec_template){0};
-    if (option(c->add_bos_token, bos) && t->special.bos >= 0)
+    if (spec_option_or(c->add_bos_token, bos) && t->special.bos >= 0)
         t->around.before[t->around.before_count++] = t->special.bos;
-    if (option(c->add_eos_token, eos) && t->special.eos >= 0)
+    if (spec_option_or(c->add_eos_token, eos) && t->special.eos >= 0)
         t->around.after[t->around.after_count++] = t->special.eos;
     return 0;
 }
@@ -124,8 +119,8 @@ static int open_bert(struct tokenizer *t, const char *text, size_t bytes,
 {
     const struct tokenizer_config *c = &s->config;
     const struct spec_bert how = {
-        .lowercase = option(c->do_lower_case, true),
-        .handle_chinese_chars = option(c->tokenize_chinese_chars, true),
+        .lowercase = spec_option_or(c->do_lower_case, true),
+        .handle_chinese_chars = spec_option_or(c->tokenize_chinese_chars, true),
         .strip_accents = c->strip_accents,
         .unk = c->unk,
         .cls = c->cls,
